@@ -1,8 +1,11 @@
 //! Connections and flows as applications see them.
 
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Context;
+use std::time::{Duration, Instant};
 
 use apus_cc::Snapshot;
 use apus_transport::{FlowCounters, OpKind};
@@ -16,6 +19,7 @@ use crate::containment::ContainedWaker;
 use crate::driver::Driver;
 use crate::error::{End, SubmitError};
 use crate::mailbox::{Command, Opened};
+use crate::message_receiver::{Attach, MessageReceiver};
 use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
 use crate::qlog::Qlog;
@@ -133,6 +137,12 @@ impl Connection {
         self.link.state.limits.max_message
     }
 
+    /// Returns the maximum number of outstanding ops per flow that both sides accept.
+    #[must_use]
+    pub fn max_ops(&self) -> u32 {
+        self.link.state.limits.max_ops
+    }
+
     /// Submits a request to the first flow.
     ///
     /// # Errors
@@ -237,6 +247,28 @@ impl Connection {
     pub async fn receive_async(&self) -> Result<Message, End> {
         let message = self.link.driver.next(&self.opened.messages).await;
         Ok(self.take(message.ok_or_else(|| self.end())?))
+    }
+
+    /// Has the engine deliver messages to `receiver`, beginning with those that were not taken. [`Connection::receive`] and
+    /// its other forms get none afterwards. A later call replaces the receiver, which then gets no further call.
+    pub fn receive_with(&self, receiver: impl MessageReceiver + 'static) {
+        let EngineLink { state, mailbox, .. } = &*self.link;
+        let queued = self.opened.messages.clone();
+        let attach = Attach::new(Box::new(receiver), Arc::clone(state), queued);
+        mailbox.post(Command::Attach { session: state.session, attach });
+    }
+
+    /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does. Returns
+    /// `None` at the deadline, or if the engine has stopped. [`Host::block_on`](crate::Host::block_on) states the
+    /// limits of such a future.
+    pub fn block_on<F: Future>(&self, future: F, deadline: Option<Instant>) -> Option<F::Output> {
+        self.link.driver.wait_future(pin!(future), deadline)
+    }
+
+    /// Has submitted ops sent. A future of the application that waits for a call of its [`MessageReceiver`] calls this in
+    /// `poll`. In inline mode the engine runs a step, and the future is polled again.
+    pub fn drive_for(&self, context: &Context<'_>) {
+        self.link.driver.drive_for(context);
     }
 
     /// Returns the state of the algorithm of flow `flow` (windows, target and pace) and the counters of its sending side.

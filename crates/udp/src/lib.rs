@@ -30,6 +30,7 @@ mod hello;
 mod host;
 pub mod keyfile;
 mod mailbox;
+mod message_receiver;
 mod metrics;
 mod op_counters;
 mod ops;
@@ -61,6 +62,7 @@ pub use error::{
     SubmitError,
 };
 pub use host::Host;
+pub use message_receiver::MessageReceiver;
 pub use metrics::Metrics;
 pub use ops::Op;
 pub use pending::{Completion, Done, OpResult};

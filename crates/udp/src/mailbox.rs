@@ -15,6 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection_state::{ConnectionState, Message};
 use crate::error::ConnectError;
+use crate::message_receiver::Attach;
 use crate::pending::Pending;
 use crate::qlog::Qlog;
 use crate::report::Report;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Report { reply: oneshot::Sender<Report> },
     /// Begins to record a connection.
     Record { session: SessionId, qlog: Qlog },
+    /// Delivers the messages of a connection to the application's receiver.
+    Attach { session: SessionId, attach: Attach },
     /// Reports the state of a flow.
     Inspect { session: SessionId, flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
 }

@@ -45,6 +45,16 @@ impl Op {
         link.driver.wait(receiver).unwrap_or_else(|| Err(stopped(&link.state)))
     }
 
+    /// Returns its end if it has ended, without waiting. Only the first call after the end returns it.
+    #[must_use]
+    pub fn try_take(&self) -> Option<OpResult> {
+        match self.receiver.try_recv() {
+            Ok(result) => Some(result),
+            Err(oneshot::TryRecvError::Empty) => None,
+            Err(oneshot::TryRecvError::Disconnected) => Some(Err(stopped(&self.link.state))),
+        }
+    }
+
     /// Asks the engine to give it up. It then ends with [`Cause::Cancelled`], unless it has ended before.
     pub fn cancel(&self) {
         self.link.cancel(self.ticket);

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "docs/tutorial.md",
     "docs/cookbook.md",
@@ -19,6 +19,7 @@ const DOCUMENTS: [&str; 11] = [
     "docs/adding-a-topology.md",
     "docs/adding-a-workload.md",
     "docs/udp.md",
+    "docs/rpc.md",
     "docs/quinn.md",
     "docs/adding-a-metric.md",
     "docs/adding-a-scheduler.md",

@@ -14,6 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
     ("scenario", &["algorithms", "cc", "fabric", "sim", "transport", "units", "wire"]),
     ("udp", &["algorithms", "cc", "transport", "units", "wire"]),
+    ("rpc", &["udp", "units"]),
     ("quinn", &["algorithms", "cc", "units"]),
     ("capi", &["algorithms", "cc", "udp", "units"]),
     (

@@ -8,6 +8,7 @@ use apus_wire::{RejectReason, Segment};
 use bytes::Bytes;
 
 use crate::connection_state::{ConnectionState, InboxLimits, Message};
+use crate::message_receiver::{Attach, Attached};
 
 /// Whether a data packet may be handed to the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum Admission {
 pub(super) struct Inbox {
     state: Arc<ConnectionState>,
     sender: async_channel::Sender<Message>,
+    /// Where messages go instead of `sender`, if the application has attached a receiver.
+    attached: Option<Attached>,
     limits: InboxLimits,
     /// Messages that have arrived in part.
     partial: BTreeMap<(FlowId, OpId), Vec<u8>>,
@@ -38,7 +41,7 @@ impl Inbox {
         sender: async_channel::Sender<Message>,
         limits: InboxLimits,
     ) -> Self {
-        Self { state, sender, limits, partial: BTreeMap::new() }
+        Self { state, sender, attached: None, limits, partial: BTreeMap::new() }
     }
 
     /// Checks a message of `bytes` bytes and reserves room for it with its first packet.
@@ -84,8 +87,19 @@ impl Inbox {
             Bytes::from(std::mem::take(message))
         };
         self.partial.remove(&key);
-        // Room was reserved. If the channel is closed, no application wants the message.
-        let _ = self.sender.try_send(Message { flow: index, bytes });
+        let message = Message { flow: index, bytes };
+        match &mut self.attached {
+            Some(attached) => attached.deliver(message),
+            // Room was reserved. If the channel is closed, no application wants the message.
+            None => drop(self.sender.try_send(message)),
+        }
+    }
+
+    /// Delivers to a receiver of the application: first the messages that it has not taken, then each that arrives.
+    pub(super) fn attach(&mut self, attach: Attach) {
+        if let Some(before) = self.attached.replace(attach.deliver_queued()) {
+            before.forget();
+        }
     }
 
     /// Drops the parts of a message that its sender has given up.

@@ -361,6 +361,11 @@ impl<N: Network> Engine<N> {
                 connections.begin_close(session, closed, ops);
                 self.close_if_idle(now, session);
             }
+            Command::Attach { session, attach } => match connections.inbox(session) {
+                Some(inbox) => inbox.attach(attach),
+                // The connection has ended.
+                None => drop(attach.deliver_queued()),
+            },
             Command::Inspect { session, flow, reply } => {
                 let flow = connections.flows(session).get(flow);
                 let state = flow

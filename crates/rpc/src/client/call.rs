@@ -1,0 +1,382 @@
+//! A call from its beginning to its answer.
+
+use std::future::{Future, IntoFuture, poll_fn};
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use apus_udp::{End, Op, Request, SubmitError};
+use bytes::Bytes;
+
+use super::table::{Outcome, executed};
+use super::{Lane, Method, Shared};
+use crate::body::{BodyLink, BodyReader, BodyWriter, RING_BYTES, Sending, whole};
+use crate::envelope::{CallId, GRANT_BYTES, Grant, Header, LanePlace, REQUEST_BYTES, encode};
+use crate::error::{CallError, Executed};
+use crate::metrics::add;
+
+/// Bytes of a request before its payload, at most.
+pub(super) const MAX_HEADER_BYTES: usize = REQUEST_BYTES + 6 + GRANT_BYTES;
+
+enum Body {
+    None,
+    Whole(Bytes),
+    Ring { capacity: usize, length: Option<u64> },
+}
+
+/// A call with its options, before it begins ([`Client::call`](crate::Client::call)).
+#[must_use = "a call begins with `wait`, `start` or `.await`"]
+pub struct CallBuilder<'a> {
+    shared: &'a Arc<Shared>,
+    method: Method,
+    payload: &'a [u8],
+    /// A slot of the table, if the call has one already.
+    slot: Option<u16>,
+    deadline: Option<Duration>,
+    lane: Option<&'a Lane>,
+    body: Body,
+}
+
+impl<'a> CallBuilder<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>, method: Method, payload: &'a [u8]) -> Self {
+        Self { shared, method, payload, slot: None, deadline: None, lane: None, body: Body::None }
+    }
+
+    /// Returns a call that has a slot already.
+    #[cfg(feature = "tower")]
+    pub(crate) fn reserved(
+        shared: &'a Arc<Shared>,
+        method: Method,
+        payload: &'a [u8],
+        slot: Option<u16>,
+    ) -> Self {
+        Self { slot, ..Self::new(shared, method, payload) }
+    }
+
+    /// Sets the time after which the call is given up, from now on. The server gets the remaining time, and does not begin
+    /// the call when it has passed. Without a deadline the call ends with its answer or its connection. The time that the
+    /// request needs to the server is not subtracted. A deadline of more than 71 minutes is kept by this side only.
+    pub fn deadline(mut self, after: Duration) -> Self {
+        self.deadline = Some(after);
+        self
+    }
+
+    /// Puts the call into an ordered lane: the server runs it after all calls that were begun in this lane before.
+    pub fn lane(mut self, lane: &'a Lane) -> Self {
+        self.lane = Some(lane);
+        self
+    }
+
+    /// Adds a body that is in memory. The handler fetches it by one-sided reads, from this memory.
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.body = Body::Whole(bytes.into());
+        self
+    }
+
+    /// Adds a body that is written while it is sent ([`Call::body`]), through a ring of 2 MiB. `length` is its length in
+    /// bytes, if it is known; the handler sees it.
+    pub fn stream(mut self, length: Option<u64>) -> Self {
+        self.body = Body::Ring { capacity: RING_BYTES, length };
+        self
+    }
+
+    /// Begins the call. The result is a future of its answer.
+    ///
+    /// # Errors
+    /// If the call cannot begin. It did not run.
+    pub fn start(self) -> Result<Call, CallError> {
+        let shared = self.shared;
+        let Some(slot) = self.slot.or_else(|| shared.table.reserve()) else {
+            return Err(CallError::Busy { limit: shared.table.limit() });
+        };
+        self.start_in(slot).inspect_err(|_| shared.table.unreserve(slot))
+    }
+
+    /// Begins the call in a reserved slot, which stays reserved if the call cannot begin.
+    fn start_in(self, slot: u16) -> Result<Call, CallError> {
+        let shared = self.shared;
+        let limit = shared.outgoing.max_message().saturating_sub(MAX_HEADER_BYTES);
+        if self.payload.len() > limit {
+            return Err(CallError::TooLong { length: self.payload.len(), limit });
+        }
+        if let Some(end) = shared.table.ended() {
+            return Err(CallError::Ended(end, Executed::NotRun));
+        }
+        let (sending, grant) = self.register()?;
+        let now = Instant::now();
+        let deadline = self.deadline.and_then(|after| now.checked_add(after));
+        let writes = sending.clone().filter(|_| grant.is_some_and(|grant| !grant.whole));
+        let id = shared.table.begin(slot, now, deadline, sending);
+        match self.submit(id, grant) {
+            Ok(op) => shared.table.set_op(id, op),
+            Err(error) => {
+                shared.table.revert(id);
+                return Err(match error {
+                    SubmitError::Ended(end) => CallError::Ended(end, Executed::NotRun),
+                    _ => CallError::Busy { limit: shared.table.limit() },
+                });
+            }
+        }
+        add(&shared.table.metrics.started);
+        let link = BodyLink { outgoing: Arc::clone(&shared.outgoing), id, deadline };
+        if grant.is_some()
+            && let Some(deadline) = deadline
+        {
+            // Waits for bodies may be futures.
+            shared.keeper.0.wake_by(deadline);
+        }
+        Ok(Call {
+            body: writes.map(|sending| BodyWriter::new(sending, link)),
+            shared: Arc::clone(shared),
+            id,
+            deadline,
+            kept: false,
+            over: false,
+            ended: None,
+        })
+    }
+
+    /// Registers the memory of the body.
+    fn register(&self) -> Result<(Option<Arc<Sending>>, Option<Grant>), CallError> {
+        let registered = match &self.body {
+            Body::None => return Ok((None, None)),
+            Body::Whole(bytes) => whole(&self.shared.host, bytes.clone()),
+            Body::Ring { capacity, length } => Sending::ring(&self.shared.host, *capacity, *length),
+        };
+        let (sending, grant) = registered.map_err(|_| CallError::NoRegion)?;
+        Ok((Some(sending), Some(grant)))
+    }
+
+    fn submit(&self, id: CallId, grant: Option<Grant>) -> Result<Op, SubmitError> {
+        let remaining_us = self.deadline.and_then(|after| {
+            // Rounded up: the server must not give up a call before this side does.
+            let us = after.as_nanos().div_ceil(1000).max(1);
+            u32::try_from(us).ok()
+        });
+        let request = |place| {
+            let method = self.method.0;
+            let header = Header::Request { id, method, remaining_us, place, grant };
+            Request::message(encode(&header, self.payload))
+        };
+        let connection = &self.shared.outgoing.connection;
+        let Some(lane) = self.lane else { return connection.submit(request(None)) };
+        // The lock keeps the order of numbers; the number of a request that was not submitted is used again.
+        let mut next = lane.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let op =
+            connection.submit(request(Some(LanePlace { lane: lane.number, sequence: *next })))?;
+        *next = next.wrapping_add(1);
+        Ok(op)
+    }
+
+    /// Begins the call and waits for its answer.
+    ///
+    /// # Errors
+    /// How the call failed; [`CallError::executed`] says whether it may have run.
+    pub fn wait(self) -> Result<Response, CallError> {
+        self.start()?.wait()
+    }
+}
+
+impl IntoFuture for CallBuilder<'_> {
+    type Output = Result<Response, CallError>;
+    type IntoFuture = CallFuture;
+
+    fn into_future(self) -> CallFuture {
+        CallFuture(self.start().map_err(Some))
+    }
+}
+
+/// A future of a call's answer, which also reports that the call could not begin.
+pub struct CallFuture(pub(super) Result<Call, Option<CallError>>);
+
+impl Future for CallFuture {
+    type Output = Result<Response, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Ok(call) => Pin::new(call).poll(context),
+            Err(error) => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => Poll::Pending,
+            },
+        }
+    }
+}
+
+/// A call that has begun: a future of its answer. Dropping it cancels the call at the server.
+#[must_use = "dropping a call cancels it"]
+pub struct Call {
+    shared: Arc<Shared>,
+    id: CallId,
+    deadline: Option<Instant>,
+    /// Whether the thread for deadlines knows the deadline.
+    kept: bool,
+    /// Whether the caller has the outcome.
+    over: bool,
+    /// The end of the connection, and the request whose end says whether the server may have seen it.
+    ended: Option<(End, Op)>,
+    body: Option<BodyWriter>,
+}
+
+impl Call {
+    /// Returns the sending end of the request's body, if the call has one ([`CallBuilder::stream`]). Only the first call
+    /// returns it.
+    pub fn body(&mut self) -> Option<BodyWriter> {
+        self.body.take()
+    }
+
+    /// Asks the server to cancel the call, and goes on waiting for its end: the answer if the handler was faster, otherwise
+    /// [`CallError::Cancelled`], which says whether the handler has begun.
+    pub fn cancel(&self) {
+        if self.shared.table.cancel(self.id) {
+            self.shared.post_cancel(self.id);
+        }
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// How the call failed.
+    pub fn wait(mut self) -> Result<Response, CallError> {
+        let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
+        let connection = &shared.outgoing.connection;
+        if let Some(result) = connection.block_on(poll_fn(|c| self.poll_answer(c)), deadline) {
+            return result;
+        }
+        if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return self.give_up(CallError::Deadline(Executed::MayHaveRun));
+        }
+        let end = connection.ended().unwrap_or(End::Stopped);
+        self.give_up(CallError::Ended(end, Executed::MayHaveRun))
+    }
+
+    fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Response, CallError>> {
+        if let Some((end, op)) = &mut self.ended {
+            // The ops of a connection end with it.
+            let (end, request) = (*end, Pin::new(op).poll(context));
+            return request.map(|request| Err(CallError::Ended(end, executed(&request))));
+        }
+        let Some(outcome) = self.shared.table.take(self.id, context.waker()) else {
+            return Poll::Pending;
+        };
+        self.over = true;
+        match outcome {
+            Outcome::Ended(end, Some(op)) => {
+                self.ended = Some((end, op));
+                self.poll_answer(context)
+            }
+            outcome => Poll::Ready(self.finish(outcome)),
+        }
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Result<Response, CallError> {
+        match outcome {
+            Outcome::Answered(answer) => {
+                let body = answer.body.map(|body| {
+                    let outgoing = Arc::clone(&self.shared.outgoing);
+                    let link = BodyLink { outgoing, id: self.id, deadline: self.deadline };
+                    let (shared, id) = (Arc::clone(&self.shared), self.id);
+                    BodyReader::new(body, link, Box::new(move |_| shared.table.body_over(id)))
+                });
+                Ok(Response { payload: answer.payload, body })
+            }
+            Outcome::Failed(error) => Err(error),
+            Outcome::Ended(end, op) => {
+                let request = op.and_then(|op| op.try_take());
+                let executed = request.map_or(Executed::MayHaveRun, |request| executed(&request));
+                Err(CallError::Ended(end, executed))
+            }
+        }
+    }
+
+    /// Ends the call for its caller.
+    fn give_up(&mut self, error: CallError) -> Result<Response, CallError> {
+        if std::mem::replace(&mut self.over, true) {
+            return Err(error);
+        }
+        let Some((outcome, tell)) = self.shared.table.give_up(self.id, error.clone()) else {
+            return Err(error);
+        };
+        if tell {
+            self.shared.post_cancel(self.id);
+        }
+        self.finish(outcome)
+    }
+}
+
+impl Future for Call {
+    type Output = Result<Response, CallError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.kept {
+            self.kept = true;
+            if let Some(deadline) = self.deadline {
+                self.shared.keeper.0.wake_by(deadline);
+            }
+        }
+        let answer = self.poll_answer(context);
+        if answer.is_pending() {
+            self.shared.outgoing.connection.drive_for(context);
+        }
+        answer
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.over {
+            // The reader of a body that nobody reads is dropped too, which ends the body.
+            drop(self.give_up(CallError::Cancelled(Executed::MayHaveRun)));
+        }
+    }
+}
+
+/// The answer of a handler. Dereferences to its bytes.
+pub struct Response {
+    payload: Bytes,
+    body: Option<BodyReader>,
+}
+
+impl Response {
+    /// Returns the bytes of the answer, without its body.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.payload
+    }
+
+    /// Returns the body of the answer, if it has one. Only the first call returns it.
+    pub fn body(&mut self) -> Option<BodyReader> {
+        self.body.take()
+    }
+}
+
+impl Deref for Response {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body = if self.body.is_some() { " and a body" } else { "" };
+        write!(f, "Response of {} B{body}", self.payload.len())
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let next = *self.next.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes = self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.push((self.number, next));
+    }
+}
+
+impl Lane {
+    pub(super) fn new(shared: &Arc<Shared>, number: u16, next: u32) -> Self {
+        Self { shared: Arc::clone(shared), number, next: Mutex::new(next) }
+    }
+}

@@ -1,0 +1,280 @@
+//! The client: connects, resolves methods, and calls them.
+
+mod call;
+mod handshake;
+mod table;
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use apus_udp::session::KeyId;
+use apus_udp::{Connection, End, Host};
+
+use crate::envelope::{CallId, Header, VERSION};
+use crate::error::{ConnectError, UnknownMethod};
+use crate::keeper::{Deadlines, Keeper, Stops};
+use crate::metrics::ClientMetrics;
+use crate::outgoing::Outgoing;
+
+pub use call::{Call, CallBuilder, CallFuture, Response};
+use handshake::{Core, Receiver, Welcome};
+pub(crate) use table::Answer;
+use table::Table;
+
+/// Settings of a client.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Maximum number of outstanding calls; the server may allow fewer. Further calls fail with
+    /// [`CallError::Busy`](crate::CallError::Busy). deviation: no source; a quarter of the transport's default `max_ops`, so
+    /// that requests, cancellations and positions of bodies have room.
+    pub max_calls: u16,
+    /// Traffic class of each flow of the connection. Calls use the first flow, bodies the last. deviation: one flow of
+    /// class 0, as [`Host::connect`].
+    pub classes: Vec<u8>,
+    /// The session key; `None` for the first of the host's ring.
+    pub key: Option<KeyId>,
+    /// Time in which the server must answer after the connection is open. deviation: no source; the handshake timeout of the
+    /// transport.
+    pub handshake_timeout: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            max_calls: 256,
+            classes: vec![0],
+            key: None,
+            handshake_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A method of the server that a client is connected to. The number belongs to this connection: resolve the name again
+/// after a reconnect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Method(u16);
+
+/// An ordered lane: the server runs its calls one by one, in the order in which they were begun. Calls outside the lane are
+/// independent of it. A call that fails does not stop the calls after it.
+pub struct Lane {
+    shared: Arc<Shared>,
+    number: u16,
+    /// Number of the next call.
+    next: Mutex<u32>,
+}
+
+/// The state of a client.
+pub(crate) struct Shared {
+    pub(crate) host: Arc<Host>,
+    pub(crate) outgoing: Arc<Outgoing>,
+    pub(crate) table: Arc<Table>,
+    pub(crate) keeper: Stops,
+    methods: Vec<(u16, String)>,
+    /// Lanes that are not in use, with the numbers of their next calls.
+    lanes: Mutex<Vec<(u16, u32)>>,
+}
+
+impl Shared {
+    fn post_cancel(&self, id: CallId) {
+        self.outgoing.post(&Header::Cancel { id }, &[]);
+    }
+}
+
+impl Deadlines for Shared {
+    fn expire(&self, now: Instant) -> Option<Instant> {
+        let next = self.table.expire(now, |id| self.post_cancel(id));
+        let retry = self.outgoing.retry(now);
+        next.into_iter().chain(retry).min()
+    }
+}
+
+/// A connection to a server. Clones share it. It closes when the last clone and the last call are dropped.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+impl Client {
+    /// Connects to a server with the default options. Waits until the server has answered.
+    ///
+    /// # Errors
+    /// If the peer does not answer, refuses, or is not a server of this protocol.
+    pub fn connect(host: &Arc<Host>, server: SocketAddr) -> Result<Self, ConnectError> {
+        Self::connect_with(host, server, &ClientOptions::default())
+    }
+
+    /// Connects to a server. Waits until the server has answered.
+    ///
+    /// # Errors
+    /// As [`Client::connect`], and if an option is impossible.
+    pub fn connect_with(
+        host: &Arc<Host>,
+        server: SocketAddr,
+        options: &ClientOptions,
+    ) -> Result<Self, ConnectError> {
+        check(options)?;
+        let connection = host.connect_with(server, &options.classes, options.key)?;
+        let opening = Opening::begin(connection, options);
+        let deadline = Some(opening.deadline);
+        let welcome = opening.connection.block_on(poll_fn(|c| opening.poll(c)), deadline);
+        opening.finish(host, welcome.unwrap_or(Err(ConnectError::NoServer)), options)
+    }
+
+    /// Async form of [`Client::connect_with`].
+    ///
+    /// # Errors
+    /// As [`Client::connect_with`].
+    pub async fn connect_async(
+        host: &Arc<Host>,
+        server: SocketAddr,
+        options: &ClientOptions,
+    ) -> Result<Self, ConnectError> {
+        check(options)?;
+        let connection = host.connect_async(server, &options.classes, options.key).await?;
+        let opening = Opening::begin(connection, options);
+        opening.keeper.0.wake_by(opening.deadline);
+        let welcome = poll_fn(|context| {
+            let welcome = opening.poll(context);
+            if welcome.is_pending() {
+                opening.connection.drive_for(context);
+            }
+            welcome
+        })
+        .await;
+        opening.finish(host, welcome, options)
+    }
+
+    /// Returns the method with this name. Resolve it once, not per call: the names are compared one by one.
+    ///
+    /// # Errors
+    /// If the server has no such method.
+    pub fn method(&self, name: &str) -> Result<Method, UnknownMethod> {
+        let methods = &self.shared.methods;
+        let found = methods.iter().find(|(_, other)| other == name);
+        found.map(|(number, _)| Method(*number)).ok_or_else(|| UnknownMethod {
+            name: name.to_owned(),
+            known: methods.iter().map(|(_, name)| &**name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Returns the names of the server's methods.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        self.shared.methods.iter().map(|(_, name)| &**name)
+    }
+
+    /// Returns a call of a method, which begins with [`CallBuilder::wait`], [`CallBuilder::start`] or `.await`. The payload
+    /// is copied into the request; send more than some kilobytes as a body ([`CallBuilder::body`]).
+    pub fn call<'a>(&'a self, method: Method, payload: &'a [u8]) -> CallBuilder<'a> {
+        CallBuilder::new(&self.shared, method, payload)
+    }
+
+    /// Returns an ordered lane, or `None` if all lanes that the server allows are in use.
+    #[must_use]
+    pub fn lane(&self) -> Option<Lane> {
+        let lane = self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        lane.map(|(number, next)| Lane::new(&self.shared, number, next))
+    }
+
+    /// Returns the maximum number of outstanding calls.
+    #[must_use]
+    pub fn max_calls(&self) -> usize {
+        self.shared.table.limit()
+    }
+
+    /// Returns the maximum number of bytes of a request's payload.
+    #[must_use]
+    pub fn max_payload(&self) -> usize {
+        self.shared.outgoing.max_message().saturating_sub(call::MAX_HEADER_BYTES)
+    }
+
+    /// Returns how the connection ended, if it has. Connect again then: a client does not reconnect by itself, because only
+    /// the application knows which calls may run twice.
+    #[must_use]
+    pub fn ended(&self) -> Option<End> {
+        self.shared.table.ended()
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn metrics(&self) -> &ClientMetrics {
+        &self.shared.table.metrics
+    }
+
+    /// Returns the connection, for one-sided ops in addition to calls. Its messages belong to the client.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.shared.outgoing.connection
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+fn check(options: &ClientOptions) -> Result<(), ConnectError> {
+    if options.max_calls == 0 {
+        return Err(ConnectError::Setting("max_calls is 0; it must be at least 1".to_owned()));
+    }
+    Ok(())
+}
+
+/// A client whose server has not answered yet.
+struct Opening {
+    connection: Connection,
+    core: Arc<Core>,
+    keeper: Stops,
+    deadline: Instant,
+}
+
+impl Opening {
+    fn begin(connection: Connection, options: &ClientOptions) -> Self {
+        let (core, keeper) = (Arc::new(Core::default()), Keeper::new());
+        let deadline = Instant::now() + options.handshake_timeout;
+        core.set_deadline(deadline);
+        let owner: Arc<dyn Deadlines> = Arc::<Core>::clone(&core);
+        keeper.set_owner(Arc::downgrade(&owner));
+        connection.receive_with(Receiver(Arc::clone(&core)));
+        let hello = crate::envelope::encode(&Header::Hello { min: VERSION, max: VERSION }, &[]);
+        // If the connection has ended, the receiver is told.
+        let _ = connection.submit(apus_udp::Request::message(hello));
+        Self { connection, core, keeper: Stops(keeper), deadline }
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Welcome, ConnectError>> {
+        self.core.poll(context)
+    }
+
+    fn finish(
+        self,
+        host: &Arc<Host>,
+        welcome: Result<Welcome, ConnectError>,
+        options: &ClientOptions,
+    ) -> Result<Client, ConnectError> {
+        let welcome = welcome?;
+        let limit = welcome.calls.min(options.max_calls);
+        let table = Arc::new(Table::new(limit, Instant::now(), Arc::default()));
+        // This is the only place that sets it.
+        let _ = self.core.table.set(Arc::clone(&table));
+        // The connection may have ended since the server answered.
+        if let Some(end) = self.connection.ended() {
+            table.end(end);
+        }
+        let outgoing = Arc::new(Outgoing::new(self.connection, Arc::clone(&self.keeper.0)));
+        let shared = Arc::new(Shared {
+            host: Arc::clone(host),
+            outgoing,
+            table,
+            keeper: self.keeper,
+            methods: welcome.methods,
+            lanes: Mutex::new((0..welcome.lanes).rev().map(|lane| (lane, 0)).collect()),
+        });
+        let owner: Weak<dyn Deadlines> =
+            Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Deadlines>));
+        shared.keeper.0.set_owner(owner);
+        Ok(Client { shared })
+    }
+}

@@ -1,0 +1,646 @@
+//! The format of the messages of the RPC protocol.
+//!
+//! All numbers are big-endian. The first byte has the protocol version in its upper half and the kind of the message in its
+//! lower half. The messages of the handshake have version 0, so that peers of any two versions understand them:
+//!
+//! ```text
+//! Hello      kind 0, 0, lowest version, highest version, "ARPC"
+//! Welcome    kind 1, 0, version, 0, max. calls: u16, lanes: u16, then per method: number: u16, length: u8, name
+//! Refusal    kind 2, 0, lowest version, highest version
+//! ```
+//!
+//! Each other message begins with the first byte, flags, a word and the identifier of the call:
+//!
+//! ```text
+//! Request    kind 3, flags, method: u16, slot: u16, turn: u16, remaining us: u32 (0: no deadline),
+//!            [lane: u16, sequence: u32], [grant], payload
+//! Response   kind 4, flags, status: u16, slot: u16, turn: u16, [grant], payload
+//! Cancel     kind 5, 0, 0: u16, slot: u16, turn: u16
+//! Advance    kind 6, flags, 0: u16, slot: u16, turn: u16, position: u64
+//! Consumed   kind 7, flags, 0: u16, slot: u16, turn: u16, position: u64
+//! grant      region key: u64, bytes of the region: u64, length of the body: u64 (2^64 - 1: unknown)
+//! ```
+//!
+//! Flags: 1 lane, 2 grant, 4 the region holds the whole body, 8 the position is the end of the body, 16 the sender gives up
+//! the body. All other bits are 0.
+//! A parser rejects every message that an encoder of the same version does not produce.
+
+use std::str;
+
+use thiserror::Error;
+
+/// The version of the protocol that this crate speaks.
+pub const VERSION: u8 = 1;
+
+/// Number of bytes before the payload of a request without lane and grant.
+pub const REQUEST_BYTES: usize = 12;
+/// Number of bytes before the payload of a response without grant.
+pub const RESPONSE_BYTES: usize = 8;
+/// Number of bytes of a lane in a request.
+const LANE_BYTES: usize = 6;
+/// Number of bytes of a grant.
+pub(crate) const GRANT_BYTES: usize = 24;
+
+const MAGIC: &[u8; 4] = b"ARPC";
+/// Length of a body that is not known when the body begins.
+const UNKNOWN: u64 = u64::MAX;
+
+const HELLO: u8 = 0;
+const WELCOME: u8 = 1;
+const REFUSAL: u8 = 2;
+const REQUEST: u8 = 3;
+const RESPONSE: u8 = 4;
+const CANCEL: u8 = 5;
+const ADVANCE: u8 = 6;
+const CONSUMED: u8 = 7;
+
+const FLAG_LANE: u8 = 1;
+const FLAG_GRANT: u8 = 2;
+const FLAG_WHOLE: u8 = 4;
+const FLAG_END: u8 = 8;
+const FLAG_GIVEN_UP: u8 = 16;
+
+/// The identifier of a call on a connection: a place in the client's table, and the number of its use, modulo 2^16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallId {
+    /// Place in the table, below the number of calls that the server allows.
+    pub slot: u16,
+    /// Number of the use of this place.
+    pub turn: u16,
+}
+
+/// The place of a call in an ordered lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanePlace {
+    /// Number of the lane, below the number of lanes that the server allows.
+    pub lane: u16,
+    /// Number of the call in the lane, from 0 upwards, modulo 2^32.
+    pub sequence: u32,
+}
+
+/// The right to read a body from a region of its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Key of the region.
+    pub region: u64,
+    /// Bytes of the region. Byte `n` of the body is at `n` modulo this number.
+    pub capacity: u64,
+    /// Length of the body in bytes, if the sender knows it.
+    pub length: Option<u64>,
+    /// Whether the region holds the whole body from the beginning.
+    pub whole: bool,
+}
+
+/// How a call ended at the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Status {
+    /// The handler has answered.
+    Done = 0,
+    /// The handler has failed. The payload is a code (u32) and a text in UTF-8.
+    Failed = 1,
+    /// The server has as many calls as its configuration allows. The call did not run.
+    Overloaded = 2,
+    /// The deadline passed before the handler ran.
+    Expired = 3,
+    /// No method has this number.
+    UnknownMethod = 4,
+    /// The call was cancelled before its handler ran.
+    CancelledBefore = 5,
+    /// The call was cancelled while its handler ran.
+    Cancelled = 6,
+    /// The handler panicked.
+    Panicked = 7,
+    /// The handler dropped the call without an answer.
+    Abandoned = 8,
+    /// The answer of the handler is longer than a message may be.
+    TooLong = 9,
+    /// The server is stopping. The call did not run.
+    Stopping = 10,
+    /// The deadline passed while the handler ran.
+    ExpiredRunning = 11,
+}
+
+impl Status {
+    const ALL: [Self; 12] = [
+        Self::Done,
+        Self::Failed,
+        Self::Overloaded,
+        Self::Expired,
+        Self::UnknownMethod,
+        Self::CancelledBefore,
+        Self::Cancelled,
+        Self::Panicked,
+        Self::Abandoned,
+        Self::TooLong,
+        Self::Stopping,
+        Self::ExpiredRunning,
+    ];
+}
+
+/// Whether a body goes on after a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes may follow.
+    More,
+    /// The body ends here.
+    End,
+    /// The sender gives up the body.
+    GivenUp,
+}
+
+/// The header of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// The first message of a client.
+    Hello {
+        /// Lowest version that the client speaks.
+        min: u8,
+        /// Highest version that the client speaks.
+        max: u8,
+    },
+    /// The answer to a Hello. The payload is the table of methods ([`decode_methods`]).
+    Welcome {
+        /// The version of all further messages.
+        version: u8,
+        /// Maximum number of calls of this connection that the server holds.
+        calls: u16,
+        /// Number of ordered lanes of this connection.
+        lanes: u16,
+    },
+    /// The answer to a Hello without a common version.
+    Refusal {
+        /// Lowest version that the server speaks.
+        min: u8,
+        /// Highest version that the server speaks.
+        max: u8,
+    },
+    /// A call.
+    Request {
+        /// Its identifier.
+        id: CallId,
+        /// Number of the method.
+        method: u16,
+        /// Time until the deadline in microseconds; `None` without a deadline.
+        remaining_us: Option<u32>,
+        /// Its place in an ordered lane, if it belongs to one.
+        place: Option<LanePlace>,
+        /// The body of the request, if it has one.
+        grant: Option<Grant>,
+    },
+    /// The end of a call.
+    Response {
+        /// Identifier of the call.
+        id: CallId,
+        /// How it ended.
+        status: Status,
+        /// The body of the response, if it has one.
+        grant: Option<Grant>,
+    },
+    /// The client does not need the answer any more.
+    Cancel {
+        /// Identifier of the call.
+        id: CallId,
+    },
+    /// The sender of a body has put further bytes into its region.
+    Advance {
+        /// Identifier of the call.
+        id: CallId,
+        /// Number of bytes of the body so far.
+        position: u64,
+        /// Whether the body goes on.
+        progress: Progress,
+    },
+    /// The receiver of a body has read further bytes.
+    Consumed {
+        /// Identifier of the call.
+        id: CallId,
+        /// Number of bytes read so far.
+        position: u64,
+        /// Whether the receiver reads no further.
+        end: bool,
+    },
+}
+
+/// Why a message is not one of this protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Malformed {
+    /// The message ends within its header.
+    #[error("the message ends within its header")]
+    Truncated,
+    /// The version is not [`VERSION`], or not 0 for a message of the handshake.
+    #[error("protocol version {0} instead of {VERSION}")]
+    Version(u8),
+    /// No message has this kind.
+    #[error("unknown kind of message {0}")]
+    Kind(u8),
+    /// A flag that the kind of message does not have.
+    #[error("flags {0:#x} are not those of this kind of message")]
+    Flags(u8),
+    /// A field has a value that no encoder writes.
+    #[error("invalid {0}")]
+    Field(&'static str),
+    /// Bytes follow a message without payload.
+    #[error("{0} bytes follow a message without payload")]
+    Trailing(usize),
+}
+
+/// A cursor over the bytes of a message.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let taken = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<N>);
+        let taken = *taken.ok_or(Malformed::Truncated)?;
+        self.at += N;
+        Ok(taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, Malformed> {
+        Ok(u8::from_be_bytes(self.take()?))
+    }
+
+    fn u16(&mut self) -> Result<u16, Malformed> {
+        Ok(u16::from_be_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+
+    fn id(&mut self) -> Result<CallId, Malformed> {
+        Ok(CallId { slot: self.u16()?, turn: self.u16()? })
+    }
+
+    fn grant(&mut self, flags: u8) -> Result<Option<Grant>, Malformed> {
+        let whole = flags & FLAG_WHOLE != 0;
+        if flags & FLAG_GRANT == 0 {
+            return if whole { Err(Malformed::Flags(flags)) } else { Ok(None) };
+        }
+        let (region, capacity, length) = (self.u64()?, self.u64()?, self.u64()?);
+        let length = (length != UNKNOWN).then_some(length);
+        if whole && length != Some(capacity) {
+            return Err(Malformed::Field("length of a whole body"));
+        }
+        if capacity == 0 && !whole {
+            return Err(Malformed::Field("size of a region"));
+        }
+        Ok(Some(Grant { region, capacity, length, whole }))
+    }
+
+    fn zero(&mut self, name: &'static str) -> Result<(), Malformed> {
+        if self.u16()? == 0 { Ok(()) } else { Err(Malformed::Field(name)) }
+    }
+
+    fn end(self, header: Header) -> Result<(Header, usize), Malformed> {
+        match self.bytes.len() - self.at {
+            0 => Ok((header, self.at)),
+            trailing => Err(Malformed::Trailing(trailing)),
+        }
+    }
+}
+
+fn allow(flags: u8, allowed: u8) -> Result<(), Malformed> {
+    if flags & !allowed == 0 { Ok(()) } else { Err(Malformed::Flags(flags)) }
+}
+
+/// Parses a message. Returns its header and the position of its payload.
+///
+/// # Errors
+/// If no encoder of this version produces the message.
+pub fn decode(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
+    let mut reader = Reader { bytes, at: 0 };
+    let [first, flags] = reader.take()?;
+    let (version, kind) = (first >> 4, first & 0xf);
+    if kind > CONSUMED {
+        return Err(Malformed::Kind(kind));
+    }
+    let expected = if kind <= REFUSAL { 0 } else { VERSION };
+    if version != expected {
+        return Err(Malformed::Version(version));
+    }
+    match kind {
+        HELLO => {
+            allow(flags, 0)?;
+            let (min, max) = versions(&mut reader)?;
+            if reader.take::<4>()? != *MAGIC {
+                return Err(Malformed::Field("identification of the protocol"));
+            }
+            reader.end(Header::Hello { min, max })
+        }
+        WELCOME => {
+            allow(flags, 0)?;
+            let version = reader.u8()?;
+            if reader.u8()? != 0 {
+                return Err(Malformed::Field("padding"));
+            }
+            let (calls, lanes) = (reader.u16()?, reader.u16()?);
+            if calls == 0 {
+                return Err(Malformed::Field("number of calls"));
+            }
+            Ok((Header::Welcome { version, calls, lanes }, reader.at))
+        }
+        REFUSAL => {
+            allow(flags, 0)?;
+            let (min, max) = versions(&mut reader)?;
+            reader.end(Header::Refusal { min, max })
+        }
+        REQUEST => {
+            allow(flags, FLAG_LANE | FLAG_GRANT | FLAG_WHOLE)?;
+            let (method, id, remaining) = (reader.u16()?, reader.id()?, reader.u32()?);
+            let remaining_us = (remaining != 0).then_some(remaining);
+            let place = if flags & FLAG_LANE != 0 {
+                Some(LanePlace { lane: reader.u16()?, sequence: reader.u32()? })
+            } else {
+                None
+            };
+            let grant = reader.grant(flags)?;
+            Ok((Header::Request { id, method, remaining_us, place, grant }, reader.at))
+        }
+        RESPONSE => {
+            allow(flags, FLAG_GRANT | FLAG_WHOLE)?;
+            let status = usize::from(reader.u16()?);
+            let status = *Status::ALL.get(status).ok_or(Malformed::Field("status"))?;
+            let id = reader.id()?;
+            let grant = reader.grant(flags)?;
+            if grant.is_some() && status != Status::Done {
+                return Err(Malformed::Field("body of a failed call"));
+            }
+            Ok((Header::Response { id, status, grant }, reader.at))
+        }
+        CANCEL => {
+            allow(flags, 0)?;
+            reader.zero("word")?;
+            let id = reader.id()?;
+            reader.end(Header::Cancel { id })
+        }
+        // The kinds are complete: 6 and 7 are left.
+        _ => {
+            allow(flags, if kind == ADVANCE { FLAG_END | FLAG_GIVEN_UP } else { FLAG_END })?;
+            reader.zero("word")?;
+            let (id, position) = (reader.id()?, reader.u64()?);
+            let progress = match flags {
+                0 => Progress::More,
+                FLAG_END => Progress::End,
+                FLAG_GIVEN_UP => Progress::GivenUp,
+                _ => return Err(Malformed::Flags(flags)),
+            };
+            reader.end(match kind {
+                ADVANCE => Header::Advance { id, position, progress },
+                _ => Header::Consumed { id, position, end: progress == Progress::End },
+            })
+        }
+    }
+}
+
+fn versions(reader: &mut Reader<'_>) -> Result<(u8, u8), Malformed> {
+    let (min, max) = (reader.u8()?, reader.u8()?);
+    if min == 0 || min > max || max > 15 {
+        return Err(Malformed::Field("range of versions"));
+    }
+    Ok((min, max))
+}
+
+/// Returns the message with this header and payload. A header without payload ignores `payload`.
+#[must_use]
+pub fn encode(header: &Header, payload: &[u8]) -> Vec<u8> {
+    let length = REQUEST_BYTES + LANE_BYTES + GRANT_BYTES;
+    let mut out = Vec::with_capacity(match header {
+        Header::Request { place: None, grant: None, .. } => REQUEST_BYTES + payload.len(),
+        Header::Response { grant: None, .. } => RESPONSE_BYTES + payload.len(),
+        Header::Request { .. } | Header::Response { .. } | Header::Welcome { .. } => {
+            length + payload.len()
+        }
+        _ => length,
+    });
+    match *header {
+        Header::Hello { min, max } => {
+            out.extend([HELLO, 0, min, max]);
+            out.extend(MAGIC);
+        }
+        Header::Welcome { version, calls, lanes } => {
+            out.extend([WELCOME, 0, version, 0]);
+            out.extend(calls.to_be_bytes());
+            out.extend(lanes.to_be_bytes());
+            out.extend(payload);
+        }
+        Header::Refusal { min, max } => out.extend([REFUSAL, 0, min, max]),
+        Header::Request { id, method, remaining_us, place, grant } => {
+            let lane = if place.is_some() { FLAG_LANE } else { 0 };
+            put_prefix(&mut out, REQUEST, lane | grant_flags(grant.as_ref()), method, id);
+            out.extend(remaining_us.unwrap_or(0).to_be_bytes());
+            if let Some(LanePlace { lane, sequence }) = place {
+                out.extend(lane.to_be_bytes());
+                out.extend(sequence.to_be_bytes());
+            }
+            put_grant(&mut out, grant.as_ref());
+            out.extend(payload);
+        }
+        Header::Response { id, status, grant } => {
+            put_prefix(&mut out, RESPONSE, grant_flags(grant.as_ref()), status as u16, id);
+            put_grant(&mut out, grant.as_ref());
+            out.extend(payload);
+        }
+        Header::Cancel { id } => put_prefix(&mut out, CANCEL, 0, 0, id),
+        Header::Advance { id, position, progress } => {
+            let flags = match progress {
+                Progress::More => 0,
+                Progress::End => FLAG_END,
+                Progress::GivenUp => FLAG_GIVEN_UP,
+            };
+            put_prefix(&mut out, ADVANCE, flags, 0, id);
+            out.extend(position.to_be_bytes());
+        }
+        Header::Consumed { id, position, end } => {
+            put_prefix(&mut out, CONSUMED, if end { FLAG_END } else { 0 }, 0, id);
+            out.extend(position.to_be_bytes());
+        }
+    }
+    out
+}
+
+fn put_prefix(out: &mut Vec<u8>, kind: u8, flags: u8, word: u16, id: CallId) {
+    let ([a, b], [c, d], [e, f]) =
+        (word.to_be_bytes(), id.slot.to_be_bytes(), id.turn.to_be_bytes());
+    out.extend([VERSION << 4 | kind, flags, a, b, c, d, e, f]);
+}
+
+fn grant_flags(grant: Option<&Grant>) -> u8 {
+    match grant {
+        None => 0,
+        Some(Grant { whole: false, .. }) => FLAG_GRANT,
+        Some(Grant { whole: true, .. }) => FLAG_GRANT | FLAG_WHOLE,
+    }
+}
+
+fn put_grant(out: &mut Vec<u8>, grant: Option<&Grant>) {
+    if let Some(Grant { region, capacity, length, .. }) = grant {
+        out.extend(region.to_be_bytes());
+        out.extend(capacity.to_be_bytes());
+        out.extend(length.unwrap_or(UNKNOWN).to_be_bytes());
+    }
+}
+
+/// Returns the payload of a Welcome: the names of methods, which are numbered in this order from 0 upwards. `None` if
+/// there are more than 65536 names, or a name is empty or longer than 255 bytes.
+#[must_use]
+pub fn encode_methods<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    for (number, name) in names.enumerate() {
+        let length = u8::try_from(name.len()).ok().filter(|&length| length > 0)?;
+        out.extend(u16::try_from(number).ok()?.to_be_bytes());
+        out.push(length);
+        out.extend(name.as_bytes());
+    }
+    Some(out)
+}
+
+/// Parses the payload of a Welcome. Returns the numbers and names of the methods.
+///
+/// # Errors
+/// If the table is truncated, or a name is empty or not UTF-8.
+pub fn decode_methods(bytes: &[u8]) -> Result<Vec<(u16, &str)>, Malformed> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut methods = Vec::new();
+    while reader.at < bytes.len() {
+        let (number, length) = (reader.u16()?, usize::from(reader.u8()?));
+        if length == 0 {
+            return Err(Malformed::Field("name of a method"));
+        }
+        let name = bytes.get(reader.at..reader.at + length).ok_or(Malformed::Truncated)?;
+        reader.at += length;
+        let name = str::from_utf8(name).map_err(|_| Malformed::Field("name of a method"))?;
+        methods.push((number, name));
+    }
+    Ok(methods)
+}
+
+/// Returns the payload of the response of a handler that has failed.
+#[must_use]
+pub fn encode_failure(code: u32, text: &str) -> Vec<u8> {
+    [&code.to_be_bytes()[..], text.as_bytes()].concat()
+}
+
+/// Parses the payload of the response of a handler that has failed: its code and text. Bytes that are not UTF-8 are
+/// replaced.
+///
+/// # Errors
+/// If the payload has less than four bytes.
+pub fn decode_failure(bytes: &[u8]) -> Result<(u32, String), Malformed> {
+    let (code, text) = bytes.split_first_chunk().ok_or(Malformed::Truncated)?;
+    Ok((u32::from_be_bytes(*code), String::from_utf8_lossy(text).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ID: CallId = CallId { slot: 0x0102, turn: 0x0304 };
+
+    /// The bytes follow from the layout in the documentation of this module.
+    #[test]
+    fn messages_have_the_documented_bytes() {
+        let hello = encode(&Header::Hello { min: 1, max: 3 }, b"ignored");
+        assert_eq!(hello, *b"\x00\x00\x01\x03ARPC");
+        let welcome = Header::Welcome { version: 1, calls: 256, lanes: 2 };
+        let table = encode_methods(["a", "bc"].into_iter()).expect("names");
+        assert_eq!(table, *b"\x00\x00\x01a\x00\x01\x02bc");
+        assert_eq!(encode(&welcome, &table)[..9], *b"\x01\x00\x01\x00\x01\x00\x00\x02\x00");
+        let request = Header::Request {
+            id: ID,
+            method: 5,
+            remaining_us: Some(0x0a0b),
+            place: Some(LanePlace { lane: 7, sequence: 8 }),
+            grant: Some(Grant { region: 9, capacity: 10, length: None, whole: false }),
+        };
+        let bytes = encode(&request, b"hi");
+        assert_eq!(bytes[..12], [0x13, 3, 0, 5, 1, 2, 3, 4, 0, 0, 0xa, 0xb]);
+        assert_eq!(bytes[12..18], [0, 7, 0, 0, 0, 8]);
+        assert_eq!(bytes[18..26], 9u64.to_be_bytes());
+        assert_eq!(bytes[34..], *b"\xff\xff\xff\xff\xff\xff\xff\xffhi");
+        assert_eq!(decode(&bytes), Ok((request, 42)));
+        let response = Header::Response { id: ID, status: Status::Expired, grant: None };
+        assert_eq!(encode(&response, b"x"), [0x14, 0, 0, 3, 1, 2, 3, 4, b'x']);
+        let advance = Header::Advance { id: ID, position: 1, progress: Progress::End };
+        assert_eq!(encode(&advance, b""), [0x16, 8, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn messages_that_no_encoder_writes_are_rejected() {
+        let request = |flags: u8, rest: &[u8]| {
+            [&[VERSION << 4 | REQUEST, flags, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0], rest].concat()
+        };
+        assert!(decode(&request(0, b"")).is_ok());
+        assert_eq!(decode(&request(0, b"")[..11]), Err(Malformed::Truncated));
+        assert_eq!(decode(&request(16, b"")), Err(Malformed::Flags(16)));
+        assert_eq!(decode(&request(FLAG_WHOLE, b"")), Err(Malformed::Flags(FLAG_WHOLE)));
+        assert_eq!(decode(&request(FLAG_GRANT, &[0; 23])), Err(Malformed::Truncated));
+        assert_eq!(
+            decode(&request(FLAG_GRANT, &[0; 24])),
+            Err(Malformed::Field("size of a region"))
+        );
+        assert_eq!(decode(&[0x23, 0]), Err(Malformed::Version(2)));
+        assert_eq!(decode(&[0x1f, 0]), Err(Malformed::Kind(15)));
+        assert_eq!(decode(&[0x15, 0, 0, 0, 0, 0, 0, 0, 9]), Err(Malformed::Trailing(1)));
+        assert_eq!(decode(&[0x14, 0, 0, 12, 0, 0, 0, 0]), Err(Malformed::Field("status")));
+        assert_eq!(decode(b"\x00\x00\x01\x01ARPX").map(|_| ()), {
+            Err(Malformed::Field("identification of the protocol"))
+        });
+        assert_eq!(decode_methods(b"\x00\x00\x02a"), Err(Malformed::Truncated));
+        assert_eq!(decode_methods(b"\x00\x00\x00"), Err(Malformed::Field("name of a method")));
+        assert!(encode_methods([""].into_iter()).is_none());
+        assert!(encode_methods([&*"x".repeat(256)].into_iter()).is_none());
+    }
+
+    #[test]
+    fn status_numbers_are_their_places() {
+        for (number, status) in Status::ALL.into_iter().enumerate() {
+            assert_eq!(status as usize, number);
+        }
+    }
+
+    proptest! {
+        /// Every message that is accepted is encoded to the same bytes.
+        #[test]
+        fn accepted_messages_are_canonical(bytes in arbitrary_message()) {
+            if let Ok((header, payload)) = decode(&bytes) {
+                prop_assert_eq!(encode(&header, &bytes[payload..]), bytes);
+            }
+        }
+
+        #[test]
+        fn tables_of_methods_are_canonical(bytes in prop::collection::vec(0u8..4, 0..40)) {
+            if let Ok(methods) = decode_methods(&bytes) {
+                let numbered = methods.iter().enumerate().all(|(n, (number, _))| n == *number as usize);
+                let again = encode_methods(methods.iter().map(|(_, name)| *name)).expect("names");
+                prop_assert_eq!(again == bytes, numbered);
+            }
+        }
+
+        #[test]
+        fn failures_round_trip(code: u32, text: String) {
+            prop_assert_eq!(decode_failure(&encode_failure(code, &text)), Ok((code, text)));
+        }
+    }
+
+    /// Mostly messages whose first bytes are valid.
+    fn arbitrary_message() -> impl Strategy<Value = Vec<u8>> {
+        let tail =
+            prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 0..60);
+        (0u8..2, 0u8..9, 0u8..32, 0u8..2, 0u8..13, tail).prop_map(
+            |(version, kind, flags, high, low, tail)| {
+                let magic = if kind == HELLO { &MAGIC[..] } else { &[] };
+                [&[version << 4 | kind, flags, high, low], magic, &tail].concat()
+            },
+        )
+    }
+}

@@ -1,0 +1,32 @@
+//! Remote procedure calls over [`apus_udp`]: deadlines, cancellation, limits, ordered lanes, and bodies of any length.
+//!
+//! A call is a method and bytes; the answer is bytes. There is no schema language: use the encoding of your choice. Calls
+//! block ([`CallBuilder::wait`]) or are futures of any async runtime. Every failed call says whether it may have run
+//! ([`CallError::executed`]).
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/echo.rs")]
+//! ```
+
+mod body;
+mod client;
+pub mod envelope;
+mod error;
+mod keeper;
+mod metrics;
+mod outgoing;
+mod server;
+#[cfg(feature = "tower")]
+mod tower;
+
+pub use apus_udp;
+pub use body::{BodyReader, BodyWriter};
+pub use bytes::Bytes;
+pub use client::{Call, CallBuilder, CallFuture, Client, ClientOptions, Lane, Method, Response};
+pub use error::{BodyError, CallError, ConnectError, Executed, Failure, ServeError, UnknownMethod};
+pub use metrics::{ClientMetrics, ServerMetrics};
+pub use server::{Incoming, Methods, Reply, Server, ServerOptions};
+#[cfg(feature = "tower")]
+pub use tower::MethodService;

@@ -1,0 +1,76 @@
+//! Messages to a peer, also while the connection has no room for them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use apus_udp::{Connection, Request, SubmitError};
+
+use crate::envelope::{Header, encode};
+use crate::keeper::Keeper;
+
+/// Time after which messages are submitted again that the connection had no room for. deviation: no source; a connection
+/// without room has 1024 ops outstanding by default, which take about as long.
+const RETRY_AFTER: Duration = Duration::from_millis(1);
+
+/// The messages that must not be lost: responses, cancellations and positions of bodies. Their number is bounded by the
+/// number of calls.
+pub(crate) struct Outgoing {
+    pub(crate) connection: Connection,
+    keeper: Arc<Keeper>,
+    /// Messages that the connection had no room for, in order.
+    backlog: Mutex<VecDeque<Vec<u8>>>,
+    has_backlog: AtomicBool,
+}
+
+impl Outgoing {
+    pub(crate) fn new(connection: Connection, keeper: Arc<Keeper>) -> Self {
+        let (backlog, has_backlog) = (Mutex::default(), AtomicBool::new(false));
+        Self { connection, keeper, backlog, has_backlog }
+    }
+
+    /// Returns the maximum number of bytes of a message to the peer.
+    pub(crate) fn max_message(&self) -> usize {
+        usize::try_from(self.connection.max_message()).unwrap_or(usize::MAX)
+    }
+
+    /// Sends a message, now or when the connection has room. A message to an ended connection is dropped.
+    pub(crate) fn post(&self, header: &Header, payload: &[u8]) {
+        if !self.has_backlog.load(Ordering::Acquire) {
+            match self.connection.submit(Request::message(encode(header, payload))) {
+                Err(SubmitError::Full) => {}
+                // Callers check lengths; other errors are ends of the connection.
+                _ => return,
+            }
+        }
+        let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        backlog.push_back(encode(header, payload));
+        self.has_backlog.store(true, Ordering::Release);
+        drop(backlog);
+        self.keeper.wake_by(Instant::now() + RETRY_AFTER);
+    }
+
+    /// Submits messages again that the connection had no room for. Returns when to call it again.
+    pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
+        if !self.has_backlog.load(Ordering::Acquire) {
+            return None;
+        }
+        loop {
+            let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(message) = backlog.pop_front() else {
+                self.has_backlog.store(false, Ordering::Release);
+                return None;
+            };
+            // Submitting may run the engine, which may post.
+            drop(backlog);
+            if let Err(SubmitError::Full) =
+                self.connection.submit(Request::message(message.clone()))
+            {
+                let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+                backlog.push_front(message);
+                return Some(now + RETRY_AFTER);
+            }
+        }
+    }
+}

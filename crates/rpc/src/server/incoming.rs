@@ -1,0 +1,153 @@
+//! A call as its handler sees it.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::link::{CallKey, Reply};
+use super::methods::Handler;
+use super::tasks::AsyncTask;
+use crate::body::{BodyReader, BodyWriter, RING_BYTES, Receiving};
+use crate::envelope::Status;
+use crate::error::Failure;
+
+/// A call that has arrived at a server.
+///
+/// A handler of [`Methods::with_answer`](crate::Methods::with_answer) owns it, and may answer it later and from any thread.
+/// If it is dropped without an answer, the caller gets [`CallError::NoAnswer`](crate::CallError::NoAnswer).
+pub struct Incoming {
+    key: CallKey,
+    method: u16,
+    payload: Bytes,
+    receiving: Option<Arc<Receiving>>,
+    /// Whether the call is answered elsewhere, or its handler has not begun.
+    silent: bool,
+}
+
+impl Incoming {
+    pub(super) fn new(
+        key: CallKey,
+        method: u16,
+        payload: Bytes,
+        receiving: Option<Arc<Receiving>>,
+    ) -> Self {
+        Self { key, method, payload, receiving, silent: true }
+    }
+
+    /// Returns the bytes of the request, without its body.
+    #[must_use]
+    pub fn payload(&self) -> &Bytes {
+        &self.payload
+    }
+
+    /// Returns the address of the client, which does not identify it: any holder of a session key may have it.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.key.link.outgoing.connection.peer()
+    }
+
+    /// Returns the deadline of the call, if it has one.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.key.deadline
+    }
+
+    /// Returns the time until the deadline, for calls to other servers on behalf of this one.
+    #[must_use]
+    pub fn remaining(&self) -> Option<Duration> {
+        Some(self.key.deadline?.saturating_duration_since(Instant::now()))
+    }
+
+    /// Returns `true` if nobody waits for the answer: the call was cancelled, its deadline passed, or its connection ended. A
+    /// handler that runs for long asks from time to time and returns early. Waits for bodies end by themselves.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.key.link.slots.why(self.key.id).is_some()
+            || self.key.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    /// Returns the body of the request, if it has one. Only the first call returns it.
+    pub fn body(&mut self) -> Option<BodyReader> {
+        let receiving = self.receiving.take()?;
+        Some(BodyReader::new(receiving, self.key.body_link(), Box::new(|_| ())))
+    }
+
+    /// Answers the call, and returns the sending end of a body that is made while it is sent, through a ring of 2 MiB.
+    /// `length` is its length in bytes, if it is known; the client sees it. The handler then writes the body, finishes it
+    /// and returns [`Reply::streamed`]. Until the client has read the body, the call counts as one of the server.
+    ///
+    /// # Errors
+    /// If the call was cancelled or answered.
+    pub fn stream(
+        &mut self,
+        payload: impl AsRef<[u8]>,
+        length: Option<u64>,
+    ) -> Result<BodyWriter, Failure> {
+        self.key.stream(payload.as_ref(), RING_BYTES, length)
+    }
+
+    /// Answers the call.
+    pub fn answer(mut self, answer: Result<impl Into<Reply>, Failure>) {
+        self.silent = true;
+        self.key.answer(answer.map(Into::into));
+    }
+
+    /// Ends the call before its handler begins.
+    pub(super) fn refuse(self, status: Status) {
+        self.key.refuse_waiting(status);
+    }
+
+    /// Runs the handler, unless the call has ended.
+    pub(super) fn run(mut self) {
+        let key = self.key.clone();
+        if key.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return key.refuse_waiting(Status::Expired);
+        }
+        let core = Arc::clone(&key.link.core);
+        // The methods were checked when the call arrived.
+        let Some(handler) = core.methods.get(usize::from(self.method)) else { return };
+        match handler {
+            Handler::Blocking(run) => {
+                if !key.link.slots.start(key.id, None) {
+                    return key.leave_lane();
+                }
+                match catch_unwind(AssertUnwindSafe(|| run(&mut self))) {
+                    Ok(answer) => key.answer(answer),
+                    // The panic hook has reported it.
+                    Err(_) => key.refuse(Status::Panicked),
+                }
+            }
+            Handler::Owning(run) => {
+                if !key.link.slots.start(key.id, None) {
+                    return key.leave_lane();
+                }
+                self.silent = false;
+                if catch_unwind(AssertUnwindSafe(|| run(self))).is_err() {
+                    key.refuse(Status::Panicked);
+                }
+            }
+            Handler::Async(begin) => {
+                let begun = catch_unwind(AssertUnwindSafe(|| begin(self)));
+                let Ok(future) = begun else { return key.refuse_waiting(Status::Panicked) };
+                let task = AsyncTask::new(key.clone(), future);
+                if !key.link.slots.start(key.id, Some(&Waker::from(Arc::clone(&task)))) {
+                    return key.leave_lane();
+                }
+                task.run();
+            }
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if !self.silent {
+            let panics = std::thread::panicking();
+            self.key.refuse(if panics { Status::Panicked } else { Status::Abandoned });
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! A connection of a server: its calls from request to answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use apus_udp::{Connection, End, Message, MessageReceiver, Request};
+use bytes::{Buf, Bytes};
+
+use super::Core;
+use super::incoming::Incoming;
+use super::lanes::Lanes;
+use super::pool::Task;
+use super::slots::{Arrived, Effect, Slots};
+use crate::body::{BodyLink, BodyWriter, Sending, whole};
+use crate::envelope::{
+    CallId, GRANT_BYTES, Grant, Header, LanePlace, RESPONSE_BYTES, Status, VERSION, decode, encode,
+    encode_failure,
+};
+use crate::error::Failure;
+use crate::metrics::add;
+use crate::outgoing::Outgoing;
+
+/// The answer of a handler: bytes, and a body if they are many.
+///
+/// Byte vectors, [`Bytes`], strings and `()` convert to it.
+#[derive(Debug, Default)]
+pub struct Reply {
+    payload: Bytes,
+    body: Option<Bytes>,
+}
+
+impl Reply {
+    /// Returns an answer with a body that is in memory. The client fetches the body by one-sided reads, from this memory.
+    #[must_use]
+    pub fn with_body(payload: impl Into<Bytes>, body: impl Into<Bytes>) -> Self {
+        Self { payload: payload.into(), body: Some(body.into()) }
+    }
+
+    /// Returns the result of a handler that has answered by [`Incoming::stream`].
+    #[must_use]
+    pub fn streamed() -> Self {
+        Self::default()
+    }
+}
+
+impl From<Bytes> for Reply {
+    fn from(payload: Bytes) -> Self {
+        Self { payload, body: None }
+    }
+}
+
+impl From<Vec<u8>> for Reply {
+    fn from(payload: Vec<u8>) -> Self {
+        Bytes::from(payload).into()
+    }
+}
+
+impl From<String> for Reply {
+    fn from(payload: String) -> Self {
+        Bytes::from(payload).into()
+    }
+}
+
+impl From<&'static [u8]> for Reply {
+    fn from(payload: &'static [u8]) -> Self {
+        Bytes::from_static(payload).into()
+    }
+}
+
+impl From<&'static str> for Reply {
+    fn from(payload: &'static str) -> Self {
+        payload.as_bytes().into()
+    }
+}
+
+impl From<()> for Reply {
+    fn from((): ()) -> Self {
+        Self::default()
+    }
+}
+
+/// A connection.
+pub(super) struct Link {
+    pub(super) core: Arc<Core>,
+    pub(super) outgoing: Arc<Outgoing>,
+    pub(super) slots: Slots,
+    lanes: Mutex<Lanes<Incoming>>,
+    /// Whether the client has introduced itself.
+    greeted: AtomicBool,
+}
+
+/// A call of a connection, by which it is answered.
+#[derive(Clone)]
+pub(super) struct CallKey {
+    pub(super) link: Arc<Link>,
+    pub(super) id: CallId,
+    pub(super) place: Option<LanePlace>,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl CallKey {
+    /// Answers the call with the result of its handler, if it was not answered.
+    pub(super) fn answer(&self, result: Result<Reply, Failure>) {
+        match result {
+            Ok(Reply { payload, body: None }) => _ = self.end(Status::Done, &payload),
+            Ok(Reply { payload, body: Some(body) }) => match whole(&self.link.core.host, body) {
+                Ok((sending, grant)) => drop(self.end_with_body(&payload, &sending, grant)),
+                Err(error) => self.answer(Err(Failure::new(0, error.to_string()))),
+            },
+            Err(Failure { code, message }) => {
+                _ = self.end(Status::Failed, &encode_failure(code, &message));
+            }
+        }
+    }
+
+    /// Ends the call without an answer of its handler, if it was not answered.
+    pub(super) fn refuse(&self, status: Status) {
+        self.end(status, &[]);
+    }
+
+    /// Ends the call before its handler begins.
+    pub(super) fn refuse_waiting(&self, status: Status) {
+        if !self.end(status, &[]) {
+            // The call has ended in the queue.
+            self.leave_lane();
+        }
+    }
+
+    /// Returns `false` if the call was answered before.
+    fn end(&self, mut status: Status, mut payload: &[u8]) -> bool {
+        let link = &self.link;
+        if payload.len() + RESPONSE_BYTES > link.outgoing.max_message() {
+            (status, payload) = (Status::TooLong, &[]);
+        }
+        let Some(why) = link.slots.finish(self.id, None) else { return false };
+        // A handler that fails after it was told to give up has given up.
+        if let (Some(why), Status::Failed | Status::Abandoned) = (why, status) {
+            (status, payload) = (why.status(true), &[]);
+        }
+        link.core.count(status);
+        link.core.call_over();
+        link.outgoing.post(&Header::Response { id: self.id, status, grant: None }, payload);
+        self.leave_lane();
+        true
+    }
+
+    /// Answers the call, with a body that the client reads then. Returns `false` if the call was answered or given up.
+    fn end_with_body(&self, payload: &[u8], sending: &Arc<Sending>, grant: Grant) -> bool {
+        let link = &self.link;
+        if payload.len() + RESPONSE_BYTES + GRANT_BYTES > link.outgoing.max_message() {
+            self.refuse(Status::TooLong);
+            return false;
+        }
+        let Some(why) = link.slots.finish(self.id, Some(sending)) else { return false };
+        let (status, grant, payload) = match why {
+            None => (Status::Done, Some(grant), payload),
+            Some(why) => (why.status(true), None, &[][..]),
+        };
+        link.core.count(status);
+        if why.is_some() {
+            link.core.call_over();
+        }
+        link.outgoing.post(&Header::Response { id: self.id, status, grant }, payload);
+        self.leave_lane();
+        why.is_none()
+    }
+
+    /// Answers the call, and returns the sending end of the answer's body.
+    pub(super) fn stream(
+        &self,
+        payload: &[u8],
+        capacity: usize,
+        length: Option<u64>,
+    ) -> Result<BodyWriter, Failure> {
+        let (sending, grant) = Sending::ring(&self.link.core.host, capacity, length)?;
+        if !self.end_with_body(payload, &sending, grant) {
+            return Err(Failure::new(0, "the call was answered, cancelled or too long"));
+        }
+        Ok(BodyWriter::new(sending, self.body_link()))
+    }
+
+    pub(super) fn body_link(&self) -> BodyLink {
+        let outgoing = Arc::clone(&self.link.outgoing);
+        BodyLink { outgoing, id: self.id, deadline: self.deadline }
+    }
+
+    /// Lets the next call of the lane run.
+    pub(super) fn leave_lane(&self) {
+        let Some(place) = self.place else { return };
+        let next = self.link.lanes().ended(place.lane);
+        if let Some(next) = next {
+            self.link.core.pool.push(Task::Call(next));
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(core: Arc<Core>, connection: Connection) -> Arc<Self> {
+        let outgoing = Arc::new(Outgoing::new(connection, Arc::clone(&core.keeper.0)));
+        let slots = Slots::new(core.options.calls_per_connection);
+        let lanes = Mutex::new(Lanes::new(core.options.lanes));
+        Arc::new(Self { core, outgoing, slots, lanes, greeted: AtomicBool::new(false) })
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes<Incoming>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to receive messages.
+    pub(super) fn listen(self: &Arc<Self>) {
+        self.outgoing.connection.receive_with(Receiver(Arc::downgrade(self)));
+    }
+
+    /// Gives up the calls whose deadline has passed, and sends what had no room. Returns when to call it again.
+    pub(super) fn expire(self: &Arc<Self>, now: Instant) -> Option<Instant> {
+        let next = self.slots.expire(now, |id, effect| self.apply(id, effect));
+        next.into_iter().chain(self.outgoing.retry(now)).min()
+    }
+
+    fn apply(&self, id: CallId, effect: Effect) {
+        match effect {
+            Effect::None => {}
+            Effect::Freed => self.core.call_over(),
+            // The worker or the lane that gets the call later drops it.
+            Effect::Answer(why) => {
+                let status = why.status(false);
+                self.core.count(status);
+                self.core.call_over();
+                self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
+            }
+        }
+    }
+
+    /// Handles a message. Returns `false` if the client breaks the protocol.
+    fn handle(self: &Arc<Self>, mut bytes: Bytes) -> bool {
+        let Ok((header, payload)) = decode(&bytes) else { return false };
+        if let Header::Hello { min, max } = header {
+            return self.greet(min, max);
+        }
+        if !self.greeted.load(Ordering::Relaxed) {
+            return false;
+        }
+        match header {
+            Header::Request { id, method, remaining_us, place, grant } => {
+                bytes.advance(payload);
+                self.on_request(id, method, remaining_us, place, grant, bytes)
+            }
+            Header::Cancel { id } => {
+                self.apply(id, self.slots.cancel(id));
+                true
+            }
+            Header::Advance { id, position, progress } => {
+                self.slots.on_advance(id, position, progress);
+                true
+            }
+            Header::Consumed { id, position, end } => {
+                self.apply(id, self.slots.on_consumed(id, position, end));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn greet(&self, min: u8, max: u8) -> bool {
+        if self.greeted.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let post = |bytes| drop(self.outgoing.connection.submit(Request::message(bytes)));
+        if !(min..=max).contains(&VERSION) {
+            post(encode(&Header::Refusal { min: VERSION, max: VERSION }, &[]));
+            return true;
+        }
+        let super::ServerOptions { calls_per_connection: calls, lanes, .. } = self.core.options;
+        post(encode(&Header::Welcome { version: VERSION, calls, lanes }, &self.core.table));
+        true
+    }
+
+    fn on_request(
+        self: &Arc<Self>,
+        id: CallId,
+        method: u16,
+        remaining_us: Option<u32>,
+        place: Option<LanePlace>,
+        grant: Option<Grant>,
+        payload: Bytes,
+    ) -> bool {
+        if place.is_some_and(|place| !self.lanes().has(place.lane)) {
+            return false;
+        }
+        let core = &self.core;
+        let deadline = remaining_us.map(|us| Instant::now() + Duration::from_micros(u64::from(us)));
+        let mut receiving = None;
+        let refused = match self.slots.arrive(id, deadline, grant) {
+            Arrived::Violation => return false,
+            Arrived::Cancelled => Some(Status::CancelledBefore),
+            Arrived::Accepted { freed, body } => {
+                receiving = body;
+                if freed {
+                    core.call_over();
+                }
+                if !core.admit() {
+                    Some(Status::Overloaded)
+                } else if core.is_draining() {
+                    core.call_over();
+                    Some(Status::Stopping)
+                } else if usize::from(method) >= core.methods.len() {
+                    core.call_over();
+                    Some(Status::UnknownMethod)
+                } else {
+                    None
+                }
+            }
+        };
+        add(&core.metrics.received);
+        if let Some(status) = refused {
+            self.slots.finish(id, None);
+            core.count(status);
+            self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
+            self.enter_lane(place, None);
+            return true;
+        }
+        if let Some(deadline) = deadline {
+            core.keeper.0.wake_by(deadline);
+        }
+        let key = CallKey { link: Arc::clone(self), id, place, deadline };
+        self.enter_lane(place, Some(Incoming::new(key, method, payload, receiving)));
+        true
+    }
+
+    /// Lets a call run: now, or when it is its turn. `None` is a call of a lane that will not run.
+    fn enter_lane(&self, place: Option<LanePlace>, call: Option<Incoming>) {
+        let next = match place {
+            None => call,
+            Some(place) => self.lanes().add(place, call),
+        };
+        if let Some(next) = next {
+            self.core.pool.push(Task::Call(next));
+        }
+    }
+
+    /// Gives up all calls, because the connection has ended.
+    fn end(&self, end: End) {
+        for _ in 0..self.slots.end(end) {
+            self.core.call_over();
+        }
+        // Dropped without the lock: a call leaves its lane.
+        let held = self.lanes().clear();
+        drop(held);
+    }
+}
+
+/// The server's end of a connection, which its engine calls.
+struct Receiver(Weak<Link>);
+
+impl MessageReceiver for Receiver {
+    fn receive(&mut self, message: Message) {
+        let Some(link) = self.0.upgrade() else { return };
+        if !link.handle(message.bytes) {
+            add(&link.core.metrics.malformed);
+            link.end(End::ClosedHere);
+            // Dropping the connection closes it.
+            link.core.remove(&link);
+        }
+    }
+
+    fn ended(&mut self, end: End) {
+        let Some(link) = self.0.upgrade() else { return };
+        link.end(end);
+        link.core.remove(&link);
+    }
+}

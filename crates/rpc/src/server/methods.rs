@@ -1,0 +1,81 @@
+//! The methods of a server.
+
+use std::future::Future;
+
+use super::incoming::Incoming;
+use super::link::Reply;
+use super::tasks::HandlerFuture;
+use crate::error::Failure;
+
+type Blocking = dyn Fn(&mut Incoming) -> Result<Reply, Failure> + Send + Sync;
+
+/// The code of a method.
+pub(super) enum Handler {
+    Blocking(Box<Blocking>),
+    Async(Box<dyn Fn(Incoming) -> HandlerFuture + Send + Sync>),
+    Owning(Box<dyn Fn(Incoming) + Send + Sync>),
+}
+
+/// The methods of a server: names and handlers. A handler runs in several threads at once.
+///
+/// If several methods have the same name, clients get the first one.
+#[derive(Default)]
+pub struct Methods {
+    pub(super) names: Vec<String>,
+    pub(super) handlers: Vec<Handler>,
+}
+
+impl Methods {
+    /// Returns an empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn add(mut self, name: &str, handler: Handler) -> Self {
+        self.names.push(name.to_owned());
+        self.handlers.push(handler);
+        self
+    }
+
+    /// Adds a method whose handler runs in a worker of the server until it returns the answer. It may block: other workers
+    /// serve other calls meanwhile ([`ServerOptions::workers`](crate::ServerOptions::workers)).
+    #[must_use]
+    pub fn with<R: Into<Reply>>(
+        self,
+        name: &str,
+        handler: impl Fn(&mut Incoming) -> Result<R, Failure> + Send + Sync + 'static,
+    ) -> Self {
+        let run = move |call: &mut Incoming| handler(call).map(Into::into);
+        self.add(name, Handler::Blocking(Box::new(run)))
+    }
+
+    /// Adds a method whose handler is a future, which the workers of the server poll. It must not block. If the call is
+    /// cancelled or its deadline passes, the future is dropped. To use types of tokio that need its runtime, spawn a task on
+    /// it with [`Methods::with_answer`].
+    #[must_use]
+    pub fn with_async<R: Into<Reply>, F>(
+        self,
+        name: &str,
+        handler: impl Fn(Incoming) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<R, Failure>> + Send + 'static,
+    {
+        let begin = move |call: Incoming| -> HandlerFuture {
+            let future = handler(call);
+            Box::pin(async move { future.await.map(Into::into) })
+        };
+        self.add(name, Handler::Async(Box::new(begin)))
+    }
+
+    /// Adds a method whose handler takes the call and answers it later, in any thread or runtime ([`Incoming::answer`]).
+    #[must_use]
+    pub fn with_answer(
+        self,
+        name: &str,
+        handler: impl Fn(Incoming) + Send + Sync + 'static,
+    ) -> Self {
+        self.add(name, Handler::Owning(Box::new(handler)))
+    }
+}

@@ -1,0 +1,307 @@
+//! The server: accepts connections and runs the handlers of calls.
+
+mod incoming;
+mod lanes;
+mod link;
+mod methods;
+mod pool;
+mod slots;
+mod tasks;
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use apus_udp::{Connection, Host};
+
+use crate::envelope::{Status, encode_methods};
+use crate::error::ServeError;
+use crate::keeper::{Deadlines, Keeper, Stops};
+use crate::metrics::{ServerMetrics, add};
+
+pub use incoming::Incoming;
+use link::Link;
+pub use link::Reply;
+use methods::Handler;
+pub use methods::Methods;
+use pool::Pool;
+
+/// Bytes of a Welcome before the table of methods.
+const WELCOME_BYTES: usize = 8;
+
+/// Settings of a server.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Number of threads that run handlers. deviation: no source; 4, so that a few handlers may block. With one, calls take
+    /// less CPU time.
+    pub workers: usize,
+    /// Maximum number of calls of all connections that wait, run, or have an answer whose body is being read. Further calls
+    /// are answered at once with [`CallError::Overloaded`](crate::CallError::Overloaded). deviation: no source; 16
+    /// connections at `calls_per_connection`.
+    pub max_calls: usize,
+    /// Maximum number of calls of a connection, which its client knows. A connection takes about 100 B for each.
+    /// deviation: no source; a quarter of the transport's default `max_ops`.
+    pub calls_per_connection: u16,
+    /// Number of ordered lanes of a connection. deviation: no source.
+    pub lanes: u16,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { workers: 4, max_calls: 4096, calls_per_connection: 256, lanes: 16 }
+    }
+}
+
+/// What the threads of a server share.
+pub(crate) struct Core {
+    host: Arc<Host>,
+    options: ServerOptions,
+    methods: Vec<Handler>,
+    /// The names of the methods, as the Welcome has them.
+    table: Vec<u8>,
+    pool: Pool,
+    links: Mutex<Vec<Arc<Link>>>,
+    metrics: ServerMetrics,
+    keeper: Stops,
+    /// Number of calls that wait, run, or have a body that is being read.
+    calls: AtomicU64,
+    draining: AtomicBool,
+    /// Notified when a call ends while the server drains.
+    idle: (Mutex<()>, Condvar),
+    /// Ends the accepting thread.
+    accept_waker: Mutex<Option<Waker>>,
+}
+
+impl Core {
+    fn links(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remove(&self, link: &Arc<Link>) {
+        let mut links = self.links();
+        let at = links.iter().position(|other| Arc::ptr_eq(other, link));
+        let removed = at.map(|at| links.swap_remove(at));
+        drop(links);
+        // Dropping the connection calls the engine.
+        drop(removed);
+    }
+
+    /// Counts another call; returns `false` if there are as many as allowed.
+    fn admit(&self) -> bool {
+        if self.calls.fetch_add(1, Ordering::AcqRel) >= self.options.max_calls as u64 {
+            self.call_over();
+            return false;
+        }
+        true
+    }
+
+    fn call_over(&self) {
+        let before = self.calls.fetch_sub(1, Ordering::AcqRel);
+        if before == 1 && self.is_draining() {
+            drop(self.idle.0.lock().unwrap_or_else(PoisonError::into_inner));
+            self.idle.1.notify_all();
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Counts the end of a call.
+    fn count(&self, status: Status) {
+        let metrics = &self.metrics;
+        match status {
+            Status::Done => add(&metrics.answered),
+            Status::Failed | Status::Abandoned | Status::TooLong => add(&metrics.failed),
+            Status::Panicked => add(&metrics.panicked),
+            Status::Overloaded => add(&metrics.overloaded),
+            Status::Expired => add(&metrics.expired),
+            Status::UnknownMethod => add(&metrics.unknown_method),
+            Status::CancelledBefore | Status::Cancelled | Status::ExpiredRunning => {
+                add(&metrics.cancelled);
+            }
+            Status::Stopping => {}
+        }
+    }
+}
+
+impl Deadlines for Core {
+    fn expire(&self, now: Instant) -> Option<Instant> {
+        let links = self.links().clone();
+        links.iter().filter_map(|link| link.expire(now)).min()
+    }
+}
+
+/// A server of calls on a host. Dropping it ends its connections and its threads, after the handlers that run.
+pub struct Server {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves all connections that peers open to the host, with the default options.
+    ///
+    /// # Errors
+    /// If no thread can be started, or a name of a method is empty or longer than 255 bytes.
+    pub fn start(host: &Arc<Host>, methods: Methods) -> Result<Self, ServeError> {
+        Self::start_with(host, methods, ServerOptions::default())
+    }
+
+    /// Serves all connections that peers open to the host.
+    ///
+    /// # Errors
+    /// As [`Server::start`], and if an option is impossible.
+    pub fn start_with(
+        host: &Arc<Host>,
+        methods: Methods,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
+        let mut server = Self::without_accept(host, methods, options)?;
+        let core = Arc::clone(&server.core);
+        let accepts = thread::Builder::new().name("apus-rpc-accept".to_owned());
+        let accepts = accepts.spawn(move || accept_all(&core)).map_err(ServeError::Thread)?;
+        server.threads.push(accepts);
+        Ok(server)
+    }
+
+    /// Starts a server that accepts no connections by itself ([`Server::serve`]), for a host with other connections too.
+    ///
+    /// # Errors
+    /// As [`Server::start_with`].
+    pub fn without_accept(
+        host: &Arc<Host>,
+        methods: Methods,
+        options: ServerOptions,
+    ) -> Result<Self, ServeError> {
+        for (name, zero) in [
+            ("workers", options.workers == 0),
+            ("max_calls", options.max_calls == 0),
+            ("calls_per_connection", options.calls_per_connection == 0),
+        ] {
+            if zero {
+                return Err(ServeError::Setting(format!("{name} is 0; it must be at least 1")));
+            }
+        }
+        let table = encode_methods(methods.names.iter().map(|name| &**name)).ok_or_else(|| {
+            let what =
+                "the name of a method is empty or longer than 255 B, or there are more than 65536";
+            ServeError::Setting(what.to_owned())
+        })?;
+        let core = Arc::new(Core {
+            host: Arc::clone(host),
+            options,
+            methods: methods.handlers,
+            table,
+            pool: Pool::new(),
+            links: Mutex::default(),
+            metrics: ServerMetrics::default(),
+            keeper: Stops(Keeper::new()),
+            calls: AtomicU64::new(0),
+            draining: AtomicBool::new(false),
+            idle: (Mutex::new(()), Condvar::new()),
+            accept_waker: Mutex::default(),
+        });
+        let owner: Arc<dyn Deadlines> = Arc::<Core>::clone(&core);
+        core.keeper.0.set_owner(Arc::downgrade(&owner));
+        let mut server = Self { core, threads: Vec::new() };
+        for number in 0..server.core.options.workers {
+            let core = Arc::clone(&server.core);
+            let worker = thread::Builder::new().name(format!("apus-rpc-{number}"));
+            let worker = worker.spawn(move || core.pool.work(&core.host));
+            server.threads.push(worker.map_err(ServeError::Thread)?);
+        }
+        Ok(server)
+    }
+
+    /// Serves a connection.
+    ///
+    /// # Errors
+    /// If the peer cannot receive the table of methods.
+    pub fn serve(&self, connection: Connection) -> Result<(), ServeError> {
+        serve(&self.core, connection)
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn metrics(&self) -> &ServerMetrics {
+        self.core.metrics.current.store(self.core.calls.load(Ordering::Acquire), Ordering::Relaxed);
+        &self.core.metrics
+    }
+
+    /// Begins no further calls: they are answered with [`CallError::Stopping`](crate::CallError::Stopping). Waits until all
+    /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have.
+    pub fn drain(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        self.core.draining.store(true, Ordering::Release);
+        let (lock, idle) = &self.core.idle;
+        let mut guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.core.calls.load(Ordering::Acquire) == 0 {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = idle.wait_timeout(guard, left);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn serve(core: &Arc<Core>, connection: Connection) -> Result<(), ServeError> {
+    let length = core.table.len() + WELCOME_BYTES;
+    let limit = usize::try_from(connection.max_message()).unwrap_or(usize::MAX);
+    if length > limit {
+        return Err(ServeError::TableTooLong { length, limit });
+    }
+    let link = Link::new(Arc::clone(core), connection);
+    // Before the first message, which may be the end.
+    core.links().push(Arc::clone(&link));
+    link.listen();
+    Ok(())
+}
+
+/// Accepts connections until the server or the host is stopped.
+fn accept_all(core: &Arc<Core>) {
+    loop {
+        let mut accept = pin!(core.host.accept_async());
+        let next = poll_fn(|context| {
+            *core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(context.waker().clone());
+            if core.pool.is_stopped() {
+                return Poll::Ready(None);
+            }
+            accept.as_mut().poll(context).map(Result::ok)
+        });
+        match core.host.block_on(next, None) {
+            // A peer that cannot receive the table is refused by closing its connection.
+            Some(Some(connection)) => drop(serve(core, connection)),
+            _ => return,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.core.draining.store(true, Ordering::Release);
+        self.core.pool.stop();
+        let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = accepts {
+            waker.wake();
+        }
+        let this = thread::current().id();
+        for thread in self.threads.drain(..) {
+            // A handler may drop the server.
+            if thread.thread().id() != this {
+                let _ = thread.join();
+            }
+        }
+        let links = std::mem::take(&mut *self.core.links());
+        drop(links);
+    }
+}

@@ -1,0 +1,444 @@
+//! The calls of one connection as its server sees them, without I/O and clock.
+//!
+//! The client chooses the slots and uses a slot again only after the server has answered the call in it. Messages may arrive
+//! in any order, so a cancellation can arrive before its request, and the next request of a slot before the last message of
+//! the former one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+use apus_udp::End;
+
+use crate::body::{Early, Receiving, Sending};
+use crate::envelope::{CallId, Grant, Progress, Status};
+use crate::error::BodyError;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No call.
+    Idle,
+    /// A cancellation has arrived before its request.
+    CancelledBefore,
+    /// A call waits for its handler.
+    Waiting,
+    /// The handler of a call runs.
+    Running,
+    /// The handler has answered, and the client reads the body of the answer.
+    Sending,
+}
+
+/// Why a handler should give up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Cancelled,
+    Expired,
+    Ended(End),
+}
+
+impl Why {
+    fn error(self) -> BodyError {
+        match self {
+            Self::Cancelled => BodyError::Cancelled,
+            Self::Expired => BodyError::Deadline,
+            Self::Ended(end) => BodyError::Ended(end),
+        }
+    }
+
+    /// Returns the status of a call that gave up.
+    pub(super) fn status(self, ran: bool) -> Status {
+        match (self, ran) {
+            (Self::Cancelled | Self::Ended(_), false) => Status::CancelledBefore,
+            (Self::Cancelled | Self::Ended(_), true) => Status::Cancelled,
+            (Self::Expired, false) => Status::Expired,
+            (Self::Expired, true) => Status::ExpiredRunning,
+        }
+    }
+}
+
+struct Slot {
+    /// The call that used the slot last.
+    turn: u16,
+    phase: Phase,
+    why: Option<Why>,
+    deadline: Option<Instant>,
+    /// Wakes the future of an asynchronous handler.
+    waker: Option<Waker>,
+    receiving: Option<Arc<Receiving>>,
+    sending: Option<Arc<Sending>>,
+    /// Announcements of the body of the next call, which arrived before its request, and the turn of that call.
+    early: Option<(u16, Option<Early>)>,
+}
+
+/// The answer to a request, if it is not to be run.
+pub(super) enum Arrived {
+    /// It is to be run. `freed` says whether the former call of the slot ended by this.
+    Accepted { freed: bool, body: Option<Arc<Receiving>> },
+    /// It was cancelled before.
+    Cancelled,
+    /// The client breaks the protocol.
+    Violation,
+}
+
+/// A message that this side must send, or a change of the number of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    /// The call has ended and must be answered: it did not run.
+    Answer(Why),
+    /// The call has ended; it was answered before.
+    Freed,
+}
+
+/// The calls of one connection.
+pub(super) struct Slots {
+    slots: Box<[Mutex<Slot>]>,
+}
+
+/// Returns `true` if `turn` was used before `other`, modulo 2^16.
+fn is_before(turn: u16, other: u16) -> bool {
+    turn != other && other.wrapping_sub(turn) < 1 << 15
+}
+
+impl Slots {
+    pub(super) fn new(count: u16) -> Self {
+        let slot = || {
+            Mutex::new(Slot {
+                turn: u16::MAX,
+                phase: Phase::Idle,
+                why: None,
+                deadline: None,
+                waker: None,
+                receiving: None,
+                sending: None,
+                early: None,
+            })
+        };
+        Self { slots: (0..count).map(|_| slot()).collect() }
+    }
+
+    fn slot(&self, index: u16) -> Option<MutexGuard<'_, Slot>> {
+        let slot = self.slots.get(usize::from(index))?;
+        Some(slot.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the slot of a call, if the call still has it.
+    fn slot_of(&self, id: CallId) -> Option<MutexGuard<'_, Slot>> {
+        self.slot(id.slot).filter(|slot| slot.turn == id.turn)
+    }
+
+    /// Handles a request.
+    pub(super) fn arrive(
+        &self,
+        id: CallId,
+        deadline: Option<Instant>,
+        grant: Option<Grant>,
+    ) -> Arrived {
+        let Some(mut slot) = self.slot(id.slot) else { return Arrived::Violation };
+        match slot.phase {
+            Phase::CancelledBefore if slot.turn == id.turn => {
+                slot.phase = Phase::Idle;
+                return Arrived::Cancelled;
+            }
+            Phase::Idle | Phase::Sending if is_before(slot.turn, id.turn) => {}
+            _ => return Arrived::Violation,
+        }
+        let freed = slot.phase == Phase::Sending;
+        let sending = slot.sending.take();
+        slot.turn = id.turn;
+        slot.phase = Phase::Waiting;
+        let early = slot.early.take().filter(|(turn, _)| *turn == id.turn);
+        let body = grant.map(|grant| Receiving::new(grant, early.and_then(|(_, early)| early)));
+        (slot.why, slot.deadline) = (None, deadline);
+        let before = std::mem::replace(&mut slot.receiving, body.clone());
+        drop(slot);
+        // The client has read the body of the former answer.
+        drop(sending);
+        if let Some(before) = before {
+            before.fail(BodyError::GivenUp);
+        }
+        Arrived::Accepted { freed, body }
+    }
+
+    /// Returns `true` if the handler of a call is to run now.
+    pub(super) fn start(&self, id: CallId, waker: Option<&Waker>) -> bool {
+        let Some(mut slot) = self.slot_of(id) else { return false };
+        if slot.phase != Phase::Waiting {
+            return false;
+        }
+        slot.phase = Phase::Running;
+        slot.waker = waker.cloned();
+        true
+    }
+
+    /// Ends a call that waits or runs, to be answered by the caller. With `sending`, the client reads a body then. Returns
+    /// `None` if the call was answered before, otherwise why its handler should have given up.
+    pub(super) fn finish(&self, id: CallId, sending: Option<&Arc<Sending>>) -> Option<Option<Why>> {
+        let mut slot = self.slot_of(id)?;
+        if !matches!(slot.phase, Phase::Waiting | Phase::Running) {
+            return None;
+        }
+        let why = slot.why.take();
+        slot.phase = match sending {
+            Some(_) if why.is_none() => Phase::Sending,
+            _ => Phase::Idle,
+        };
+        slot.sending = sending.filter(|_| why.is_none()).cloned();
+        // A handler that sends the body of its answer may still read that of the request.
+        let ended = slot.phase == Phase::Idle;
+        let (waker, receiving) = (slot.waker.take(), slot.receiving.take_if(|_| ended));
+        drop(slot);
+        drop((waker, receiving));
+        Some(why)
+    }
+
+    /// Gives up a call. A call that waits ends; a handler that runs is told.
+    fn give_up(mut slot: MutexGuard<'_, Slot>, why: Why) -> Effect {
+        let effect = match slot.phase {
+            Phase::Waiting => {
+                slot.phase = Phase::Idle;
+                Effect::Answer(why)
+            }
+            Phase::Sending => {
+                slot.phase = Phase::Idle;
+                Effect::Freed
+            }
+            Phase::Running if slot.why.is_none() => {
+                slot.why = Some(why);
+                Effect::None
+            }
+            Phase::Running | Phase::Idle | Phase::CancelledBefore => return Effect::None,
+        };
+        slot.deadline = None;
+        let (waker, sending) = (slot.waker.clone(), slot.sending.take());
+        let receiving = slot.receiving.clone();
+        drop(slot);
+        if let Some(sending) = sending {
+            sending.fail(why.error());
+        }
+        if let Some(receiving) = receiving {
+            receiving.fail(why.error());
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        effect
+    }
+
+    /// Handles a cancellation.
+    pub(super) fn cancel(&self, id: CallId) -> Effect {
+        let Some(mut slot) = self.slot(id.slot) else { return Effect::None };
+        if slot.turn == id.turn {
+            return Self::give_up(slot, Why::Cancelled);
+        }
+        let idle = matches!(slot.phase, Phase::Idle | Phase::Sending);
+        let freed = slot.phase == Phase::Sending;
+        // A late cancellation of a former call has no effect.
+        if idle && is_before(slot.turn, id.turn) {
+            slot.turn = id.turn;
+            slot.phase = Phase::CancelledBefore;
+            drop(slot.sending.take());
+            return if freed { Effect::Freed } else { Effect::None };
+        }
+        Effect::None
+    }
+
+    /// Returns why the handler of a call should give up, if it should.
+    pub(super) fn why(&self, id: CallId) -> Option<Why> {
+        self.slot_of(id)?.why
+    }
+
+    /// Handles an announcement of the sender of a request's body.
+    pub(super) fn on_advance(&self, id: CallId, position: u64, progress: Progress) {
+        let Some(mut slot) = self.slot(id.slot) else { return };
+        if slot.turn != id.turn {
+            if is_before(slot.turn, id.turn) {
+                let early = slot.early.get_or_insert((id.turn, None));
+                if is_before(early.0, id.turn) {
+                    *early = (id.turn, None);
+                }
+                if early.0 == id.turn {
+                    Early::add(&mut early.1, position, progress);
+                }
+            }
+            return;
+        }
+        let receiving = slot.receiving.clone();
+        drop(slot);
+        if let Some(receiving) = receiving {
+            receiving.on_advance(position, progress);
+        }
+    }
+
+    /// Handles a report of the receiver of an answer's body.
+    pub(super) fn on_consumed(&self, id: CallId, position: u64, end: bool) -> Effect {
+        let sending = self.slot_of(id).and_then(|slot| slot.sending.clone());
+        let Some(sending) = sending else { return Effect::None };
+        if !sending.on_consumed(position, end) {
+            return Effect::None;
+        }
+        let Some(mut slot) = self.slot_of(id).filter(|slot| slot.phase == Phase::Sending) else {
+            return Effect::None;
+        };
+        slot.phase = Phase::Idle;
+        let before = (slot.sending.take(), slot.receiving.take());
+        drop(slot);
+        if let Some(receiving) = &before.1 {
+            receiving.fail(BodyError::GivenUp);
+        }
+        Effect::Freed
+    }
+
+    /// Gives up the calls whose deadline has passed, and calls `effect` for each. Returns the next deadline.
+    pub(super) fn expire(
+        &self,
+        now: Instant,
+        mut effect: impl FnMut(CallId, Effect),
+    ) -> Option<Instant> {
+        let mut next = None;
+        for index in 0..self.slots.len() as u16 {
+            let Some(slot) = self.slot(index) else { continue };
+            let active = !matches!(slot.phase, Phase::Idle | Phase::CancelledBefore);
+            let Some(at) = slot.deadline.filter(|_| active) else { continue };
+            if at <= now {
+                let id = CallId { slot: index, turn: slot.turn };
+                effect(id, Self::give_up(slot, Why::Expired));
+            } else {
+                next = Some(next.map_or(at, |next: Instant| next.min(at)));
+            }
+        }
+        next
+    }
+
+    /// Gives up all calls, because the connection has ended. Returns the number of calls that ended by this.
+    pub(super) fn end(&self, end: End) -> usize {
+        let give_up = |index: u16| match self.slot(index) {
+            Some(slot) => Self::give_up(slot, Why::Ended(end)) != Effect::None,
+            None => false,
+        };
+        (0..self.slots.len() as u16).filter(|&index| give_up(index)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn id(slot: u16, turn: u16) -> CallId {
+        CallId { slot, turn }
+    }
+
+    /// Returns whether a call arrives and is to be run; `None` for a violation.
+    fn arrive(slots: &Slots, id: CallId) -> Option<bool> {
+        match slots.arrive(id, None, None) {
+            Arrived::Accepted { freed, body } => {
+                assert!(!freed && body.is_none());
+                Some(true)
+            }
+            Arrived::Cancelled => Some(false),
+            Arrived::Violation => None,
+        }
+    }
+
+    #[test]
+    fn call_is_answered_once_and_its_slot_used_again() {
+        let slots = Slots::new(2);
+        assert_eq!(arrive(&slots, id(0, 0)), Some(true));
+        assert_eq!(arrive(&slots, id(0, 1)), None, "not answered");
+        assert_eq!(arrive(&slots, id(2, 0)), None, "no such slot");
+        assert!(slots.start(id(0, 0), None) && !slots.start(id(0, 0), None));
+        assert_eq!(slots.finish(id(0, 0), None), Some(None));
+        assert_eq!(slots.finish(id(0, 0), None), None);
+        assert_eq!(arrive(&slots, id(0, 0)), None, "a former turn");
+        assert_eq!(arrive(&slots, id(0, 1)), Some(true));
+    }
+
+    #[test]
+    fn cancellation_ends_a_waiting_call_and_is_seen_by_a_running_one() {
+        let slots = Slots::new(1);
+        slots.arrive(id(0, 0), None, None);
+        assert_eq!(slots.cancel(id(0, 0)), Effect::Answer(Why::Cancelled));
+        assert!(!slots.start(id(0, 0), None), "it has ended");
+        slots.arrive(id(0, 1), None, None);
+        assert!(slots.start(id(0, 1), None));
+        assert_eq!(slots.why(id(0, 1)), None);
+        assert_eq!(slots.cancel(id(0, 1)), Effect::None);
+        assert_eq!(slots.why(id(0, 1)), Some(Why::Cancelled));
+        assert_eq!(slots.finish(id(0, 1), None), Some(Some(Why::Cancelled)));
+        assert_eq!(slots.cancel(id(0, 1)), Effect::None, "too late");
+        assert_eq!(arrive(&slots, id(0, 2)), Some(true));
+    }
+
+    #[test]
+    fn cancellation_that_overtakes_its_request_prevents_it() {
+        let slots = Slots::new(1);
+        assert_eq!(slots.cancel(id(0, 0)), Effect::None);
+        assert_eq!(arrive(&slots, id(0, 0)), Some(false));
+        assert_eq!(arrive(&slots, id(0, 1)), Some(true));
+        slots.start(id(0, 1), None);
+        slots.finish(id(0, 1), None);
+        // Late, of the call before.
+        assert_eq!(slots.cancel(id(0, 0)), Effect::None);
+        assert_eq!(arrive(&slots, id(0, 2)), Some(true));
+    }
+
+    #[test]
+    fn turns_wrap() {
+        assert!(is_before(u16::MAX, 0) && !is_before(0, u16::MAX) && !is_before(3, 3));
+        let slots = Slots::new(1);
+        for turn in 0..=u16::MAX {
+            assert_eq!(arrive(&slots, id(0, turn)), Some(true));
+            slots.finish(id(0, turn), None);
+        }
+        assert_eq!(arrive(&slots, id(0, 0)), Some(true));
+    }
+
+    #[test]
+    fn passed_deadlines_end_waiting_calls_and_are_seen_by_running_ones() {
+        let (slots, now) = (Slots::new(3), Instant::now());
+        let at = |ms| now + Duration::from_millis(ms);
+        for (slot, ms) in [(0, 10), (1, 20), (2, 30)] {
+            slots.arrive(id(slot, 0), Some(at(ms)), None);
+        }
+        slots.start(id(1, 0), None);
+        let mut effects = Vec::new();
+        assert_eq!(slots.expire(at(9), |id, effect| effects.push((id, effect))), Some(at(10)));
+        assert_eq!(slots.expire(at(20), |id, effect| effects.push((id, effect))), Some(at(30)));
+        assert_eq!(effects, [(id(0, 0), Effect::Answer(Why::Expired)), (id(1, 0), Effect::None)]);
+        assert_eq!(slots.finish(id(1, 0), None), Some(Some(Why::Expired)));
+        assert_eq!(Why::Expired.status(true), Status::ExpiredRunning);
+    }
+
+    #[test]
+    fn end_of_the_connection_ends_waiting_calls_at_once() {
+        let slots = Slots::new(3);
+        slots.arrive(id(0, 0), None, None);
+        slots.arrive(id(1, 0), None, None);
+        slots.start(id(1, 0), None);
+        assert_eq!(slots.end(End::ClosedByPeer), 1);
+        assert_eq!(slots.why(id(1, 0)), Some(Why::Ended(End::ClosedByPeer)));
+    }
+
+    #[test]
+    fn announcements_that_overtake_their_request_are_kept() {
+        let slots = Slots::new(1);
+        slots.on_advance(id(0, 0), 5, Progress::End);
+        slots.on_advance(id(0, 0), 3, Progress::More);
+        let grant = Grant { region: 1, capacity: 10, length: None, whole: false };
+        let Arrived::Accepted { body, .. } = slots.arrive(id(0, 0), None, Some(grant)) else {
+            panic!("the call");
+        };
+        assert_eq!(body.expect("a body").announced(), (5, true));
+        slots.finish(id(0, 0), None);
+        // Those of a former call have no effect.
+        slots.on_advance(id(0, 1), 1, Progress::End);
+        slots.on_advance(id(0, 2), 2, Progress::More);
+        slots.on_advance(id(0, 1), 3, Progress::End);
+        let Arrived::Accepted { body, .. } = slots.arrive(id(0, 2), None, Some(grant)) else {
+            panic!("the call");
+        };
+        assert_eq!(body.expect("a body").announced(), (2, false));
+    }
+}

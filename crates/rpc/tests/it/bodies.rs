@@ -1,0 +1,193 @@
+//! Bodies in both directions.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use apus_rpc::{BodyError, CallError, Client, Executed, Methods, Reply, Server};
+
+use crate::pair::{Door, pair, settings};
+use crate::support::{Faults, Relay, host, pattern, until};
+
+const LONG: usize = 9_000_001;
+
+/// Methods that take a body, give one that is in memory, and give one that is made while it is sent.
+fn methods() -> Methods {
+    Methods::new()
+        .with("sum", |call| {
+            let mut body = call.body().ok_or(apus_rpc::Failure::new(1, "no body"))?;
+            let (mut sum, mut length) = (0u64, 0u64);
+            while let Some(chunk) = body.next_chunk()? {
+                sum += chunk.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+                length += chunk.len() as u64;
+            }
+            Ok([length.to_be_bytes(), sum.to_be_bytes()].concat())
+        })
+        .with("memory", |call| {
+            let length = u32::from_be_bytes(call.payload()[..].try_into()?) as usize;
+            Ok(Reply::with_body("head", pattern(length as u64, length)))
+        })
+        .with("stream", |call| {
+            let length = u32::from_be_bytes(call.payload()[..].try_into()?) as usize;
+            let mut body = call.stream("head", None)?;
+            for piece in pattern(length as u64, length).chunks(70_001) {
+                body.write_all(piece)?;
+            }
+            body.finish()?;
+            Ok(Reply::streamed())
+        })
+        .with("copy", |call| {
+            let mut from = call.body().ok_or(apus_rpc::Failure::new(1, "no body"))?;
+            let mut to = call.stream("", from.length())?;
+            while let Some(chunk) = from.next_chunk()? {
+                to.write(&chunk)?;
+            }
+            to.finish()?;
+            Ok(Reply::streamed())
+        })
+}
+
+fn sum(bytes: &[u8]) -> Vec<u8> {
+    let sum = bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+    [(bytes.len() as u64).to_be_bytes(), sum.to_be_bytes()].concat()
+}
+
+fn check(client: &Client, lengths: &[usize]) {
+    let method = |name| client.method(name).expect("the method");
+    for &length in lengths {
+        let bytes = pattern(length as u64, length);
+        let answer = client.call(method("sum"), b"").body(bytes.clone()).wait();
+        assert_eq!(answer.expect("a sum")[..], sum(&bytes), "{length} B in memory");
+
+        let mut call = client.call(method("sum"), b"").stream(None).start().expect("room");
+        let mut body = call.body().expect("its body");
+        bytes.chunks(50_001).for_each(|piece| body.write(piece).expect("a reader"));
+        body.finish().expect("a reader");
+        assert_eq!(call.wait().expect("a sum")[..], sum(&bytes), "{length} B as a stream");
+
+        for (name, known) in [("memory", Some(length as u64)), ("stream", None)] {
+            let payload = (length as u32).to_be_bytes();
+            let mut answer = client.call(method(name), &payload).wait().expect("an answer");
+            assert_eq!(answer[..], *b"head");
+            let mut body = answer.body().expect("a body");
+            assert_eq!(body.length(), known);
+            assert!(body.read_all(length).expect("all") == bytes, "{length} B, {name}");
+        }
+    }
+}
+
+#[test]
+fn bodies_of_any_length_arrive_in_both_directions() {
+    check(&pair(methods()).client, &[0, 1, 262_144, 262_145, LONG]);
+}
+
+/// More than the two rings pass at once, so neither side can send all before it reads.
+#[test]
+fn body_and_answer_flow_at_the_same_time() {
+    let pair = pair(methods());
+    let copy = pair.client.method("copy").expect("the method");
+    let bytes = pattern(1, LONG);
+    let mut call = pair.client.call(copy, b"").stream(Some(LONG as u64)).start().expect("room");
+    let mut body = call.body().expect("its body");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            bytes.chunks(100_000).for_each(|piece| body.write(piece).expect("a reader"));
+            body.finish().expect("a reader");
+        });
+        let mut answer = call.wait().expect("an answer");
+        let mut body = answer.body().expect("a body");
+        assert_eq!(body.length(), Some(LONG as u64));
+        assert!(body.read_all(LONG).expect("all") == bytes);
+    });
+}
+
+#[test]
+fn bodies_arrive_over_a_faulty_network() {
+    let faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
+    let mut settings = settings();
+    // A relay has no buffer for jumbo bursts.
+    settings.max_mtu = 1500;
+    let [server, client] = [(); 2].map(|()| Arc::new(host(settings.clone())));
+    let relay = Relay::new(server.local_addr(), faults, 5);
+    let _server = Server::start(&server, methods()).expect("a server");
+    let client = Client::connect(&client, relay.address).expect("connected");
+    check(&client, &[1, 300_000]);
+}
+
+#[test]
+fn writer_waits_while_the_reader_is_a_ring_behind() {
+    let door = Door::new();
+    let at_door = Arc::clone(&door);
+    let methods = Methods::new().with("slow", move |call| {
+        at_door.pass();
+        let mut body = call.body().ok_or(apus_rpc::Failure::new(1, "no body"))?;
+        Ok(body.read_all(LONG)?.len().to_string())
+    });
+    let pair = pair(methods);
+    let slow = pair.client.method("slow").expect("the method");
+    let mut call = pair.client.call(slow, b"").stream(None).start().expect("room");
+    let mut body = call.body().expect("its body");
+    door.wait_for(1);
+    let ring = 2 << 20;
+    body.write(&vec![1; ring]).expect("room in the ring");
+    let more = body.write_async(b"more");
+    let timeout = std::time::Duration::from_millis(20);
+    assert_eq!(pair.client_host.block_on(more, Some(timeout)), None, "the ring is full");
+    door.open();
+    body.write(b"rest").expect("the reader reads");
+    body.finish().expect("a reader");
+    assert_eq!(call.wait().expect("an answer")[..], *(ring + 4).to_string().as_bytes());
+}
+
+#[test]
+fn reader_that_stops_ends_the_writer_and_the_other_way_round() {
+    let methods = methods().with("stops", |call| {
+        let mut body = call.body().ok_or(apus_rpc::Failure::new(1, "no body"))?;
+        body.next_chunk()?;
+        Ok("enough")
+    });
+    let pair = pair(methods);
+    let method = |name| pair.client.method(name).expect("the method");
+    // The handler reads a part and answers.
+    let mut call = pair.client.call(method("stops"), b"").stream(None).start().expect("room");
+    let mut body = call.body().expect("its body");
+    let error = (0..1000).find_map(|_| body.write(&[0; 100_000]).err()).expect("it has stopped");
+    assert_eq!(error, BodyError::GivenUp);
+    assert_eq!(*call.wait().expect("an answer"), *b"enough");
+    // The caller gives up its body.
+    let mut call = pair.client.call(method("sum"), b"").stream(None).start().expect("room");
+    drop(call.body());
+    let error = call.wait().expect_err("no body").to_string();
+    assert!(error.contains("given up"), "{error}");
+    // The caller reads a part of the answer.
+    let payload = (LONG as u32).to_be_bytes();
+    for name in ["memory", "stream"] {
+        let mut answer = pair.client.call(method(name), &payload).wait().expect("an answer");
+        let mut body = answer.body().expect("a body");
+        assert!(body.next_chunk().expect("bytes").is_some());
+        drop(body);
+        // Or nothing of it.
+        drop(pair.client.call(method(name), &payload).wait().expect("an answer"));
+    }
+    let metrics = pair.server.metrics();
+    until("no call is left", || {
+        let _ = pair.server.metrics();
+        metrics.current.load(Ordering::Relaxed) == 0
+    });
+}
+
+#[test]
+fn cancelled_call_ends_the_waits_for_its_body() {
+    let pair = pair(methods());
+    let method = pair.client.method("sum").expect("the method");
+    let mut call = pair.client.call(method, b"").stream(None).start().expect("room");
+    let mut body = call.body().expect("its body");
+    body.write(b"first").expect("room");
+    body.flush();
+    let running = || pair.server.metrics().current.load(Ordering::Relaxed) == 1;
+    until("the call has arrived", running);
+    call.cancel();
+    let error = call.wait().expect_err("cancelled");
+    assert!(matches!(error, CallError::Cancelled(Executed::Ran | Executed::NotRun)), "{error}");
+    assert_eq!(body.write(b"more"), Err(BodyError::Cancelled));
+}

@@ -1,0 +1,147 @@
+//! Ends of connections, servers and hosts: whether calls may have run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use apus_rpc::{CallError, Client, ConnectError, Executed, Methods, Server};
+use apus_udp::End;
+use apus_units::Span;
+
+use crate::pair::{Door, Pair, echo, pair, settings};
+use crate::support::{Faults, PATIENCE, Relay, host, until};
+
+fn counted(door: &Arc<Door>) -> (Methods, Arc<AtomicUsize>) {
+    let (door, ran) = (Arc::clone(door), Arc::new(AtomicUsize::new(0)));
+    let counts = Arc::clone(&ran);
+    let methods = echo().with("wait", move |_| {
+        counts.fetch_add(1, Ordering::SeqCst);
+        door.pass();
+        Ok(())
+    });
+    (methods, ran)
+}
+
+#[test]
+fn call_whose_server_restarts_may_have_run_and_later_calls_did_not() {
+    let mut config = settings();
+    config.session.suspect_timeout = Span::from_ms(300);
+    config.session.keepalive = Span::from_ms(300);
+    let [first_host, second_host, client_host] = [(); 3].map(|()| Arc::new(host(config.clone())));
+    let relay = Relay::new(first_host.local_addr(), Faults::default(), 1);
+    let door = Door::new();
+    let (methods, ran) = counted(&door);
+    let first = Server::start(&first_host, methods).expect("a server");
+    let client = Client::connect(&client_host, relay.address).expect("connected");
+    let wait = client.method("wait").expect("the method");
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    // Another process takes over the address of the first one.
+    let _second = Server::start(&second_host, echo()).expect("a server");
+    relay.redirect(second_host.local_addr());
+    let error = call.wait().expect_err("the server is gone");
+    assert_eq!(error, CallError::Ended(End::PeerRestarted, Executed::MayHaveRun));
+    let error = client.call(wait, b"").wait().expect_err("no connection");
+    assert_eq!(error.executed(), Executed::NotRun);
+    assert_eq!(client.ended(), Some(End::PeerRestarted));
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    drop(client);
+    let again = Client::connect(&client_host, relay.address).expect("connected");
+    let echo = again.method("echo").expect("the method");
+    assert_eq!(*again.call(echo, b"x").wait().expect("an answer"), *b"x");
+    door.open();
+    drop(first);
+}
+
+#[test]
+fn calls_to_a_silent_server_may_have_run_unless_their_requests_were_never_sent() {
+    let mut config = settings();
+    config.session.idle_timeout = Span::from_ms(500);
+    config.session.keepalive = Span::from_ms(100);
+    config.session.suspect_timeout = Span::from_ms(100);
+    let client_host = Arc::new(host(config));
+    let server_host = Arc::new(host(settings()));
+    let relay = Relay::new(server_host.local_addr(), Faults::default(), 1);
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let client = Client::connect(&client_host, relay.address).expect("connected");
+    let echo = client.method("echo").expect("the method");
+    client.call(echo, b"x").wait().expect("an answer");
+    // The first further datagram passes, and nothing comes back.
+    relay.cut_after(1);
+    let calls: Vec<_> = (0..20).map(|_| client.call(echo, b"").start().expect("room")).collect();
+    let mut may_have_run = 1;
+    for call in calls {
+        match call.wait().expect_err("the server is silent") {
+            CallError::Ended(End::Silent, Executed::MayHaveRun) => may_have_run += 1,
+            CallError::Ended(End::Silent, Executed::NotRun) => {}
+            error => panic!("{error}"),
+        }
+    }
+    // The window is 16 packets, and no packet was acknowledged.
+    assert!(may_have_run <= 17, "{may_have_run} calls");
+    assert!(server.metrics().received.load(Ordering::Relaxed) <= may_have_run);
+}
+
+#[test]
+fn dropped_server_ends_its_calls_and_its_connections() {
+    let Pair { client, server, client_host, server_host } = pair(echo());
+    let echo = client.method("echo").expect("the method");
+    client.call(echo, b"x").wait().expect("an answer");
+    drop(server);
+    until("the connection has ended", || client.ended().is_some());
+    assert_eq!(client.ended(), Some(End::ClosedByPeer));
+    let error = client.call(echo, b"x").wait().expect_err("no server");
+    assert_eq!(error, CallError::Ended(End::ClosedByPeer, Executed::NotRun));
+    drop((client, client_host, server_host));
+}
+
+#[test]
+fn draining_server_finishes_what_runs_and_refuses_what_comes() {
+    let door = Door::new();
+    let (methods, _) = counted(&door);
+    let pair = pair(methods);
+    let [wait, echo] = ["wait", "echo"].map(|name| pair.client.method(name).expect("it"));
+    let call = pair.client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    assert!(!pair.server.drain(Duration::from_millis(1)), "a call runs");
+    let error = pair.client.call(echo, b"x").wait().expect_err("it drains");
+    assert_eq!((&error, error.executed()), (&CallError::Stopping, Executed::NotRun));
+    door.open();
+    assert!(pair.server.drain(PATIENCE));
+    call.wait().expect("it was finished");
+}
+
+#[test]
+fn stopped_hosts_end_all_waits() {
+    let door = Door::new();
+    let (methods, _) = counted(&door);
+    let Pair { client, server, client_host, server_host } = pair(methods);
+    let wait = client.method("wait").expect("the method");
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let stops = std::thread::spawn(move || {
+        client_host.stop();
+        server_host.stop();
+    });
+    let error = call.wait().expect_err("the host has stopped");
+    assert!(matches!(error, CallError::Ended(..)), "{error}");
+    stops.join().expect("no panic");
+    door.open();
+    drop((server, client));
+}
+
+#[test]
+fn peer_without_an_rpc_server_is_named() {
+    let [server, client] = [(); 2].map(|()| Arc::new(host(settings())));
+    let accepted = {
+        let server = Arc::clone(&server);
+        std::thread::spawn(move || server.accept().expect("a connection"))
+    };
+    let options = apus_rpc::ClientOptions {
+        handshake_timeout: Duration::from_millis(5),
+        ..Default::default()
+    };
+    let error = Client::connect_with(&client, server.local_addr(), &options).map(drop);
+    assert!(matches!(error, Err(ConnectError::NoServer)), "{error:?}");
+    drop(accepted.join().expect("no panic"));
+}

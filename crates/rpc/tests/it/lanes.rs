@@ -1,0 +1,78 @@
+//! Ordered lanes.
+
+use std::sync::{Arc, Mutex};
+
+use apus_rpc::{ClientOptions, Methods, ServerOptions};
+
+use crate::pair::{pair, pair_with};
+
+#[test]
+fn calls_of_a_lane_run_one_by_one_in_order() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let (logs, running) = (Arc::clone(&log), Mutex::new(()));
+    let methods = Methods::new().with("log", move |call| {
+        let alone = running.try_lock();
+        assert!(alone.is_ok(), "another call of the lane runs");
+        let n = u32::from_be_bytes(call.payload()[..].try_into()?);
+        logs.lock().expect("no panic").push(n);
+        // A failed call does not stop the calls after it.
+        if n.is_multiple_of(3) { Err(apus_rpc::Failure::new(n, "")) } else { Ok(()) }
+    });
+    let pair = pair(methods);
+    let log_method = pair.client.method("log").expect("the method");
+    let lane = pair.client.lane().expect("a lane");
+    for round in 0..5u32 {
+        let calls: Vec<_> = (0..200u32)
+            .map(|n| {
+                let payload = (round * 200 + n).to_be_bytes();
+                pair.client.call(log_method, &payload).lane(&lane).start().expect("room")
+            })
+            .collect();
+        for (n, call) in calls.into_iter().enumerate() {
+            let failed = (round as usize * 200 + n).is_multiple_of(3);
+            assert_eq!(call.wait().is_err(), failed, "call {n}");
+        }
+    }
+    assert!(log.lock().expect("no panic").iter().copied().eq(0..1000));
+}
+
+#[test]
+fn cancelled_calls_of_a_lane_let_the_others_run() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let logs = Arc::clone(&log);
+    let methods = Methods::new().with("log", move |call| {
+        logs.lock().expect("no panic").push(call.payload()[0]);
+        Ok(())
+    });
+    let pair = pair(methods);
+    let method = pair.client.method("log").expect("the method");
+    let lane = pair.client.lane().expect("a lane");
+    let mut ran = Vec::new();
+    for n in 0..250u8 {
+        let call = pair.client.call(method, &[n]).lane(&lane).start().expect("room");
+        if n.is_multiple_of(2) {
+            call.cancel();
+        }
+        match call.wait() {
+            Ok(_) => ran.push(n),
+            Err(error) => assert_eq!(error.executed(), apus_rpc::Executed::NotRun),
+        }
+    }
+    assert_eq!(*log.lock().expect("no panic"), ran);
+    assert!(ran.len() >= 125);
+}
+
+#[test]
+fn lanes_are_as_many_as_the_server_allows_and_are_used_again() {
+    let options = ServerOptions { lanes: 2, ..Default::default() };
+    let pair = pair_with(crate::pair::echo(), options, &ClientOptions::default());
+    let echo = pair.client.method("echo").expect("the method");
+    let [first, second] = [(); 2].map(|()| pair.client.lane().expect("a lane"));
+    assert!(pair.client.lane().is_none());
+    for lane in [&first, &second, &first] {
+        pair.client.call(echo, b"x").lane(lane).wait().expect("an answer");
+    }
+    drop(first);
+    let again = pair.client.lane().expect("a lane");
+    pair.client.call(echo, b"x").lane(&again).wait().expect("an answer");
+}

@@ -1,0 +1,210 @@
+//! Limits of calls, deadlines and cancellation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use apus_rpc::{CallError, ClientOptions, Executed, Methods, ServerOptions};
+
+use crate::pair::{Door, echo, pair, pair_with};
+use crate::support::{PATIENCE, until};
+
+/// A method whose handler waits at a door, and counts.
+fn waiting(door: &Arc<Door>) -> (Methods, Arc<AtomicUsize>) {
+    let (door, ran) = (Arc::clone(door), Arc::new(AtomicUsize::new(0)));
+    let counts = Arc::clone(&ran);
+    let methods = echo().with("wait", move |call| {
+        counts.fetch_add(1, Ordering::SeqCst);
+        door.pass();
+        Ok(call.payload().clone())
+    });
+    (methods, ran)
+}
+
+#[test]
+fn overloaded_server_answers_at_once_and_the_call_did_not_run() {
+    let door = Door::new();
+    let (methods, ran) = waiting(&door);
+    let options = ServerOptions { workers: 1, max_calls: 3, ..Default::default() };
+    let pair = pair_with(methods, options, &ClientOptions::default());
+    let wait = pair.client.method("wait").expect("the method");
+    let calls: Vec<_> =
+        (0..3).map(|n| pair.client.call(wait, &[n]).start().expect("room")).collect();
+    door.wait_for(1);
+    // The only worker is busy.
+    until("the calls have arrived", || pair.server.metrics().received.load(Ordering::Relaxed) == 3);
+    let error = pair.client.call(wait, b"more").wait().expect_err("too many");
+    assert_eq!((&error, error.executed()), (&CallError::Overloaded, Executed::NotRun));
+    door.open();
+    for (n, call) in calls.into_iter().enumerate() {
+        assert_eq!(*call.wait().expect("an answer"), [n as u8]);
+    }
+    assert_eq!(*pair.client.call(wait, b"again").wait().expect("room again"), *b"again");
+    assert_eq!(ran.load(Ordering::SeqCst), 4);
+    assert_eq!(pair.server.metrics().overloaded.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn client_at_its_limit_refuses_at_once_and_the_lower_limit_of_both_sides_holds() {
+    for (server_limit, client_limit) in [(2, 10), (10, 2)] {
+        let door = Door::new();
+        let options = ServerOptions { calls_per_connection: server_limit, ..Default::default() };
+        let client = ClientOptions { max_calls: client_limit, ..Default::default() };
+        let pair = pair_with(waiting(&door).0, options, &client);
+        let wait = pair.client.method("wait").expect("the method");
+        let calls = [(); 2].map(|()| pair.client.call(wait, b"").start().expect("room"));
+        let error = pair.client.call(wait, b"").start().map(drop).expect_err("too many");
+        assert_eq!((&error, error.executed()), (&CallError::Busy { limit: 2 }, Executed::NotRun));
+        door.open();
+        calls.into_iter().for_each(|call| drop(call.wait().expect("an answer")));
+        pair.client.call(wait, b"").wait().expect("room again");
+    }
+}
+
+#[test]
+fn payload_beyond_a_message_is_refused_here_and_an_answer_beyond_it_there() {
+    let methods = echo().with("long", |_| Ok(vec![0; 2 << 20]));
+    let pair = pair(methods);
+    let [echo, long] = ["echo", "long"].map(|name| pair.client.method(name).expect("it"));
+    let limit = pair.client.max_payload();
+    let most = vec![7; limit];
+    assert!(pair.client.call(echo, &most).wait().expect("an answer")[..] == most);
+    let error = pair.client.call(echo, &vec![0; limit + 1]).wait().expect_err("too long");
+    assert_eq!(error, CallError::TooLong { length: limit + 1, limit });
+    assert_eq!(pair.client.call(long, b"").wait().expect_err("long"), CallError::AnswerTooLong);
+}
+
+/// The remaining time that the handler sees is at most the caller's.
+#[test]
+fn deadline_travels_as_remaining_time() {
+    let methods = Methods::new().with("remaining", |call| {
+        Ok(call.remaining().map_or(Vec::new(), |left| left.as_micros().to_be_bytes().to_vec()))
+    });
+    let pair = pair(methods);
+    let remaining = pair.client.method("remaining").expect("the method");
+    assert_eq!(*pair.client.call(remaining, b"").wait().expect("an answer"), *b"");
+    let answer = pair.client.call(remaining, b"").deadline(PATIENCE).wait().expect("an answer");
+    let left = u128::from_be_bytes(answer[..].try_into().expect("a number"));
+    assert!(0 < left && left <= PATIENCE.as_micros(), "{left} us");
+}
+
+#[test]
+fn call_past_its_deadline_ends_here_and_does_not_begin_there() {
+    let door = Door::new();
+    let (methods, ran) = waiting(&door);
+    let options = ServerOptions { workers: 1, ..Default::default() };
+    let pair = pair_with(methods, options, &ClientOptions::default());
+    let [wait, echo] = ["wait", "echo"].map(|name| pair.client.method(name).expect("it"));
+    let first = pair.client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    // The only worker is busy until the door opens, so this call cannot begin in time.
+    let error = pair.client.call(wait, b"").deadline(Duration::from_millis(5)).wait();
+    let error = error.expect_err("a deadline");
+    assert!(matches!(error, CallError::Deadline(Executed::MayHaveRun | Executed::NotRun)));
+    let ended = || {
+        let metrics = pair.server.metrics();
+        metrics.expired.load(Ordering::Relaxed) + metrics.cancelled.load(Ordering::Relaxed) == 1
+    };
+    until("the server has dropped the call", ended);
+    door.open();
+    first.wait().expect("an answer");
+    pair.client.call(echo, b"").wait().expect("the worker is free");
+    assert_eq!(ran.load(Ordering::SeqCst), 1, "the late call did not run");
+}
+
+#[test]
+fn deadline_of_a_future_passes_without_a_runtime() {
+    let door = Door::new();
+    let pair = pair(waiting(&door).0);
+    let wait = pair.client.method("wait").expect("the method");
+    let call = pair.client.call(wait, b"").deadline(Duration::from_millis(5)).start();
+    let call = call.expect("room");
+    let ended = pair.client_host.block_on(call, Some(PATIENCE)).expect("before the test gives up");
+    assert!(matches!(ended, Err(CallError::Deadline(_))), "{ended:?}");
+    door.open();
+}
+
+/// A handler that runs until it is told to stop.
+fn patient() -> (Methods, Arc<AtomicUsize>, Arc<AtomicBool>) {
+    let (begun, stopped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (begins, stops) = (Arc::clone(&begun), Arc::clone(&stopped));
+    let methods = echo().with("patient", move |call| {
+        begins.fetch_add(1, Ordering::SeqCst);
+        until("the call is cancelled", || call.is_cancelled());
+        stops.store(true, Ordering::SeqCst);
+        Err::<(), _>(apus_rpc::Failure::new(1, "stopped"))
+    });
+    (methods, begun, stopped)
+}
+
+#[test]
+fn cancellation_reaches_a_handler_that_runs() {
+    let (methods, begun, stopped) = patient();
+    let pair = pair(methods);
+    let patient = pair.client.method("patient").expect("the method");
+    let call = pair.client.call(patient, b"").start().expect("room");
+    until("the handler runs", || begun.load(Ordering::SeqCst) == 1);
+    call.cancel();
+    call.cancel();
+    assert_eq!(call.wait().expect_err("cancelled"), CallError::Cancelled(Executed::Ran));
+    assert!(stopped.load(Ordering::SeqCst));
+}
+
+#[test]
+fn dropped_call_is_cancelled_and_its_place_is_free_again() {
+    let (methods, begun, stopped) = patient();
+    let client = ClientOptions { max_calls: 1, ..Default::default() };
+    let pair = pair_with(methods, ServerOptions::default(), &client);
+    let [patient, echo] = ["patient", "echo"].map(|name| pair.client.method(name).expect("it"));
+    let call = pair.client.call(patient, b"").start().expect("room");
+    until("the handler runs", || begun.load(Ordering::SeqCst) == 1);
+    drop(call);
+    until("the handler was told", || stopped.load(Ordering::SeqCst));
+    until("the place is free", || pair.client.call(echo, b"").wait().is_ok());
+}
+
+#[test]
+fn call_that_waits_for_a_worker_is_cancelled_before_it_runs() {
+    let door = Door::new();
+    let (methods, ran) = waiting(&door);
+    let options = ServerOptions { workers: 1, ..Default::default() };
+    let pair = pair_with(methods, options, &ClientOptions::default());
+    let wait = pair.client.method("wait").expect("the method");
+    let first = pair.client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let second = pair.client.call(wait, b"").start().expect("room");
+    second.cancel();
+    assert_eq!(second.wait().expect_err("cancelled"), CallError::Cancelled(Executed::NotRun));
+    door.open();
+    first.wait().expect("an answer");
+    pair.client.call(wait, b"").wait().expect("an answer");
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn future_of_a_handler_is_dropped_when_its_call_is_cancelled() {
+    struct Told(Arc<AtomicBool>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let (begun, dropped) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begins, drops) = (Arc::clone(&begun), Arc::clone(&dropped));
+    let methods = Methods::new().with_async("forever", move |_| {
+        let told = Told(Arc::clone(&drops));
+        begins.store(true, Ordering::SeqCst);
+        async move {
+            std::future::pending::<()>().await;
+            drop(told);
+            Ok("")
+        }
+    });
+    let pair = pair(methods);
+    let forever = pair.client.method("forever").expect("the method");
+    let call = pair.client.call(forever, b"").start().expect("room");
+    until("the handler runs", || begun.load(Ordering::SeqCst));
+    call.cancel();
+    assert_eq!(call.wait().expect_err("cancelled"), CallError::Cancelled(Executed::Ran));
+    assert!(dropped.load(Ordering::SeqCst));
+}

@@ -1,0 +1,14 @@
+//! Calls between hosts on the loopback interface.
+
+#[path = "../../../udp/tests/support/mod.rs"]
+mod support;
+
+mod bodies;
+mod calls;
+mod endings;
+mod examples;
+mod lanes;
+mod limits;
+mod pair;
+mod protocol;
+mod services;

@@ -1,0 +1,108 @@
+//! Peers that do not keep to the protocol.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use apus_rpc::envelope::{CallId, Header, Status, VERSION, decode, encode};
+use apus_rpc::{Client, ClientOptions, ConnectError, Server};
+use apus_udp::{Connection, Request};
+
+use crate::pair::{echo, settings};
+use crate::support::{host, until};
+
+fn send(connection: &Connection, bytes: Vec<u8>) {
+    connection.submit(Request::message(bytes)).expect("room");
+}
+
+fn receive(connection: &Connection) -> (Header, Vec<u8>) {
+    let message = connection.receive().expect("a message").bytes;
+    let (header, payload) = decode(&message).expect("a message of the protocol");
+    (header, message[payload..].to_vec())
+}
+
+const HELLO: Header = Header::Hello { min: VERSION, max: VERSION };
+
+fn request(slot: u16, turn: u16) -> Header {
+    let id = CallId { slot, turn };
+    Header::Request { id, method: 0, remaining_us: None, place: None, grant: None }
+}
+
+#[test]
+fn client_that_breaks_the_protocol_is_disconnected() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let hello = encode(&HELLO, b"");
+    let bad: [&[Vec<u8>]; 6] = [
+        &[b"GET / HTTP/1.1".to_vec()],
+        &[encode(&request(0, 0), b"before the Hello")],
+        &[hello.clone(), hello.clone()],
+        &[hello.clone(), encode(&request(10_000, 0), b"no such slot")],
+        &[hello.clone(), encode(&request(0, 0), b"")[..5].to_vec()],
+        &[hello, encode(&Header::Refusal { min: 1, max: 1 }, b"")],
+    ];
+    for (n, messages) in bad.into_iter().enumerate() {
+        let connection = client_host.connect(server_host.local_addr()).expect("connected");
+        messages.iter().for_each(|message| send(&connection, message.clone()));
+        until("the server closes the connection", || connection.ended().is_some());
+        assert_eq!(server.metrics().malformed.load(Ordering::Relaxed), n as u64 + 1);
+    }
+    let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
+    let echo = client.method("echo").expect("the method");
+    client.call(echo, b"x").wait().expect("other clients are served");
+}
+
+#[test]
+fn server_answers_by_the_documented_messages() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let _server = Server::start(&server_host, echo()).expect("a server");
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    send(&connection, encode(&HELLO, b""));
+    let (welcome, table) = receive(&connection);
+    assert_eq!(welcome, Header::Welcome { version: VERSION, calls: 256, lanes: 16 });
+    assert_eq!(table, *b"\x00\x00\x04echo");
+    send(&connection, encode(&request(3, 0), b"hi"));
+    let id = CallId { slot: 3, turn: 0 };
+    let done = Header::Response { id, status: Status::Done, grant: None };
+    assert_eq!(receive(&connection), (done, b"hi".to_vec()));
+    // A cancellation that overtakes its request.
+    let id = CallId { slot: 3, turn: 1 };
+    send(&connection, encode(&Header::Cancel { id }, b""));
+    connection.flow_state(0).expect("it was sent");
+    send(&connection, encode(&request(3, 1), b"hi"));
+    let (answer, _) = receive(&connection);
+    let Header::Response { id: answered, status, .. } = answer else { panic!("{answer:?}") };
+    // Messages have no order.
+    assert!(answered == id && matches!(status, Status::CancelledBefore | Status::Done));
+}
+
+#[test]
+fn version_without_overlap_is_refused() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let _server = Server::start(&server_host, echo()).expect("a server");
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    send(&connection, encode(&Header::Hello { min: VERSION + 1, max: 15 }, b""));
+    assert_eq!(receive(&connection).0, Header::Refusal { min: VERSION, max: VERSION });
+}
+
+#[test]
+fn client_names_what_its_peer_answers() {
+    for (answer, text) in [
+        (b"HTTP/1.1 400".to_vec(), "does not speak the RPC protocol"),
+        (encode(&Header::Refusal { min: 2, max: 3 }, b""), "speaks versions 2 to 3"),
+        (encode(&Header::Welcome { version: 9, calls: 1, lanes: 0 }, b""), "unknown version 9"),
+        (encode(&request(0, 0), b""), "does not belong to the handshake"),
+    ] {
+        let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+        let address = server_host.local_addr();
+        let serves = std::thread::spawn(move || {
+            let connection = server_host.accept().expect("a connection");
+            assert_eq!(receive(&connection).0, HELLO);
+            send(&connection, answer);
+            let _ = connection.receive();
+        });
+        let error = Client::connect_with(&client_host, address, &ClientOptions::default());
+        let error: ConnectError = error.map(drop).expect_err(text);
+        assert!(error.to_string().contains(text), "{error}");
+        serves.join().expect("no panic");
+    }
+}

@@ -1,0 +1,76 @@
+//! Delivery of messages to code of the application as they arrive, instead of a queue.
+
+use std::sync::Arc;
+
+use crate::connection_state::{ConnectionState, Message};
+use crate::containment::contain;
+use crate::error::End;
+
+/// Receives the messages of a connection as they arrive ([`Connection::receive_with`](crate::Connection::receive_with)).
+///
+/// The engine calls it, in turn with everything else that it does. An implementation returns soon and waits for nothing. It
+/// may submit ops and wake futures. The engine catches its panics.
+pub trait MessageReceiver: Send {
+    /// Takes a message. Its room (`max_queued_bytes`, `max_queued_messages`) is released afterwards, so an implementation
+    /// that keeps messages bounds their number itself.
+    fn receive(&mut self, message: Message);
+
+    /// Takes the end of the connection, after its last message. Ops that were outstanding end afterwards.
+    fn ended(&mut self, end: End);
+}
+
+/// A receiver of a connection. When it is dropped, the connection has ended.
+pub(crate) struct Attached {
+    /// `None` if another receiver has replaced it.
+    receiver: Option<Box<dyn MessageReceiver>>,
+    state: Arc<ConnectionState>,
+}
+
+impl Attached {
+    /// Delivers a message.
+    pub(crate) fn deliver(&mut self, message: Message) {
+        self.state.release_message(message.bytes.len() as u64);
+        if let Some(receiver) = &mut self.receiver {
+            contain(|| receiver.receive(message));
+        }
+    }
+
+    /// Drops the receiver, although the connection has not ended.
+    pub(crate) fn forget(mut self) {
+        let receiver = self.receiver.take();
+        contain(|| drop(receiver));
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let Some(mut receiver) = self.receiver.take() else { return };
+        let end = self.state.end();
+        contain(move || receiver.ended(end));
+    }
+}
+
+/// A request to deliver the messages of a connection to a receiver.
+pub(crate) struct Attach {
+    attached: Attached,
+    /// Messages that the application has not taken.
+    queued: async_channel::Receiver<Message>,
+}
+
+impl Attach {
+    pub(crate) fn new(
+        receiver: Box<dyn MessageReceiver>,
+        state: Arc<ConnectionState>,
+        queued: async_channel::Receiver<Message>,
+    ) -> Self {
+        Self { attached: Attached { receiver: Some(receiver), state }, queued }
+    }
+
+    /// Delivers the queued messages.
+    pub(crate) fn deliver_queued(mut self) -> Attached {
+        while let Ok(message) = self.queued.try_recv() {
+            self.attached.deliver(message);
+        }
+        self.attached
+    }
+}
