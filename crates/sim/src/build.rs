@@ -33,6 +33,8 @@ pub enum PlanError {
     Fault(ControlError),
     /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`].
     EndsWithOps,
+    /// The connection with this index has atomic ops, which need memory.
+    AtomicOps(usize),
 }
 
 impl fmt::Display for PlanError {
@@ -43,6 +45,11 @@ impl fmt::Display for PlanError {
             Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
             Self::EndsWithOps => f.write_str(
                 "ends_with_ops needs trace_ops, the number of ops after which the run ends",
+            ),
+            Self::AtomicOps(connection) => write!(
+                f,
+                "connection {connection} has atomic ops, but simulated hosts have no memory; use writes, reads \
+                 or messages"
             ),
             Self::Thread(error) => {
                 write!(f, "the system starts no thread ({error}); fewer threads may do")
@@ -59,6 +66,9 @@ pub(crate) fn build_network<F: AlgorithmFactory>(
 ) -> Result<Network<Header, F::Switch>, PlanError> {
     if plan.ends_with_ops && plan.trace_ops.is_none() {
         return Err(PlanError::EndsWithOps);
+    }
+    if let Some(atomic) = plan.connections.iter().position(|c| c.kind.is_atomic()) {
+        return Err(PlanError::AtomicOps(atomic));
     }
     let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
     let mut network = network.map_err(PlanError::Topology)?;

@@ -115,7 +115,7 @@ pub enum WordError {
 
 /// Atomic access of the owner to words of 8 bytes, little-endian. Each call is atomic: peers' packets and the other calls
 /// of the owner act on the word before it or after it. The access that the region grants to peers does not limit its
-/// owner.
+/// owner. A call within [`Region::read`] or [`Region::write`] on the same region waits for itself.
 impl Region {
     /// Returns the word at `address`.
     ///

@@ -27,6 +27,19 @@ enum Kind {
     Write,
     /// One-sided, from the servers: with several servers, an incast into this host.
     Read,
+    /// Atomic: adds 1 to the first word of each server's region.
+    FetchAdd,
+}
+
+impl Kind {
+    /// Returns the name in tables.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::FetchAdd => "fetch-add",
+        }
+    }
 }
 
 /// Measure throughput and op rates against one `apus serve` or several.
@@ -40,9 +53,9 @@ pub struct Perf {
     /// What to do.
     #[arg(long, value_enum, default_value = "write")]
     op: Kind,
-    /// Bytes of each op.
-    #[arg(long, default_value_t = 1 << 20)]
-    size: usize,
+    /// Bytes of each write or read [default: 1048576].
+    #[arg(long)]
+    size: Option<usize>,
     /// Flows per server.
     #[arg(long, default_value_t = 1)]
     flows: u32,
@@ -83,6 +96,9 @@ struct Results {
     delays: Delays,
 }
 
+/// Bytes of a write or read.
+const DEFAULT_SIZE: usize = 1 << 20;
+
 /// How long the command waits for the end of an op before it looks for an interrupt.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
@@ -104,7 +120,8 @@ impl Ops for Measured<'_> {
         let (_, region) = &self.servers[flow / self.command.flows as usize];
         match self.command.op {
             Kind::Write => Request::write(*region, 0, self.payload.clone()),
-            Kind::Read => Request::read(*region, 0, self.command.size),
+            Kind::Read => Request::read(*region, 0, self.command.size()),
+            Kind::FetchAdd => Request::fetch_add(*region, 0, 1),
         }
     }
 
@@ -115,7 +132,7 @@ impl Ops for Measured<'_> {
         if let Some(record) = &mut self.record {
             record.on_op(flow, elapsed, latency);
             if in_time {
-                record.on_delivered(flow, self.command.size);
+                record.on_delivered(flow, self.command.size());
             }
         }
     }
@@ -133,7 +150,7 @@ impl Ops for Measured<'_> {
         if elapsed - self.shown > Duration::from_millis(200) {
             self.shown = elapsed;
             self.bar.set_position(elapsed.as_millis() as u64);
-            let bytes = self.latencies.len() as u64 * self.command.size as u64;
+            let bytes = self.latencies.len() as u64 * self.command.size() as u64;
             self.bar.set_message(format!("{:.2} Gb/s", gbps(bytes, elapsed.as_secs_f64())));
         }
         Ok(())
@@ -141,10 +158,23 @@ impl Ops for Measured<'_> {
 }
 
 impl Perf {
+    /// Returns the bytes that an op moves.
+    fn size(&self) -> usize {
+        match self.op {
+            Kind::Write | Kind::Read => self.size.unwrap_or(DEFAULT_SIZE),
+            Kind::FetchAdd => 8,
+        }
+    }
+
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         if self.outstanding == 0 || self.flows == 0 {
             return Err(Failure::Input("--outstanding and --flows must be at least 1".to_owned()));
+        }
+        if let (Kind::FetchAdd, Some(size)) = (self.op, self.size) {
+            let what =
+                format!("--size {size}: --op fetch-add moves words of 8 bytes; remove --size");
+            return Err(Failure::Input(what));
         }
         let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.
@@ -157,11 +187,11 @@ impl Perf {
                 .connect_with(peer, &vec![0; self.flows as usize], None)
                 .map_err(|e| Failure::Run(format!("{peer}: {e}")))?;
             let (region, length) = greeting(&connection)?;
-            if self.size as u64 > length {
+            if self.size() as u64 > length {
                 return Err(Failure::Input(format!(
                     "--size {} is more than the {length} B of {peer}'s region; \
                      give `apus serve` a larger --region",
-                    self.size
+                    self.size()
                 )));
             }
             servers.push((connection, region));
@@ -220,7 +250,7 @@ impl Perf {
         let mut ops = Measured {
             command: self,
             servers,
-            payload: Bytes::from(vec![0x61; self.size]),
+            payload: Bytes::from(vec![0x61; self.size()]),
             watch,
             latencies: Vec::new(),
             record: None,
@@ -241,8 +271,7 @@ impl Perf {
         bar.finish_and_clear();
         let Outcome { seconds, ops: per_flow, unfinished, mut failure } = outcome;
         if let (Some(record), Some(dir)) = (&record, dir) {
-            let kind = if self.op == Kind::Write { "write" } else { "read" };
-            record.write(dir, kind, self.size, seconds, &unfinished)?;
+            record.write(dir, self.op.name(), self.size(), seconds, &unfinished)?;
         }
         let ops: u64 = per_flow.iter().sum();
         if ops == 0 && failure.is_none() {
@@ -257,7 +286,7 @@ impl Perf {
             seconds,
             ops,
             ops_per_second: ops as f64 / seconds,
-            goodput_gbps: gbps(ops * self.size as u64, seconds),
+            goodput_gbps: gbps(ops * self.size() as u64, seconds),
             latency: Latency::new(latencies, &ages),
             jain: jain(&per_flow.iter().map(|&ops| ops as f64).collect::<Vec<_>>()),
             partial,

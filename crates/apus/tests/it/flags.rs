@@ -39,6 +39,7 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
     ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
+    ("perf localhost --insecure --op fetch-add --size 8", ["--size 8", "remove --size"]),
     ("perf localhost --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
     ("serve --insecure --mode inline --engines 2", ["--mode inline", "--engines 2"]),
     (

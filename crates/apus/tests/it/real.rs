@@ -80,9 +80,11 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     assert!(number(&ping.stdout, "p50_us") <= number(&ping.stdout, "p99_us"));
     assert!(number(&ping.stdout, "fabric_p50_us") > 0.0);
 
-    for op in ["write", "read"] {
-        let perf = ["perf", &server.1, "--op", op, "--duration", "2s", "--size", "20000"];
-        let perf = run(&[&perf[..], &["--flows", "2", "--json"]].concat(), &security);
+    for (op, size) in
+        [("write", &["--size", "20000"][..]), ("read", &["--size", "20000"]), ("fetch-add", &[])]
+    {
+        let perf = ["perf", &server.1, "--op", op, "--duration", "2s", "--flows", "2", "--json"];
+        let perf = run(&[&perf[..], size].concat(), &security);
         assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
     }

@@ -177,12 +177,6 @@ fn check_connection<F: AlgorithmFactory>(
             connection.from
         )));
     }
-    if connection.kind.is_atomic() {
-        return Err(InvalidPlan(format!(
-            "connection {i} has atomic ops, but simulated hosts have no memory; use writes, reads or \
-             messages"
-        )));
-    }
     if connection.class.index() >= classes {
         return Err(InvalidPlan(format!(
             "connection {i} is in {}, but the classes of ports are numbered from 0 to {}",

@@ -279,6 +279,7 @@ impl Protocol {
     #[inline]
     fn execute(&mut self, now: Time, data: &DataPacket<'_>, locked: &mut LockedRegion<'_>) {
         let &DataPacket { flow, segment, payload, .. } = data;
+        add(&self.status.stats.payload_received, payload.len() as u64);
         let old = match segment.kind {
             SegmentKind::CompareAndSwap { region, address }
             | SegmentKind::FetchAdd { region, address } => {
