@@ -180,11 +180,23 @@ int apus_receive(const apus_connection *connection, void *buffer, size_t capacit
 #define APUS_READ 1
 #define APUS_WRITE 2
 
-/* Registers memory that peers with its key may read or write (or both: APUS_READ | APUS_WRITE). */
+/* Registers memory that peers with its key may read or write (or both: APUS_READ | APUS_WRITE, which also
+ * allows atomic ops). */
 int apus_region_register(const apus_host *host, void *memory, size_t length, int access,
                          apus_region **region);
 /* Its key. Every connected peer that knows the key has access. */
 uint64_t apus_region_key(const apus_region *region);
+/* Atomic access of the region's owner to a word: 8 bytes, little-endian, at a multiple of 8. `value`, `expected`
+ * and so on are plain numbers. Each call is atomic, also towards the ops of peers. These calls may be used while
+ * the memory must not be accessed otherwise. APUS_INVALID if `address` is not a multiple of 8 or the word
+ * reaches beyond the region. */
+int apus_region_load(const apus_region *region, uint64_t address, uint64_t *value);
+int apus_region_store(const apus_region *region, uint64_t address, uint64_t value);
+/* Sets the word to `desired` if it is `expected`, and `old` to the word before the call. */
+int apus_region_compare_and_swap(const apus_region *region, uint64_t address, uint64_t expected,
+                                 uint64_t desired, uint64_t *old);
+/* Adds to the word modulo 2^64, and sets `old` to the word before the call. */
+int apus_region_fetch_add(const apus_region *region, uint64_t address, uint64_t delta, uint64_t *old);
 /* Withdraws it and waits until no engine uses the memory any more. Outstanding answers to reads of peers
  * have one second to end. Then they are given up, and the reads end at the peers as APUS_UNKNOWN with
  * APUS_REASON_WITHDRAWN, so that a peer cannot hold the memory. In the mode "inline" the call drives the
@@ -199,6 +211,7 @@ typedef struct apus_completion {
     int32_t status;      /* APUS_OK, APUS_NOT_SENT, APUS_OP_REFUSED or APUS_UNKNOWN */
     int32_t reason;      /* an apus_reason */
     uint64_t latency_ns; /* from the engine's acceptance to the end; 0 if it failed */
+    uint64_t old;        /* the word before an atomic op; 0 for other ops and if it failed */
 } apus_completion;
 
 /* Creates a queue for the ends of at most `capacity` outstanding ops. */
@@ -220,7 +233,8 @@ typedef struct apus_op {
 
 /* These submit an op and return at once. `ticket` (may be NULL) gets a number for apus_cancel.
  * APUS_FULL if the limit of either side or of the queue on outstanding ops is reached; APUS_INVALID if
- * address + length is 2^64 or more. Reads and writes are not atomic: see docs/udp.md. */
+ * address + length is 2^64 or more, or the address of an atomic op is not a multiple of 8. Reads and writes of at
+ * most 1024 bytes are atomic; docs/udp.md describes longer ones and the order of ops. */
 
 /* Stores bytes in the peer's region from `address`. */
 int apus_write(const apus_connection *connection, const apus_op *op, uint64_t region,
@@ -231,6 +245,14 @@ int apus_read(const apus_connection *connection, const apus_op *op, uint64_t reg
 /* Delivers a message to the peer's application. */
 int apus_send(const apus_connection *connection, const apus_op *op, const void *bytes,
               size_t length, uint64_t *ticket);
+/* Sets the word at `address` of the peer's region to `desired` if it is `expected`: the `old` of the completion is
+ * the word before. The peer executes an atomic op exactly once if it ends with APUS_OK; with APUS_UNKNOWN once or
+ * not at all. */
+int apus_compare_and_swap(const apus_connection *connection, const apus_op *op, uint64_t region,
+                          uint64_t address, uint64_t expected, uint64_t desired, uint64_t *ticket);
+/* Adds to the word at `address` of the peer's region, modulo 2^64. Otherwise as apus_compare_and_swap. */
+int apus_fetch_add(const apus_connection *connection, const apus_op *op, uint64_t region,
+                   uint64_t address, uint64_t delta, uint64_t *ticket);
 /* Gives up an op, which then ends with APUS_REASON_CANCELLED, unless it has ended before. */
 int apus_cancel(const apus_connection *connection, uint64_t ticket);
 

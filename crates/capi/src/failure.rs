@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
-use apus_udp::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError};
+use apus_udp::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError, WordError};
 
 /// `apus_status`, with the numbers of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,12 @@ impl From<SubmitError> for Failure {
             SubmitError::Draining => Status::Stopped,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+impl From<WordError> for Failure {
+    fn from(error: WordError) -> Self {
+        Self::invalid(error.to_string())
     }
 }
 

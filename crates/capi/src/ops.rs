@@ -96,6 +96,35 @@ unsafe extern "C" fn apus_send(
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn apus_compare_and_swap(
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
+    region: u64,
+    address: u64,
+    expected: u64,
+    desired: u64,
+    ticket: Out<'_, u64>,
+) -> i32 {
+    submit(connection, op, ticket, || {
+        Ok(Request::compare_and_swap(RegionKey::new(region), address, expected, desired))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_fetch_add(
+    connection: Option<&apus_connection>,
+    op: Option<&apus_op>,
+    region: u64,
+    address: u64,
+    delta: u64,
+    ticket: Out<'_, u64>,
+) -> i32 {
+    submit(connection, op, ticket, || {
+        Ok(Request::fetch_add(RegionKey::new(region), address, delta))
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn apus_cancel(connection: Option<&apus_connection>, ticket: u64) -> i32 {
     call(|| {
         given(connection, "connection")?.connection.cancel(ticket);

@@ -28,6 +28,7 @@ pub struct apus_completion {
     status: i32,
     reason: i32,
     latency_ns: u64,
+    old: u64,
 }
 
 impl apus_queue {
@@ -50,15 +51,18 @@ impl apus_queue {
     }
 
     fn convert(completion: &Completion) -> apus_completion {
-        let (status, reason, latency_ns) = match &completion.result {
-            Ok(done) => (Status::Ok, Reason::None, done.latency.as_ps() / 1_000),
+        let (status, reason, latency_ns, old) = match &completion.result {
+            Ok(done) => {
+                let old = done.old.unwrap_or_default();
+                (Status::Ok, Reason::None, done.latency.as_ps() / 1_000, old)
+            }
             Err(error) => {
                 let (status, reason) = of_op(error);
-                (status, reason, 0)
+                (status, reason, 0, 0)
             }
         };
         let (status, reason) = (status as i32, reason as i32);
-        apus_completion { user: completion.user, status, reason, latency_ns }
+        apus_completion { user: completion.user, status, reason, latency_ns, old }
     }
 }
 

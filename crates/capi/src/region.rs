@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use apus_udp::{Access, Region};
+use apus_udp::{Access, Region, WordError};
 
-use crate::failure::{Failure, Status};
+use crate::failure::{Failure, Status, call};
 use crate::host::{Shared, apus_host};
-use crate::pointer::{Foreign, Out, given, hand_out};
+use crate::pointer::{Foreign, Out, given, hand_out, put};
 
 /// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
 /// round trips of a datacenter, so that only a peer that no longer acknowledges loses its answers, and short enough for
@@ -71,6 +71,55 @@ unsafe extern "C" fn apus_region_register(
 #[unsafe(no_mangle)]
 extern "C" fn apus_region_key(region: Option<&apus_region>) -> u64 {
     region.map_or(0, |region| region.region.key().get())
+}
+
+/// Calls `access` with the region and stores its result; returns the status.
+fn word(
+    region: Option<&apus_region>,
+    result: Out<'_, u64>,
+    name: &str,
+    access: impl FnOnce(&Region) -> Result<u64, WordError>,
+) -> i32 {
+    call(|| {
+        let region = given(region, "region")?;
+        let result = given(result, name)?;
+        put(Some(result), access(&region.region)?, name)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_load(
+    region: Option<&apus_region>,
+    address: u64,
+    value: Out<'_, u64>,
+) -> i32 {
+    word(region, value, "value", |region| region.load(address))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_store(region: Option<&apus_region>, address: u64, value: u64) -> i32 {
+    call(|| Ok(given(region, "region")?.region.store(address, value)?))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_compare_and_swap(
+    region: Option<&apus_region>,
+    address: u64,
+    expected: u64,
+    desired: u64,
+    old: Out<'_, u64>,
+) -> i32 {
+    word(region, old, "old", |region| region.compare_and_swap(address, expected, desired))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_fetch_add(
+    region: Option<&apus_region>,
+    address: u64,
+    delta: u64,
+    old: Out<'_, u64>,
+) -> i32 {
+    word(region, old, "old", |region| region.fetch_add(address, delta))
 }
 
 #[unsafe(no_mangle)]

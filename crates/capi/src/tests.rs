@@ -37,6 +37,7 @@ struct Completion {
     status: i32,
     reason: i32,
     latency_ns: u64,
+    old: u64,
 }
 
 /// `apus_stats`, as C sees it.
@@ -90,6 +91,21 @@ unsafe extern "C" {
         region: *mut *mut apus_region,
     ) -> i32;
     fn apus_region_key(region: *const apus_region) -> u64;
+    fn apus_region_load(region: *const apus_region, address: u64, value: *mut u64) -> i32;
+    fn apus_region_store(region: *const apus_region, address: u64, value: u64) -> i32;
+    fn apus_region_compare_and_swap(
+        region: *const apus_region,
+        address: u64,
+        expected: u64,
+        desired: u64,
+        old: *mut u64,
+    ) -> i32;
+    fn apus_region_fetch_add(
+        region: *const apus_region,
+        address: u64,
+        delta: u64,
+        old: *mut u64,
+    ) -> i32;
     fn apus_region_free(region: *mut apus_region);
     fn apus_queue_create(
         host: *const apus_host,
@@ -120,6 +136,23 @@ unsafe extern "C" {
         address: u64,
         buffer: *mut c_void,
         length: usize,
+        ticket: *mut u64,
+    ) -> i32;
+    fn apus_compare_and_swap(
+        connection: *const apus_connection,
+        op: *const Op,
+        region: u64,
+        address: u64,
+        expected: u64,
+        desired: u64,
+        ticket: *mut u64,
+    ) -> i32;
+    fn apus_fetch_add(
+        connection: *const apus_connection,
+        op: *const Op,
+        region: u64,
+        address: u64,
+        delta: u64,
         ticket: *mut u64,
     ) -> i32;
     fn apus_send(
@@ -285,6 +318,62 @@ fn an_address_beyond_2_to_the_64_is_invalid() {
         ok(apus_close(here));
         apus_queue_free(queue);
     }
+    free([here, there], [client, server]);
+}
+
+#[test]
+fn peers_and_the_owner_change_words() {
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    let mut memory = vec![0u8; 24];
+    let (mut region, mut queue) = (null_mut(), null_mut());
+    // SAFETY: handles, an op, memory that outlives its uses, and room for results.
+    unsafe {
+        let bytes = memory.as_mut_ptr().cast();
+        ok(apus_region_register(server, bytes, memory.len(), 3, &raw mut region));
+        ok(apus_queue_create(client, 1, &raw mut queue));
+        let key = apus_region_key(region);
+        let op = Op::to(queue);
+        let end = || {
+            let (mut ended, mut count) = ([Completion::default()], 0);
+            ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+            let [Completion { status, old, .. }] = ended;
+            (status, old)
+        };
+        ok(apus_region_store(region, 8, 5));
+        ok(apus_fetch_add(here, &raw const op, key, 8, 7, null_mut()));
+        assert_eq!(end(), (Status::Ok as i32, 5));
+        ok(apus_compare_and_swap(here, &raw const op, key, 8, 12, 0x0102, null_mut()));
+        assert_eq!(end(), (Status::Ok as i32, 12));
+        ok(apus_compare_and_swap(here, &raw const op, key, 8, 12, 1, null_mut()));
+        assert_eq!(end(), (Status::Ok as i32, 0x0102), "not replaced");
+        let mut word = 0;
+        ok(apus_region_fetch_add(region, 8, 1, &raw mut word));
+        assert_eq!(word, 0x0102);
+        ok(apus_region_compare_and_swap(region, 8, 0x0103, 9, &raw mut word));
+        assert_eq!(word, 0x0103);
+        ok(apus_region_load(region, 8, &raw mut word));
+        assert_eq!(word, 9);
+        let invalid = Status::Invalid as i32;
+        // More often than the queue has room: refused ops release their slots.
+        for _ in 0..2 {
+            let status = [
+                apus_fetch_add(here, &raw const op, key, 4, 1, null_mut()),
+                apus_compare_and_swap(here, &raw const op, key, 1, 0, 1, null_mut()),
+                apus_region_load(region, 4, &raw mut word),
+                apus_region_store(region, 24, 1),
+                apus_region_fetch_add(region, 20, 1, &raw mut word),
+                apus_region_load(region, 8, null_mut()),
+            ];
+            assert_eq!(status, [invalid; 6]);
+        }
+        ok(apus_fetch_add(here, &raw const op, key, 24, 1, null_mut()));
+        assert_eq!(end(), (Status::OpRefused as i32, 0));
+        ok(apus_close(here));
+        apus_queue_free(queue);
+        apus_region_free(region);
+    }
+    assert_eq!(memory[8..16], [9, 0, 0, 0, 0, 0, 0, 0], "little-endian");
     free([here, there], [client, server]);
 }
 
