@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test test-loaded quinn lint docs bench fuzz compiler
+.PHONY: demo test events test-loaded quinn lint docs bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -10,6 +10,10 @@ demo: $(APUS)
 # Everything that CI checks.
 test:
 	tools/test
+
+# Renews the expected events of quick runs, after a change of results that is meant.
+events: $(APUS)
+	$(APUS) reproduce --all --quick --write-events crates/apus/tests/quick-events.txt
 
 # The tests that own threads, sockets or processes, beside busy loops and pinned to one core.
 test-loaded:

@@ -86,7 +86,7 @@ pub use declared::KindKeys;
 pub use keys::{reference, schema};
 pub use memory::MemoryLimit;
 pub use overrides::Override;
-pub use read::{Options, Run, Scenario};
+pub use read::{Mutation, Options, Run, Scenario};
 pub use set::{
     ClassConfig, ConnectionPlan, LinkSpec, Plan, PortConfig, Simulation, Tier, Topology,
 };

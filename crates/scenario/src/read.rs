@@ -69,6 +69,30 @@ pub struct Options {
     pub registry: Registry,
     /// The memory that each run may take; `None`: no limit.
     pub memory: Option<MemoryLimit>,
+    /// Settings of some runs that remove a mechanism, to see which checks notice.
+    pub mutation: Option<Mutation>,
+}
+
+/// Settings of some runs, over all others.
+#[derive(Clone, Debug, Default)]
+pub struct Mutation {
+    /// Names of the variants, or their beginnings with a `*`. Empty: every run.
+    pub variants: Vec<String>,
+    /// Settings as `key=value`.
+    pub set: Vec<String>,
+}
+
+impl Mutation {
+    /// Returns `true` if the mutation changes the run of this variant.
+    #[must_use]
+    pub fn changes(&self, variant: Option<&str>) -> bool {
+        let fits = |pattern: &String, name: &str| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == pattern,
+        };
+        self.variants.is_empty()
+            || variant.is_some_and(|name| self.variants.iter().any(|pattern| fits(pattern, name)))
+    }
 }
 
 impl Scenario {
@@ -93,6 +117,8 @@ impl Scenario {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
             let given: Vec<_> =
                 options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
+            let mutated = options.mutation.iter().flat_map(|mutation| &mutation.set);
+            let mutated = mutated.filter_map(|text| read_option(text, &mut problems)).collect();
             for seed in given.iter().filter(|set| set.key == "seed" && options.seed.is_some()) {
                 problems.add(seed.place, "`seed` has no effect: --seed replaces it; remove one");
             }
@@ -104,6 +130,7 @@ impl Scenario {
                 rule,
                 options,
                 given,
+                mutated,
                 problems: &problems,
                 find_testbed,
             };
@@ -138,6 +165,8 @@ struct Reader<'a> {
     rule: ReasonRule<'a>,
     options: &'a Options,
     given: Vec<Assignment>,
+    /// Settings of the mutation.
+    mutated: Vec<Assignment>,
     problems: &'a Problems,
     find_testbed: FindTestbed<'a>,
 }
@@ -207,7 +236,7 @@ impl Reader<'_> {
                 let message = format!("unknown variant `{wanted}`; this scenario has none");
                 self.problems.add(self.place, message);
             }
-            let setup = self.setup(name.to_owned(), table.clone(), &[], quick)?;
+            let setup = self.setup(name.to_owned(), None, table.clone(), &[], quick)?;
             return Some(vec![Run { variant: None, value: None, setup }]);
         }
         let chosen: Vec<&Variant> = match &self.options.variant {
@@ -239,25 +268,39 @@ impl Reader<'_> {
                     self.problems.add(given.place, message);
                 }
                 let name = format!("{name}/{}", variant.name);
-                let setup = self.setup(name, table.clone(), &variant.settings, quick)?;
+                let own = Some(variant.name.as_str());
+                let setup = self.setup(name, own, table.clone(), &variant.settings, quick)?;
                 let value = variant.value.map(|(value, _)| value);
                 Some(Run { variant: Some(variant.name.clone()), value, setup })
             })
             .collect();
         let runs: Vec<Run> = runs.into_iter().collect::<Option<_>>()?;
-        self.check_different(&runs, &chosen);
+        match &self.options.mutation {
+            // A run without its mechanism may be the same as another one.
+            Some(mutation) => {
+                let changed = chosen.iter().any(|v| mutation.changes(Some(v.name.as_str())));
+                if let (false, Some(first)) = (changed, self.mutated.first()) {
+                    self.problems.add(first.place, "the mutation changes none of the variants");
+                }
+            }
+            None => self.check_different(&runs, &chosen),
+        }
         Some(runs)
     }
 
     fn setup(
         &self,
         name: String,
+        variant: Option<&str>,
         mut table: Table,
         settings: &[Assignment],
         quick: &[Assignment],
     ) -> Option<Setup> {
         for assignments in [settings, quick, &self.given] {
             assign_all(&mut table, assignments, self.problems);
+        }
+        if self.options.mutation.as_ref().is_some_and(|mutation| mutation.changes(variant)) {
+            assign_all(&mut table, &self.mutated, self.problems);
         }
         table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
         let setup = read_run(name, &table, self.place, self.problems, self.options)?;

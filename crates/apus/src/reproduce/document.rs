@@ -11,6 +11,7 @@ use apus_scenario::{CheckKind, Override, Scenario};
 
 use super::counts::{COLUMNS, Counts};
 use super::figure;
+use super::golden;
 use super::result::ExperimentResult;
 use super::tables::{band, deviation, is_apart, kind, not_known, seeds_outside};
 use crate::output::{create_folder, write_file};
@@ -23,6 +24,11 @@ const FIGURES: &str = "figures";
 const TITLE: &str = "# Reproduction\n";
 const WRITTEN_BY: &str = "Written by `apus reproduce";
 
+/// Beginning of the line that names the version.
+const VERSION: &str = "Written by: ";
+/// The version of a page whose sections differ in it.
+const SEVERAL: &str = "several versions; `--all` writes all sections anew";
+
 /// A page to be written.
 pub struct Document {
     file: PathBuf,
@@ -30,6 +36,8 @@ pub struct Document {
     quick: bool,
     /// Present content of the page: row of the overview and section of each experiment, by name.
     entries: BTreeMap<String, Entry>,
+    /// Version that wrote the present sections, if it was one.
+    version: Option<String>,
     /// Folders that were created for it, the innermost first.
     created: Vec<PathBuf>,
 }
@@ -82,8 +90,9 @@ impl Document {
             .collect();
         create_folder(folder)?;
         let same = old.starts_with(&introduction(quick));
+        let version = old.lines().find_map(|line| line.strip_prefix(VERSION)).map(str::to_owned);
         let entries = if same { read_entries(&old) } else { BTreeMap::new() };
-        Ok(Self { file: file.to_owned(), figures, quick, entries, created })
+        Ok(Self { file: file.to_owned(), figures, quick, entries, version, created })
     }
 
     /// Writes the page and the figures of `results`, in the order of `all`; other experiments
@@ -93,6 +102,11 @@ impl Document {
         results: &[(&Scenario, &ExperimentResult)],
         all: impl Iterator<Item = &'a str>,
     ) -> Result<String, String> {
+        let kept = self.entries.keys().any(|name| results.iter().all(|(s, _)| s.name != *name));
+        let version = match &self.version {
+            Some(version) if kept && *version != golden::version() => SEVERAL.to_owned(),
+            _ => golden::version(),
+        };
         let mut drawn = 0;
         for (scenario, result) in results {
             let figure = figure::draw(result);
@@ -108,7 +122,7 @@ impl Document {
         }
         let mut entries: Vec<Entry> = all.filter_map(|name| self.entries.remove(name)).collect();
         entries.extend(std::mem::take(&mut self.entries).into_values());
-        let mut text = introduction(self.quick) + &overview();
+        let mut text = introduction(self.quick) + &format!("\n{VERSION}{version}\n") + &overview();
         text.extend(entries.iter().map(|entry| entry.row.as_str()));
         text += &sums(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
@@ -179,7 +193,8 @@ fn introduction(quick: bool) -> String {
          simulated value, the accepted band and a verdict.\n\
          {WRITTEN_BY} NAME{flag} --report FILE`, which keeps the sections of other experiments;\n\
          `--all` instead of NAME writes all built-in experiments. Simulated values are {seeds},\n\
-         next to the minimum and maximum over the seeds. They are the same on every machine.\n\n\
+         next to the minimum and maximum over the seeds. They are the same on every machine, and so is\n\
+         the hash of all events of an experiment.\n\n\
          A *reproduction* is a number of a paper; its band is at most 25 % to each side, unless the\n\
          section states why the paper's own number is less precise. A *shape* is an order, a limit or an\n\
          exponent that a paper states, an *invariant* a property of every correct run, and a *formula*\n\
@@ -301,6 +316,9 @@ fn extent(scenario: &Scenario, result: &ExperimentResult) -> String {
     let mut text = format!("Simulated: {runs} of {}, {seeds}.", times.join(" or "));
     if !result.quick.is_empty() {
         text += &format!(" Quick: {}.", result.quick.join("; "));
+    }
+    if let Some(events) = &result.events {
+        text += &format!(" Events: `{events}`.");
     }
     if result.status == "interrupted" {
         text += " **Interrupted** before all seeds were finished.";

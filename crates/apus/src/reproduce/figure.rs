@@ -1,12 +1,13 @@
-//! Figure of an experiment, as SVG: its numbers over its variants, and the ratio of individual
-//! numbers to those of the paper. A censored number is an arrow from its lower bound.
+//! Figure of an experiment, as SVG: curves on the axes of the paper's figure, its numbers over its
+//! variants, and the ratio of individual numbers to those of the paper. A censored number is an arrow
+//! from its lower bound.
 
 use std::fmt::Write;
 
 use apus_scenario::experiment::Shown;
 
 use super::result::ExperimentResult;
-use super::tables::not_known;
+use super::tables::{deviation, not_known};
 use crate::svg::{self, Towards, ValueAxis, escape};
 use crate::text::number;
 
@@ -17,6 +18,8 @@ const PANELS_PER_ROW: usize = 2;
 /// Height of a row of the comparison with the paper, and the width of names to its left.
 const ROW: f64 = 22.0;
 const NAMES: f64 = 330.0;
+/// Width of the deviations to the right of these rows.
+const OFF_BY: f64 = 56.0;
 const SIMULATED: &str = "#0072b2";
 const PAPER: &str = "#d55e00";
 const ACCEPTED: &str = "#d9efe3";
@@ -42,25 +45,33 @@ pub(super) fn draw(result: &ExperimentResult) -> Option<String> {
         .copied()
         .filter(|s| !drawn(s) && positive(s.paper) && positive(at_least(s)))
         .collect();
-    if panels.is_empty() && compared.is_empty() {
+    if panels.is_empty() && compared.is_empty() && result.curves.is_empty() {
         return None;
     }
-    let columns = panels.len().clamp(1, PANELS_PER_ROW) as f64;
+    let columns = panels.len().max(result.curves.len()).clamp(1, PANELS_PER_ROW) as f64;
     let censored = panels.iter().flatten().chain(&compared).any(|shown| shown.measured.is_none());
     // The comparison and the key of the arrows need the width of two panels.
     let single = compared.is_empty() && !censored;
     let width = if single { PANEL.0 * columns } else { PANEL.0 * 2.0 };
     let rows = panels.len().div_ceil(PANELS_PER_ROW) as f64;
     let ratios = if compared.is_empty() { 0.0 } else { ROW * compared.len() as f64 + 76.0 };
-    let height = PANEL.1 * rows + ratios + 24.0;
+    let curves = PANEL.1 * result.curves.len().div_ceil(PANELS_PER_ROW) as f64;
+    let height = curves + PANEL.1 * rows + ratios + 24.0;
     let mut svg = svg::begin(width, height);
-    for (index, panel) in panels.iter().enumerate() {
+    for (index, one) in result.curves.iter().enumerate() {
+        let [left, top, right, bottom] = MARGIN;
         let x = PANEL.0 * (index % PANELS_PER_ROW) as f64;
         let y = PANEL.1 * (index / PANELS_PER_ROW) as f64;
+        let corner = (x + PANEL.0 - right, y + top);
+        one.draw(&mut svg, (x + left, y + PANEL.1 - bottom), corner);
+    }
+    for (index, panel) in panels.iter().enumerate() {
+        let x = PANEL.0 * (index % PANELS_PER_ROW) as f64;
+        let y = curves + PANEL.1 * (index / PANELS_PER_ROW) as f64;
         draw_panel(&mut svg, (x, y), panel);
     }
     if !compared.is_empty() {
-        draw_ratios(&mut svg, (width, PANEL.1 * rows), &compared);
+        draw_ratios(&mut svg, (width, curves + PANEL.1 * rows), &compared);
     }
     let key = match censored {
         true => format!(
@@ -193,7 +204,7 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
     let far = ends.filter(|ratio| *ratio > 0.0).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max);
     // At least a factor of two to each side, so that small differences look small.
     let far = (far * 1.05).max(2f64.ln());
-    let (x0, x1) = (NAMES, width - 24.0);
+    let (x0, x1) = (NAMES, width - OFF_BY - 8.0);
     let at = |ratio: f64| {
         let share = (ratio.max(1e-12).ln() / far).clamp(-1.0, 1.0);
         x0 + (x1 - x0) * (share + 1.0) / 2.0
@@ -238,6 +249,13 @@ fn draw_ratios(svg: &mut String, (width, top): (f64, f64), compared: &[&Shown]) 
                 high - low
             );
         }
+        let _ = writeln!(
+            svg,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            x1 + OFF_BY,
+            y + 4.0,
+            deviation(shown)
+        );
         if let Some((low, high)) = shown.spread {
             whisker(svg, (at(ratio(shown, low)), y), (at(ratio(shown, high)), y));
         }
@@ -272,7 +290,7 @@ fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, towards: Towards) 
     );
 }
 
-fn diamond(svg: &mut String, x: f64, y: f64) {
+pub(super) fn diamond(svg: &mut String, x: f64, y: f64) {
     let _ = writeln!(
         svg,
         "<path d=\"M{x:.1} {:.1}l6 6-6 6-6-6z\" fill=\"none\" stroke=\"{PAPER}\" \
@@ -292,6 +310,8 @@ mod tests {
         Shown {
             name: "p99".to_owned(),
             quantity: "p99".to_owned(),
+            metric: "fabric_rtt_us.p99".to_owned(),
+            relative: false,
             kind: None,
             fitted: None,
             reading_error: None,
@@ -321,6 +341,8 @@ mod tests {
             checks: Vec::new(),
             shown,
             seeds: 1,
+            events: None,
+            curves: Vec::new(),
             quick: Vec::new(),
             title: None,
             error: None,

@@ -1,8 +1,11 @@
 //! `apus reproduce`: simulated numbers next to those of the papers.
 
 mod counts;
+mod curves;
 mod document;
 mod figure;
+mod golden;
+mod mutations;
 mod pool;
 mod result;
 pub mod tables;
@@ -24,6 +27,7 @@ use crate::output::{OutputDir, print, to_json};
 use crate::results::{Runs, keep, keep_cost};
 use counts::Counts;
 use document::Document;
+use golden::Golden;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
 
@@ -49,6 +53,18 @@ pub struct Reproduce {
     /// of other experiments stay.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Compare the events of quick runs with this file. A difference means that results have
+    /// changed; it ends the command with an error.
+    #[arg(long, value_name = "FILE", requires = "quick")]
+    expect_events: Option<PathBuf>,
+    /// Write the events of quick runs to this file, for `--expect-events`. Lines of other
+    /// experiments stay.
+    #[arg(long, value_name = "FILE", requires = "quick", conflicts_with = "expect_events")]
+    write_events: Option<PathBuf>,
+    /// Remove each mechanism from the quick runs of the experiments that show it, and name the
+    /// checks that notice. With `--report` the table is written as a page.
+    #[arg(long, conflicts_with_all = ["quick", "out", "json"])]
+    mutations: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
     /// Print JSON.
@@ -90,6 +106,18 @@ struct Entry {
 impl Reproduce {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        if self.mutations {
+            return mutations::execute(
+                if self.all { None } else { Some(&self.names) },
+                self.report.as_deref(),
+                self.max_memory,
+            );
+        }
+        let golden = match (&self.expect_events, &self.write_events) {
+            (Some(file), _) => Some(Golden::read(file, false).map_err(Failure::Input)?),
+            (None, Some(file)) => Some(Golden::read(file, true).map_err(Failure::Input)?),
+            (None, None) => None,
+        };
         let entries = self.entries()?;
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
         let report = match &self.report {
@@ -121,6 +149,15 @@ impl Reproduce {
             let pairs: Vec<_> = pairs.collect();
             wrote = report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
         }
+        let mut changed = String::new();
+        if let Some(golden) = golden {
+            if self.write_events.is_some() {
+                let known: Vec<&str> = library::experiments().collect();
+                wrote += &golden.write(&results, &known).map_err(Failure::Run)?;
+            } else {
+                changed = golden.differences(&results);
+            }
+        }
         let good = results.iter().all(|result| result.status == "pass");
         let cost = results.iter().map(ExperimentCost::of).collect();
         let results = Results {
@@ -136,6 +173,9 @@ impl Reproduce {
         }
         if interrupt::interrupted(&watch) {
             return Err(Failure::Interrupted(kept(&results, seeds)));
+        }
+        if !changed.is_empty() {
+            return Err(Failure::Run(changed.trim_end().to_owned()));
         }
         if good { Ok(()) } else { Err(Failure::Checks) }
     }
@@ -158,7 +198,10 @@ impl Reproduce {
     }
 
     fn entry(&self, name: &str) -> Result<Entry, Failure> {
-        let scenario = self.read(name)?;
+        let mut scenario = self.read(name)?;
+        if self.report.is_some() {
+            curves::record(&mut scenario);
+        }
         Ok(Entry { name: scenario.name.clone(), scenario, out: None })
     }
 
@@ -208,6 +251,8 @@ impl Reproduce {
             checks: Vec::new(),
             shown: Vec::new(),
             seeds: 0,
+            events: None,
+            curves: Vec::new(),
             quick: entry.scenario.quick.clone(),
             title: entry.scenario.title.clone(),
             error: None,
@@ -223,6 +268,9 @@ impl Reproduce {
                     (true, false) => "fail",
                 };
                 result.seeds = experiment.seeds();
+                result.curves = curves::of(&entry.scenario, &experiment);
+                let runs = experiment.summaries.iter().flatten();
+                result.events = complete.then(|| golden::hash(runs));
                 result.checks = experiment.checks;
                 result.shown = experiment.shown;
             }

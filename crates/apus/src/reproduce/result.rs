@@ -3,6 +3,8 @@
 use apus_scenario::experiment::{CheckResult, Shown};
 use serde::Serialize;
 
+use super::curves::Curves;
+
 /// One experiment with its checks.
 #[derive(Serialize)]
 pub(super) struct ExperimentResult {
@@ -17,6 +19,11 @@ pub(super) struct ExperimentResult {
     pub(super) shown: Vec<Shown>,
     /// Seeds of which every run was finished.
     pub(super) seeds: u64,
+    /// Hash of the events of all runs, the same on every machine; `None` if a run is missing.
+    pub(super) events: Option<String>,
+    /// Curves of the figure.
+    #[serde(skip)]
+    pub(super) curves: Vec<Curves>,
     /// Changes and omissions of a quick run.
     pub(super) quick: Vec<String>,
     pub(super) title: Option<String>,

@@ -336,6 +336,45 @@ fn reproduce_prints_paper_and_measurement() {
     }
 }
 
+/// A change of results is an error that names the experiment and the remedy.
+#[test]
+fn reproduce_compares_the_events_of_quick_runs() {
+    let folder = folder("events");
+    let run = |option: &str| {
+        let arguments = ["reproduce", "swift/fig20", "--quick", option, "events.txt"];
+        apus_in(&folder, &arguments)
+    };
+    refused(&run("--expect-events"), "--expect-events events.txt: it cannot be read");
+    assert_eq!(run("--write-events").status.code(), Some(0));
+    let file = folder.join("events.txt");
+    let text = fs::read_to_string(&file).expect("written");
+    let line = text.lines().find(|line| line.starts_with("swift/fig20 ")).expect("a line");
+    assert_eq!(run("--expect-events").status.code(), Some(0));
+    let other = "swift/fig20 0123456789abcdef";
+    fs::write(&file, text.replace(line, other)).expect("file");
+    let output = run("--expect-events");
+    let (_, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let events = line.trim_start_matches("swift/fig20 ");
+    let expected = format!("swift/fig20: its events are {events}, expected 0123456789abcdef");
+    assert!(stderr.contains(&expected) && stderr.contains("--write-events"), "{stderr}");
+    fs::write(&file, "swift/fig20 none\n").expect("file");
+    refused(&run("--expect-events"), "line 1 must be a name and 16 hexadecimal digits");
+}
+
+/// Without topology scaling the far flow gets less: a check fails.
+#[test]
+fn mutations_name_the_checks_that_notice() {
+    let output = apus_in(Path::new("/"), &["reproduce", "swift/fig22", "--mutations"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    for part in ["topology scaling", "swift/fig22", "1 of 1 mutations are noticed"] {
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
+    }
+    let output = apus_in(Path::new("/"), &["reproduce", "swift/nothing", "--mutations"]);
+    refused(&output, "the experiment `swift/nothing` has no mutations");
+}
+
 #[test]
 fn list_names_what_there_is() {
     for (what, parts) in [

@@ -14,6 +14,10 @@ pub struct Shown {
     pub name: String,
     /// Name of the quantity, which all variants of a check share.
     pub quantity: String,
+    /// Path of the metric in the summary.
+    pub metric: String,
+    /// Whether the number is a ratio of the metric to another number, or of several runs.
+    pub relative: bool,
     /// Kind of the check; `None` for a number without a check.
     pub kind: Option<CheckKind>,
     /// Setting that was fitted, and what it was fitted to, if the number is not a prediction.
@@ -93,6 +97,8 @@ impl Data<'_> {
         Shown {
             name,
             quantity: check.name.clone(),
+            metric: check.metric.clone(),
+            relative: check.relative.is_some() || check.reduce.is_some(),
             kind: check.kind,
             fitted: check.fitted.clone(),
             reading_error: check.reading_error.clone(),

@@ -94,6 +94,8 @@ mod tests {
         Shown {
             name: "rate".to_owned(),
             quantity: "rate".to_owned(),
+            metric: "throughput_gbps".to_owned(),
+            relative: false,
             kind: Some(CheckKind::Shape),
             fitted: None,
             reading_error: None,
