@@ -13,7 +13,7 @@ test:
 
 # Renews the expected events of quick runs, after a change of results that is meant.
 events: $(APUS)
-	$(APUS) reproduce --all --quick --write-events crates/apus/tests/quick-events.txt
+	$(APUS) reproduce --all --quick --write-events crates/apus/assets/quick-events.txt
 
 # The tests that own threads, sockets or processes, beside busy loops and pinned to one core.
 test-loaded:

@@ -18,7 +18,7 @@ const HEAD: &str = "\
 ";
 
 /// The expected events of this version.
-const EXPECTED: &str = include_str!("../../tests/quick-events.txt");
+const EXPECTED: &str = include_str!("../../assets/quick-events.txt");
 
 /// Returns the hash of the events of some runs, in their order.
 pub(super) fn hash<'a>(runs: impl Iterator<Item = &'a Summary>) -> String {
