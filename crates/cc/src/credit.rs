@@ -7,7 +7,7 @@ pub struct CreditLimit {
     pub burst: u32,
     /// Maximum number of credits queued in a port.
     pub queue: u32,
-    /// Whether the queue is limited by the bytes of so many credits of nominal size instead, so that a
-    /// short credit may find room where a long one does not.
+    /// Whether the limit is in bytes instead: those of `queue` credits of nominal size. A short credit may then find room
+    /// where a long one does not.
     pub queue_in_bytes: bool,
 }

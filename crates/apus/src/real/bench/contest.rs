@@ -190,8 +190,8 @@ fn check_counts(spec: &Spec, server: &ServerState, clients: &[ClientResult]) -> 
 }
 
 impl Contestant {
-    /// Returns the payload bytes that clients and server have received after ops with so many bytes. Clients with sockets
-    /// check each answer and count none.
+    /// Returns the payload bytes that clients and server have received after ops with `bytes` bytes in total. Clients
+    /// with sockets check each answer and count none.
     fn bytes_received(self, bytes: u64) -> (u64, u64) {
         match self {
             Self::Udp(_) | Self::Tcp | Self::Apus { op: OpName::Write, .. } => (0, bytes),

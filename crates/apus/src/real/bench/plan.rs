@@ -14,7 +14,7 @@ pub const GAPS: [Duration; 3] =
 /// Gaps from here on are long: a measurement takes [`LONG`] times as long, for enough round trips.
 const LONG_GAP: Duration = Duration::from_millis(1);
 const LONG: u32 = 4;
-/// An idle process is measured once, so many times as long: longer than the interval of keepalives.
+/// Factor by which the single measurement of an idle process is longer than the others, so that it contains keepalives.
 const IDLE: u32 = 60;
 /// Outstanding small writes of the inline mode, with which others are compared: enough for its largest batches, and fewer
 /// than a flow takes.
