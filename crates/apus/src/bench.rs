@@ -9,19 +9,19 @@ use std::thread::available_parallelism;
 use apus_fabric::PortKind;
 use apus_scenario::{Options, Scenario, Setup};
 use apus_units::suggestion;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::memory::MaxMemory;
-use crate::real::bench::BenchUdp;
 use crate::{library, output};
 
 /// Time the simulator on fixed cases: fat trees at 100 Gb/s, 1 us links, 4000 B packets, Swift.
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[cfg_attr(feature = "real", command(args_conflicts_with_subcommands = true))]
 pub struct Bench {
+    #[cfg(feature = "real")]
     #[command(subcommand)]
     other: Option<Other>,
     /// Cases to run; all if none is named.
@@ -53,9 +53,10 @@ pub struct Bench {
 }
 
 /// Subcommands for other parts than the simulator.
-#[derive(Subcommand)]
+#[cfg(feature = "real")]
+#[derive(clap::Subcommand)]
 enum Other {
-    Udp(BenchUdp),
+    Udp(crate::real::bench::BenchUdp),
 }
 
 /// Kind of ports with classes; the results are the same.
@@ -112,6 +113,7 @@ struct Report {
 impl Bench {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        #[cfg(feature = "real")]
         if let Some(Other::Udp(command)) = &self.other {
             return command.execute();
         }

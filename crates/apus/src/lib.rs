@@ -15,22 +15,27 @@
 
 pub use apus_cc::{ForeignAlgorithm, foreign};
 
+#[cfg(feature = "real")]
 mod agent;
 mod batch;
+#[cfg(unix)]
 mod bench;
 mod chart;
 mod compare;
+#[cfg(feature = "real")]
 mod emulate;
 mod explain;
 mod failure;
 mod input;
 mod interrupt;
+#[cfg(feature = "real")]
 mod key;
 mod library;
 mod list;
 mod memory;
 mod output;
 mod progress;
+#[cfg(feature = "real")]
 mod real;
 mod replay;
 mod report;
@@ -52,13 +57,13 @@ use std::sync::OnceLock;
 use apus_algorithms::Registry;
 use clap::{Parser, Subcommand};
 use failure::Failure;
-use mimalloc::MiMalloc;
 
 /// Unlike the C library's allocator it requests huge pages: flows, packets and ports of a large
 /// network are accessed in random order, which misses in the processor's page table cache with
 /// small pages (docs/dev/performance-notes.md).
+#[cfg(target_os = "linux")]
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Datacenter congestion control that you can simulate and deploy.
 #[derive(Parser)]
@@ -79,17 +84,27 @@ enum Command {
     List(list::List),
     Explain(explain::Explain),
     Schema(schema::Schema),
+    #[cfg(unix)]
     Bench(bench::Bench),
+    #[cfg(feature = "real")]
     Serve(real::serve::Serve),
+    #[cfg(feature = "real")]
     Ping(real::ping::Ping),
+    #[cfg(feature = "real")]
     Perf(real::perf::Perf),
+    #[cfg(feature = "real")]
     Switch(real::switch::SwitchCommand),
+    #[cfg(feature = "real")]
     Key(key::Key),
+    #[cfg(feature = "real")]
     Emulate(emulate::Emulate),
+    #[cfg(feature = "real")]
     #[command(hide = true)]
     EmulateInside(emulate::inside::Inside),
+    #[cfg(feature = "real")]
     #[command(hide = true)]
     EmulateHost(emulate::host::Agent),
+    #[cfg(feature = "real")]
     #[command(hide = true)]
     BenchUdpEnd(real::bench::end::End),
 }
@@ -106,15 +121,25 @@ impl Command {
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),
             Self::Schema(command) => command.execute(),
+            #[cfg(unix)]
             Self::Bench(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Serve(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Ping(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Perf(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Switch(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Key(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::Emulate(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::EmulateInside(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::EmulateHost(command) => command.execute(),
+            #[cfg(feature = "real")]
             Self::BenchUdpEnd(command) => command.execute(),
         }
     }

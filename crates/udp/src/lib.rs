@@ -13,6 +13,11 @@
 #![doc = include_str!("../examples/serve.rs")]
 //! ```
 
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "apus-udp needs Linux; the simulator alone builds with `-p apus --no-default-features`"
+);
+
 mod atomic;
 mod backlog;
 mod capture;
