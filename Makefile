@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test events test-loaded quinn lint docs bench fuzz compiler
+.PHONY: demo test events test-loaded quinn lint docs python-lock bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -28,6 +28,11 @@ quinn:
 # Formatting, lints and documentation only.
 lint:
 	tools/test lint
+
+# Pins the packages that the tests of the Python package need, in their newest versions.
+python-lock:
+	target/python/venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
+		--no-header python/requirements.in -o python/requirements.txt
 
 # The documentation as a site with search, in target/docs/site. The first run downloads the generator from
 # PyPI.

@@ -17,6 +17,7 @@ pub use apus_cc::{ForeignAlgorithm, foreign};
 
 #[cfg(feature = "real")]
 mod agent;
+pub mod api;
 mod batch;
 #[cfg(unix)]
 mod bench;

@@ -5,6 +5,7 @@ use std::path::Path;
 use apus_scenario::{Options, Scenario, Source};
 use apus_units::{similar, suggestion};
 
+use crate::api;
 use crate::failure::Failure;
 
 macro_rules! files {
@@ -132,13 +133,16 @@ fn source(name: &str, text: &str) -> Source {
 
 /// Reads a scenario: a file, or a built-in one by name.
 pub fn open(file: &str, options: &Options) -> Result<Scenario, Failure> {
+    api::open(file, options).map_err(|error| Failure::Input(error.to_string()))
+}
+
+/// Returns the text of a scenario: of a file, or of a built-in one by name.
+pub fn open_source(file: &str) -> Result<Source, String> {
     let path = Path::new(file);
-    let source = match find(file) {
-        Some(found) if !path.exists() => found,
-        _ => Source { name: file.to_owned(), text: read_file(path)? },
-    };
-    let folder = path.parent().unwrap_or(Path::new(""));
-    read(&source, folder, options).map_err(|error| Failure::Input(error.to_string()))
+    match find(file) {
+        Some(found) if !path.exists() => Ok(found),
+        _ => Ok(Source { name: file.to_owned(), text: read_file(path)? }),
+    }
 }
 
 /// Reads a scenario with a single run.
@@ -163,9 +167,9 @@ pub fn read(
     Scenario::read(source, &|name| find_testbed(name, folder), &options)
 }
 
-fn read_file(path: &Path) -> Result<String, Failure> {
+fn read_file(path: &Path) -> Result<String, String> {
     let name = path.display();
-    let fail = |why: String| Failure::Input(format!("{name}: {why}"));
+    let fail = |why: String| format!("{name}: {why}");
     let bytes = std::fs::read(path).map_err(|error| {
         let hint = match similar(&path.to_string_lossy(), names()) {
             Some(meant) => format!("; did you mean {meant}?"),

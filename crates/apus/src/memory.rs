@@ -25,10 +25,7 @@ impl MaxMemory {
         if let Some(bytes) = self.max_memory {
             return Some(MemoryLimit { bytes, reason: format!("--max-memory is {bytes}") });
         }
-        // Without this file the available memory is not known.
-        let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
-        let gigabytes = bytes.get() as f64 / 1e9;
-        Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })
+        of_machine()
     }
 
     /// Returns how many of these runs to execute at once, at most `max`, so that the sum of their memory
@@ -48,6 +45,14 @@ impl MaxMemory {
         }
         runs
     }
+}
+
+/// Returns the limit that the available memory of this machine sets.
+pub fn of_machine() -> Option<MemoryLimit> {
+    // Without this file the available memory is not known.
+    let bytes = available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+    let gigabytes = bytes.get() as f64 / 1e9;
+    Some(MemoryLimit { bytes, reason: format!("this machine has {gigabytes:.1}GB available") })
 }
 
 fn read_size(text: &str) -> Result<Bytes, String> {

@@ -50,13 +50,62 @@ fn rough(span: Duration) -> String {
     }
 }
 
-/// Progress of runs, with the remaining time estimated from runs of the same name.
+/// Progress of runs on standard error.
 pub struct Meter {
     bar: ProgressBar,
-    created: Instant,
     timer: LineTimer,
+    tracker: Tracker,
+}
+
+/// Progress of runs, with the remaining time estimated from runs of the same name.
+pub struct Tracker {
+    created: Instant,
     threads: usize,
     runs: Mutex<Vec<RunState>>,
+}
+
+impl Tracker {
+    /// Returns the progress of runs with these names; `threads` run in parallel.
+    #[must_use]
+    pub fn new(names: &[&str], threads: NonZeroUsize) -> Self {
+        let runs = Mutex::new(names.iter().map(|name| RunState::new(name)).collect());
+        Self { created: Instant::now(), threads: threads.get(), runs }
+    }
+
+    /// Records the progress of a run.
+    pub fn on_step(&self, step: Step) {
+        let Ok(mut runs) = self.runs.lock() else { return };
+        let run = &mut runs[step.run];
+        run.started.get_or_insert_with(Instant::now);
+        (run.simulated, run.duration) = (step.progress.simulated, step.progress.duration);
+    }
+
+    /// Records the end of a run and returns its real time.
+    pub fn on_end(&self, run: usize) -> Duration {
+        let Ok(mut runs) = self.runs.lock() else { return Duration::ZERO };
+        let run = &mut runs[run];
+        let took = run.started.map_or(Duration::ZERO, |started| started.elapsed());
+        *run.took.insert(took)
+    }
+
+    /// Returns the simulated share of all runs, from 0 to 1.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        let Ok(runs) = self.runs.lock() else { return 0.0 };
+        runs.iter().map(RunState::share).sum::<f64>() / runs.len().max(1) as f64
+    }
+
+    /// Describes the progress: runs or simulated time, real time, and an estimate of the time left.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let Ok(runs) = self.runs.lock() else { return String::new() };
+        // The first run that goes on names the scenario.
+        let current = runs.iter().position(|run| run.started.is_some() && run.took.is_none());
+        let current = current.or_else(|| runs.len().checked_sub(1));
+        current.map_or_else(String::new, |current| {
+            describe(&runs, current, self.threads, self.created.elapsed())
+        })
+    }
 }
 
 struct RunState {
@@ -94,37 +143,30 @@ impl Meter {
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar}") {
             bar.set_style(style);
         }
-        let runs = Mutex::new(names.iter().map(|name| RunState::new(name)).collect());
-        let (created, timer) = (Instant::now(), LineTimer::new());
-        Self { bar, created, timer, threads: threads.get(), runs }
+        Self { bar, timer: LineTimer::new(), tracker: Tracker::new(names, threads) }
     }
 
     /// Records the progress of a run.
     pub fn on_step(&self, step: Step) {
-        let Ok(mut runs) = self.runs.lock() else { return };
-        let run = &mut runs[step.run];
-        run.started.get_or_insert_with(Instant::now);
-        (run.simulated, run.duration) = (step.progress.simulated, step.progress.duration);
-        let (elapsed, hidden) = (self.created.elapsed(), self.bar.is_hidden());
-        if hidden && !self.timer.is_due(elapsed) {
+        self.tracker.on_step(step);
+        let hidden = self.bar.is_hidden();
+        if hidden && !self.timer.is_due(self.tracker.created.elapsed()) {
             return;
         }
-        let text = describe(&runs, step.run, self.threads, elapsed);
+        let text = self.tracker.describe();
         if hidden {
             eprintln!("progress: {text}");
         } else {
-            let done: f64 = runs.iter().map(RunState::share).sum();
-            self.bar.set_position((done * BAR_STEPS) as u64);
+            // The bar's length is that of all runs.
+            let length = self.bar.length().unwrap_or_default() as f64;
+            self.bar.set_position((self.tracker.share() * length) as u64);
             self.bar.set_message(text);
         }
     }
 
     /// Records the end of a run and returns its real time.
     pub fn on_end(&self, run: usize) -> Duration {
-        let Ok(mut runs) = self.runs.lock() else { return Duration::ZERO };
-        let run = &mut runs[run];
-        let took = run.started.map_or(Duration::ZERO, |started| started.elapsed());
-        *run.took.insert(took)
+        self.tracker.on_end(run)
     }
 
     /// Hides the bar while `print` prints.

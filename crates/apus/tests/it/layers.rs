@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "apus",
         &["algorithms", "cc", "fabric", "scenario", "sim", "transport", "udp", "units", "wire"],
     ),
+    ("../python", &["scenario", "sim", "units"]),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock

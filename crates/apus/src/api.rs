@@ -1,0 +1,72 @@
+//! What the command does, as functions that print nothing and read no arguments, for other programs: the
+//! Python package is made of them.
+
+use std::fmt;
+use std::path::Path;
+
+use apus_scenario::{MemoryLimit, Options, Scenario, ScenarioError, Source};
+use apus_sim::summary::Summary;
+use apus_units::Span;
+
+pub use crate::progress::Tracker;
+use crate::{interrupt, library, memory, text};
+
+/// Reason why a scenario cannot be opened.
+#[derive(Clone, Debug)]
+pub enum OpenError {
+    /// Neither a file that can be read nor a built-in scenario; the message says what would be right.
+    File(String),
+    /// Its text has errors.
+    Scenario(ScenarioError),
+}
+
+/// The message of the command.
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(message) => f.write_str(message),
+            Self::Scenario(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// Opens a scenario: a file, or a built-in one by name (`apus list scenarios`).
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open(file: &str, options: &Options) -> Result<Scenario, OpenError> {
+    library::open_source(file).map_err(OpenError::File).and_then(|source| {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        read(&source, folder, options).map_err(OpenError::Scenario)
+    })
+}
+
+/// Reads a scenario from a text. Files that it names are relative to `folder`.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn read(source: &Source, folder: &Path, options: &Options) -> Result<Scenario, ScenarioError> {
+    library::read(source, folder, options)
+}
+
+/// Returns the limit of memory that the available memory of this machine sets; `None` if it is unknown.
+#[must_use]
+pub fn memory_of_machine() -> Option<MemoryLimit> {
+    memory::of_machine()
+}
+
+/// Reads the span of the watchdog, like "1s"; `None` is "off".
+///
+/// # Errors
+/// The text is no time, or zero.
+pub fn read_watchdog(text: &str) -> Result<Option<Span>, String> {
+    interrupt::read_silence(text).map(|silence| silence.0)
+}
+
+/// Returns the text that the command prints of a run.
+#[must_use]
+pub fn describe(run: &Summary) -> String {
+    text::summary(run)
+}

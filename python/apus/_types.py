@@ -1,0 +1,34 @@
+"""Types that several modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict
+
+Value = str | int | float | bool | Sequence["Value"] | Mapping[str, "Value"]
+"""A value of a setting. Quantities are texts with their unit, such as "20us"."""
+
+Settings = Mapping[str, Value]
+"""Settings by dotted key, such as `{"algorithm.base_target": "20us"}`."""
+
+Progress = bool | Callable[[float, str], None] | None
+"""`True`: show a bar; `False`: none; `None`: a bar in terminals and notebooks. A function is called
+at intervals with the share that is done, from 0 to 1, and a description."""
+
+
+class ReadOptions(TypedDict):
+    """How the native module reads a scenario."""
+
+    set: Sequence[str]
+    seed: int | None
+    variant: str | None
+    quick: bool
+    max_memory: str | None
+
+
+class RunOptions(TypedDict):
+    """How the native module executes runs."""
+
+    threads: int | None
+    watchdog: str
+    max_memory: str | None

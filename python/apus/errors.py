@@ -1,0 +1,76 @@
+"""Exceptions of the package. Their messages are those of the command `apus`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from apus._result import Result
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An error in a scenario: the place, the mistake, and a valid form."""
+
+    source: str
+    """The file, the option, or the argument."""
+    line: int | None
+    """Line of the file, from 1; `None` if the source is no file."""
+    column: int | None
+    """Column of the line, from 1; `None` if the source is no file."""
+    message: str
+    """The mistake and a valid form."""
+
+
+class ApusError(Exception):
+    """Base of the errors of this package."""
+
+
+class ScenarioError(ApusError, ValueError):
+    """A scenario, or an argument of a call, is wrong. Nothing was run."""
+
+    problems: tuple[Problem, ...]
+    """Everything that is wrong with the scenario; empty if its text was not read."""
+
+    def __init__(
+        self,
+        message: str,
+        problems: Iterable[tuple[str, int | None, int | None, str]] = (),
+    ) -> None:
+        problems = tuple(problems)
+        super().__init__(message, problems)
+        self.problems = tuple(Problem(*problem) for problem in problems)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunError(ApusError, RuntimeError):
+    """A run failed, or ended because it made no progress."""
+
+    result: Result | None
+    """The runs that have results."""
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message, result)
+        self.result = result
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user ended a call early (Ctrl-C)."""
+
+    result: Result
+    """The complete runs, and the runs that the interruption ended, up to that time."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message, result)
+        self.result = result
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,28 @@
+//! The native module `apus._native` of the Python package `apus`: scenarios, runs and results of the crates
+//! below as Python classes. The package's own modules, in Python, give them their public form.
+//!
+//! Everything that may take long goes through [`door::enter`]: it releases the interpreter's lock, and looks
+//! for signals while the work goes on.
+
+mod door;
+mod errors;
+mod options;
+mod outcome;
+mod progress;
+mod scenario;
+
+/// The native part of the package.
+#[pyo3::pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::outcome::{Outcome, Run};
+    #[pymodule_export]
+    use super::scenario::Scenario;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,89 @@
+//! Options of Python's functions, as dictionaries whose keys `_native.pyi` declares.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::thread::available_parallelism;
+
+use apus::api;
+use apus_scenario::{MemoryLimit, Options, Setup};
+use apus_sim::{Tell, Watch};
+use apus_units::Bytes;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// How a scenario is read.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct ReadOptions {
+    set: Vec<String>,
+    seed: Option<u64>,
+    variant: Option<String>,
+    quick: bool,
+    max_memory: Option<String>,
+}
+
+impl ReadOptions {
+    /// Returns the options of the crates below.
+    pub fn options(self) -> PyResult<Options> {
+        let memory = limit(self.max_memory.as_deref())?;
+        let Self { set, seed, variant, quick, .. } = self;
+        Ok(Options { set, seed, variant, quick, memory, ..Options::default() })
+    }
+}
+
+/// How runs are executed.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct RunOptions {
+    threads: Option<usize>,
+    watchdog: String,
+    max_memory: Option<String>,
+}
+
+impl RunOptions {
+    /// Returns what may end the runs early, and the list of its reports: name of the run, and sentence.
+    pub fn watch(&self) -> PyResult<(Watch, Warnings)> {
+        let silence = api::read_watchdog(&self.watchdog)
+            .map_err(|why| errors::of_input(&format!("watchdog={:?}: {why}", self.watchdog)))?;
+        let warnings = Warnings::default();
+        let heard = Arc::clone(&warnings);
+        let tell = Tell(Arc::new(move |run: &str, what: &str| {
+            if let Ok(mut heard) = heard.lock() {
+                heard.push(format!("{run}: {what}"));
+            }
+        }));
+        Ok((Watch { silence, tell: Some(tell), ..Watch::default() }, warnings))
+    }
+
+    /// Returns the number of parallel runs, and of the threads of each.
+    pub fn share_threads(&self, setups: &[Setup]) -> PyResult<(NonZeroUsize, u32)> {
+        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        if self.threads == Some(0) {
+            return Err(errors::of_input("threads=0: must be at least 1"));
+        }
+        let threads = self.threads.and_then(NonZeroUsize::new).map_or(cores, |n| n.min(cores));
+        let mut at_once = threads.min(NonZeroUsize::new(setups.len()).unwrap_or(NonZeroUsize::MIN));
+        if let Some(limit) = limit(self.max_memory.as_deref())? {
+            at_once = limit.runs_at_once(setups.iter().map(Setup::estimated_memory), at_once);
+        }
+        // Without `threads` each run has one, as with the command.
+        let each = if self.threads.is_some() { threads.get() / at_once.get() } else { 1 };
+        Ok((at_once, each as u32))
+    }
+}
+
+/// Reports of flows without progress.
+pub type Warnings = Arc<Mutex<Vec<String>>>;
+
+/// Returns the limit that the user sets, or that of the machine.
+fn limit(max_memory: Option<&str>) -> PyResult<Option<MemoryLimit>> {
+    let Some(text) = max_memory else { return Ok(api::memory_of_machine()) };
+    match text.parse::<Bytes>() {
+        Ok(bytes) if bytes > Bytes::ZERO => {
+            Ok(Some(MemoryLimit { bytes, reason: format!("max_memory is {bytes}") }))
+        }
+        Ok(_) => Err(errors::of_input(&format!("max_memory={text:?}: must be above 0"))),
+        Err(error) => Err(errors::of_input(&format!("max_memory={text:?}: {error}"))),
+    }
+}

@@ -1,0 +1,117 @@
+//! Scenarios, read and checked.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use apus::api;
+use apus_scenario::experiment::{Step, run_each};
+use apus_scenario::{Scenario as Checked, Source};
+use pyo3::prelude::*;
+
+use crate::options::{ReadOptions, RunOptions};
+use crate::outcome::Outcome;
+use crate::progress::Progress;
+use crate::{door, errors};
+
+/// A scenario that was read and checked. It does not change.
+#[pyclass(frozen, module = "apus._native")]
+pub struct Scenario {
+    checked: Checked,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Opens a file, or a built-in scenario by name.
+    #[staticmethod]
+    fn open(py: Python<'_>, file: &str, options: ReadOptions) -> PyResult<Self> {
+        let options = options.options()?;
+        let checked = py.detach(|| api::open(file, &options)).map_err(|e| errors::of_open(&e))?;
+        Ok(Self { checked })
+    }
+
+    /// Reads a text; files that it names are relative to the current folder.
+    #[staticmethod]
+    fn read(py: Python<'_>, name: String, text: String, options: ReadOptions) -> PyResult<Self> {
+        let (source, options) = (Source { name, text }, options.options()?);
+        let read = py.detach(|| api::read(&source, Path::new(""), &options));
+        Ok(Self { checked: read.map_err(|error| errors::of_scenario(&error))? })
+    }
+
+    /// Name of the scenario.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.checked.name
+    }
+
+    /// Statement that the scenario demonstrates.
+    #[getter]
+    fn title(&self) -> Option<&str> {
+        self.checked.title.as_deref()
+    }
+
+    /// The publication that it reproduces, and where.
+    #[getter]
+    fn source(&self) -> Option<&str> {
+        self.checked.source.as_deref()
+    }
+
+    /// Name of the variant of each run, `None` if the scenario has no variants.
+    #[getter]
+    fn variants(&self) -> Vec<Option<&str>> {
+        self.checked.runs.iter().map(|run| run.variant.as_deref()).collect()
+    }
+
+    /// Differences of the quick run from the full one, in sentences.
+    #[getter]
+    fn quick(&self) -> Vec<String> {
+        self.checked.quick.clone()
+    }
+
+    /// Returns the effective configuration of each run: a scenario with every default resolved.
+    fn effective(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.checked.runs.iter().map(|run| run.setup.to_annotated_toml()).collect())
+    }
+
+    /// Runs every variant with `seeds` seeds, from the scenario's own upwards; seed by seed, so that an
+    /// interrupted run has some seeds complete. `record`: results have tables.
+    #[pyo3(signature = (seeds, record, options, on_progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        seeds: u64,
+        record: bool,
+        options: RunOptions,
+        on_progress: Option<Py<PyAny>>,
+    ) -> PyResult<Outcome> {
+        if seeds == 0 {
+            return Err(errors::of_input("seeds=0: must be at least 1"));
+        }
+        let runs = &self.checked.runs;
+        let of_seed = |index| {
+            runs.iter().map(move |run| {
+                let seed = run.setup.seed() + index;
+                run.setup.clone().with_seed(seed).recorded(record)
+            })
+        };
+        let setups: Vec<_> = (0..seeds).flat_map(of_seed).collect();
+        let (watch, warnings) = options.watch()?;
+        let (at_once, each) = options.share_threads(&setups)?;
+        let progress = Progress::new(&self.checked.name, setups.len(), at_once, on_progress);
+        let results: Vec<_> = setups.iter().map(|_| Mutex::new(None)).collect();
+        let on_step = |step: Step| progress.on_step(step);
+        let on_end = |run: usize, result| {
+            progress.on_end(run);
+            if let Ok(mut place) = results[run].lock() {
+                *place = Some(result);
+            }
+        };
+        let ((), raised) = door::enter(
+            py,
+            &watch,
+            || run_each(&setups, at_once, each, &watch, &on_step, &on_end),
+            |py| progress.report(py),
+        );
+        let results = results.into_iter().filter_map(|place| place.into_inner().ok().flatten());
+        Outcome::new(py, runs, results, raised, &warnings)
+    }
+}
