@@ -9,6 +9,7 @@ use apus_scenario::Scenario;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::tables::Format;
 use crate::written::{Hashing, Written, is_partial};
 
 /// Prints results. It is no error if the reader closes the pipe (`| head`); a full disk is.
@@ -37,6 +38,8 @@ pub struct OutputDir {
     /// Path within the directory of results, with a slash at its end; empty for that directory.
     prefix: String,
     written: Arc<Written>,
+    /// Format of its tables.
+    tables: Format,
 }
 
 impl OutputDir {
@@ -64,7 +67,18 @@ impl OutputDir {
     pub fn open(path: &Path) -> Result<Self, String> {
         create_folder(path)?;
         let written = Arc::new(Written::open(path)?);
-        Ok(Self { path: path.to_owned(), prefix: String::new(), written })
+        let tables = Format::default();
+        Ok(Self { path: path.to_owned(), prefix: String::new(), written, tables })
+    }
+
+    /// Returns the directory with tables in this format.
+    pub fn with_tables(self, tables: Format) -> Self {
+        Self { tables, ..self }
+    }
+
+    /// Returns the format of its tables.
+    pub fn tables(&self) -> Format {
+        self.tables
     }
 
     /// Creates or opens a directory within.
@@ -72,7 +86,7 @@ impl OutputDir {
         let path = self.path.join(name);
         create_folder(&path)?;
         let prefix = format!("{}{name}/", self.prefix);
-        Ok(Self { path, prefix, written: Arc::clone(&self.written) })
+        Ok(Self { path, prefix, ..self.clone() })
     }
 
     /// Returns its path.
@@ -85,11 +99,22 @@ impl OutputDir {
         self.write_with(name, |out| out.write_all(text.as_bytes()))
     }
 
+    /// Removes a file of earlier results that the program wrote, if there is one.
+    pub fn remove(&self, name: &str) -> Result<(), String> {
+        let known_as = format!("{}{name}", self.prefix);
+        let path = self.path.join(name);
+        if !self.written.knows(&known_as) || !path.exists() {
+            return Ok(());
+        }
+        fs::remove_file(&path)
+            .map_err(|error| format!("{}: this file cannot be removed: {error}", path.display()))
+    }
+
     /// Writes a file with content that is too large for memory.
     pub fn write_with(
         &self,
         name: &str,
-        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     ) -> Result<(), String> {
         let known_as = format!("{}{name}", self.prefix);
         self.written.check_overwrites(&known_as)?;
@@ -113,7 +138,7 @@ pub fn create_folder(path: &Path) -> Result<(), String> {
 /// Writes a file under another name, passes its checksum to `before` and renames it.
 fn write_whole(
     target: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     before: impl FnOnce(crate::written::Checksum) -> io::Result<()>,
 ) -> Result<(), String> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();

@@ -16,6 +16,7 @@ use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
+use crate::tables::TableFormat;
 use crate::{input, library, text};
 
 /// Run a scenario and print its results.
@@ -53,6 +54,8 @@ pub struct Run {
     /// Write the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableFormat,
     /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
     /// and report the waiting flow; `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
@@ -82,7 +85,10 @@ impl Run {
             return Err(Failure::Input(message.to_owned()));
         }
         let out = match &self.out {
-            Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
+            Some(path) => {
+                let dir = OutputDir::create(path, &scenario).map_err(Failure::Input)?;
+                Some(dir.with_tables(self.tables.format))
+            }
             None => None,
         };
         let setups: Vec<_> =

@@ -1,12 +1,43 @@
-//! CSV tables.
-
-use std::fmt::Write;
+//! Tables of results, in the format that the user chooses.
 
 use apus_sim::columns::{Row, Table};
 use apus_sim::record::Recording;
 use apus_sim::summary::Summary;
+use apus_tables::{write_arrow, write_csv, write_parquet};
+use clap::{Args, ValueEnum};
 
 use crate::output::OutputDir;
+
+/// Format of tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Text with a header line; numbers have up to six decimals.
+    #[default]
+    Csv,
+    /// Parquet, compressed with Snappy.
+    Parquet,
+    /// Arrow's file format (IPC, Feather 2).
+    Arrow,
+}
+
+impl Format {
+    /// Returns the ending of files.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+            Self::Arrow => "arrow",
+        }
+    }
+}
+
+/// Option of every command that writes tables.
+#[derive(Args, Clone, Copy)]
+pub struct TableFormat {
+    /// Format of the tables in this directory.
+    #[arg(long, value_enum, default_value_t, requires = "out")]
+    pub format: Format,
+}
 
 /// Writes every table of a run.
 pub fn write(dir: &OutputDir, summary: &Summary, recording: &Recording) -> Result<(), String> {
@@ -20,26 +51,22 @@ pub fn write(dir: &OutputDir, summary: &Summary, recording: &Recording) -> Resul
     write_rows(dir, recording.port_sample_rows())
 }
 
-/// Writes the table that these rows belong to.
+/// Writes the table that these rows belong to, in the format of the directory. The table in other formats, of earlier
+/// results, is removed.
 pub fn write_rows<R: Row>(
     dir: &OutputDir,
     rows: impl IntoIterator<Item = R>,
 ) -> Result<(), String> {
-    dir.write_with(R::FILE, |out| {
-        let mut out = csv::Writer::from_writer(out);
-        out.write_record(Table::of::<R>().names())?;
-        let (mut record, mut text) = (csv::StringRecord::new(), String::new());
-        for row in rows {
-            record.clear();
-            row.cells(&mut |cell| {
-                text.clear();
-                // Writing to a String cannot fail.
-                let _ = write!(text, "{cell}");
-                record.push_field(&text);
-            });
-            out.write_record(&record)?;
-        }
-        out.flush()
+    let table = Table::of::<R>();
+    let format = dir.tables();
+    let name = format!("{}.{}", table.stem(), format.ending());
+    for other in Format::value_variants().iter().filter(|other| **other != format) {
+        dir.remove(&format!("{}.{}", table.stem(), other.ending()))?;
+    }
+    dir.write_with(&name, |out| match format {
+        Format::Csv => write_csv(out, &table, rows),
+        Format::Parquet => write_parquet(out, &table, rows),
+        Format::Arrow => write_arrow(out, &table, rows),
     })
 }
 

@@ -134,11 +134,15 @@ impl Written {
         Ok(Self { folder: folder.to_owned(), files: Mutex::new(files) })
     }
 
+    /// Returns `true` for the name of a file that the program wrote.
+    pub fn knows(&self, name: &str) -> bool {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).contains_key(name)
+    }
+
     /// Returns an error for the name of a file that the program did not write.
     pub fn check_overwrites(&self, name: &str) -> Result<(), String> {
         let path = self.folder.join(name);
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.contains_key(name) || !path.exists() {
+        if self.knows(name) || !path.exists() {
             return Ok(());
         }
         Err(format!(

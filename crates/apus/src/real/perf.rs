@@ -19,6 +19,7 @@ use super::{Common, address, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
+use crate::tables::TableFormat;
 
 /// The ops to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,6 +72,8 @@ pub struct Perf {
     /// Write the tables of ops, flows and samples, as the simulator does, into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableFormat,
     /// Time from one sample to the next.
     #[arg(long, default_value = "10ms", value_parser = duration, requires = "out")]
     interval: Duration,
@@ -179,6 +182,7 @@ impl Perf {
         let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let host = self.common.host(&[any(&peers)])?;
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();

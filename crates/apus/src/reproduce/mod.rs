@@ -25,6 +25,7 @@ use crate::library;
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::results::{Runs, keep, keep_cost};
+use crate::tables::TableFormat;
 use counts::Counts;
 use document::Document;
 use golden::Golden;
@@ -48,6 +49,8 @@ pub struct Reproduce {
     /// per experiment in DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableFormat,
     /// Write the results as a Markdown page: values of the papers, simulated values, and reasons
     /// for differences, with a figure per experiment in the folder `figures` next to it. Sections
     /// of other experiments stay.
@@ -208,7 +211,7 @@ impl Reproduce {
     /// Creates a directory per experiment in `--out`.
     fn create_folders(&self, entries: &mut [Entry]) -> Result<(), String> {
         let Some(path) = &self.out else { return Ok(()) };
-        let all = OutputDir::open(path)?;
+        let all = OutputDir::open(path)?.with_tables(self.tables.format);
         for Entry { name, scenario, out } in entries {
             for run in &mut scenario.runs {
                 run.setup = run.setup.clone().recorded(true);

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("fabric", &["cc", "units"]),
     ("sim", &["cc", "fabric", "transport", "units", "wire"]),
     ("scenario", &["algorithms", "cc", "fabric", "sim", "transport", "units", "wire"]),
+    ("tables", &["sim"]),
     ("udp", &["algorithms", "cc", "transport", "units", "wire"]),
     ("rpc", &["udp", "units"]),
     ("quinn", &["algorithms", "cc", "units"]),

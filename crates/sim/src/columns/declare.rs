@@ -2,10 +2,10 @@
 //! CSV and checks, its unit, its documentation and its place in the file follow from that.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 
 use apus_units::Time;
 
+use super::cell::{Cell, CellType, Value};
 use super::metric::{fits, unit_of};
 
 /// A column of a table, or a number of a summary.
@@ -21,6 +21,8 @@ pub struct Column {
     pub aggregation: &'static str,
     /// Whether checks can name it.
     pub kind: Kind,
+    /// Type of the cells of a table's column; `None` for a number of a summary, whose JSON shows it.
+    pub cells: Option<CellType>,
 }
 
 impl Column {
@@ -45,7 +47,7 @@ pub enum Kind {
 /// A file of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Name in the directory of results.
+    /// Name in the directory of results; a table in another format than CSV has that format's ending.
     pub file: &'static str,
     /// Meaning of a row.
     pub row: &'static str,
@@ -58,6 +60,12 @@ impl Table {
     #[must_use]
     pub fn of<R: Row>() -> Self {
         Self { file: R::FILE, row: R::MEANING.trim(), columns: Columns::of::<R>() }
+    }
+
+    /// Returns the name of the file without its ending.
+    #[must_use]
+    pub fn stem(&self) -> &'static str {
+        self.file.split_once('.').map_or(self.file, |(stem, _)| stem)
     }
 
     /// Returns the names of the columns.
@@ -78,14 +86,25 @@ impl<T: Declared> Declared for BTreeMap<String, T> {
     }
 }
 
-/// A row of a CSV table: a struct with one field per column.
-pub trait Row: Declared {
+/// The cells of a row.
+pub trait Cells {
+    /// Passes the cells to `put` in the order of the columns.
+    fn cells(&self, put: &mut dyn FnMut(Value<'_>));
+}
+
+/// Row of a table whose columns are known only at run time.
+impl Cells for Vec<Value<'_>> {
+    fn cells(&self, put: &mut dyn FnMut(Value<'_>)) {
+        self.iter().for_each(|value| put(*value));
+    }
+}
+
+/// A row of a table: a struct with one field per column.
+pub trait Row: Declared + Cells {
     /// Name of the file.
     const FILE: &'static str;
     /// Meaning of a row.
     const MEANING: &'static str;
-    /// Passes the cells to `put` in the order of the columns.
-    fn cells(&self, put: &mut dyn FnMut(&dyn Display));
 }
 
 /// Columns while they are collected.
@@ -114,7 +133,16 @@ impl Columns {
     pub(crate) fn push(&mut self, kind: Kind, name: &str, doc: &str, aggregation: &'static str) {
         let name = format!("{}{name}", self.path);
         let definition = format!("{}{}", self.subject, doc.trim());
-        self.all.push(Column { unit: unit_of(&name), name, definition, aggregation, kind });
+        let unit = unit_of(&name);
+        self.all.push(Column { unit, name, definition, aggregation, kind, cells: None });
+    }
+
+    /// Appends a column of a table, whose cells are of type `T`.
+    pub(crate) fn column<T: Cell>(&mut self, name: &str, doc: &str, aggregation: &'static str) {
+        self.push(Kind::Fact, name, doc, aggregation);
+        if let Some(column) = self.all.last_mut() {
+            column.cells = Some(T::TYPE);
+        }
     }
 
     fn within(&mut self, path: &str, subject: &'static str, declare: fn(&mut Self)) {
@@ -129,7 +157,7 @@ impl Columns {
 /// Kinds of fields, as `summary!` names them. Each declares the columns of a field of type `T`.
 #[allow(clippy::extra_unused_type_parameters, reason = "the macro passes the type to every kind")]
 pub(crate) mod kind {
-    use super::{Columns, Declared, Kind};
+    use super::{Cell, Columns, Declared, Kind};
 
     const UNFINISHED: &str =
         "ops submitted in the measured phase that had not ended after the drain";
@@ -146,14 +174,14 @@ pub(crate) mod kind {
     }
 
     /// Column of a table; `unit` is empty if the name states the unit.
-    pub(crate) fn column<T>(
+    pub(crate) fn column<T: Cell>(
         to: &mut Columns,
         name: &str,
         doc: &str,
         over: &'static str,
         unit: &[&'static str],
     ) {
-        to.push(Kind::Fact, name, doc, over);
+        to.column::<T>(name, doc, over);
         if let (Some(column), [unit]) = (to.all.last_mut(), unit) {
             column.unit = unit;
         }
@@ -238,7 +266,7 @@ macro_rules! summary {
     };
 }
 
-/// Declares a row of a CSV table: the file, and a struct of public fields, each with its definition (the comment),
+/// Declares a row of a table: the file, and a struct of public fields, each with its definition (the comment),
 /// its aggregation and, if the name does not state it, its unit. The comment of the struct is the meaning of a row.
 /// Fields after `;` are no columns.
 macro_rules! row {
@@ -269,62 +297,17 @@ macro_rules! row {
         impl $crate::columns::Row for $name {
             const FILE: &'static str = $file;
             const MEANING: &'static str = concat!($($meaning),+);
+        }
 
-            fn cells(&self, put: &mut dyn FnMut(&dyn std::fmt::Display)) {
-                $($crate::columns::Cell::put(&self.$field, put);)*
+        impl $crate::columns::Cells for $name {
+            fn cells(&self, put: &mut dyn FnMut($crate::columns::Value<'_>)) {
+                $(put($crate::columns::Cell::value(&self.$field));)*
             }
         }
     };
 }
 
 pub(crate) use {row, summary};
-
-/// Value of a cell.
-pub trait Cell {
-    /// Passes the text of the cell to `put`.
-    fn put(&self, put: &mut dyn FnMut(&dyn Display));
-}
-
-macro_rules! cells {
-    ($($type:ty)*) => {
-        $(impl Cell for $type {
-            fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
-                put(self);
-            }
-        })*
-    };
-}
-
-cells!(u8 u32 u64 String &'static str);
-
-impl Cell for f64 {
-    fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
-        put(&Number(*self));
-    }
-}
-
-/// An empty cell is a value that does not exist.
-impl<T: Cell> Cell for Option<T> {
-    fn put(&self, put: &mut dyn FnMut(&dyn Display)) {
-        match self {
-            Some(value) => value.put(put),
-            None => put(&""),
-        }
-    }
-}
-
-/// A number with up to six decimals and no trailing zeros; empty if it is not finite.
-struct Number(f64);
-
-impl Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.0.is_finite() {
-            return Ok(());
-        }
-        let text = format!("{:.6}", self.0);
-        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
-    }
-}
 
 /// Returns a time of a run in microseconds.
 pub(super) fn us(time: Time) -> f64 {
@@ -344,7 +327,8 @@ pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Columns, Kind, Row, Table};
+    use super::{Cells, Columns, Kind, Table};
+    use crate::columns::CellType;
 
     crate::columns::summary! {
         /// Example.
@@ -413,19 +397,12 @@ mod tests {
         let table = Table::of::<ExampleRow>();
         assert_eq!((table.file, table.row), ("example.csv", "One row per example."));
         assert_eq!(table.names().collect::<Vec<_>>(), ["name", "size_bytes"]);
-        assert_eq!(table.columns[1].unit, "B");
+        assert_eq!((table.stem(), table.columns[1].unit), ("example", "B"));
+        let types: Vec<_> = table.columns.iter().map(|column| column.cells).collect();
+        assert_eq!(types, [Some(CellType::Text), Some(CellType::Count)]);
         let row = ExampleRow { name: "a".to_owned(), size_bytes: None };
         let mut cells = Vec::new();
         row.cells(&mut |cell| cells.push(cell.to_string()));
         assert_eq!(cells, ["a", ""]);
-    }
-
-    #[test]
-    fn numbers_have_up_to_six_decimals_without_trailing_zeros() {
-        let mut shown = Vec::new();
-        for number in [12.5, 100.0, 0.001, 1e-9, f64::NAN, 0.0, f64::INFINITY] {
-            number.put(&mut |cell| shown.push(cell.to_string()));
-        }
-        assert_eq!(shown, ["12.5", "100", "0.001", "0", "", "0", ""]);
     }
 }

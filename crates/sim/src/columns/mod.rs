@@ -1,6 +1,7 @@
 //! Language of results: the declarations of tables and numbers (see `declare.rs` and docs/adding-a-metric.md), and
 //! the rows of the tables. [`results`](crate::results) lists all of them.
 
+mod cell;
 mod declare;
 mod faults;
 mod flows;
@@ -15,7 +16,8 @@ pub(crate) use declare::{kind, ratio, summary};
 pub(crate) use faults::faults_of_plan;
 pub(crate) use metric::{BUCKETS, fits};
 
-pub use declare::{Cell, Column, Columns, Declared, Kind, Row, Table, gbps};
+pub use cell::{Cell, CellType, Value};
+pub use declare::{Cells, Column, Columns, Declared, Kind, Row, Table, gbps};
 pub use faults::FaultRecord;
 pub use flows::FlowRow;
 pub use metric::{STATS, unit_of};

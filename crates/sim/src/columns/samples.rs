@@ -1,8 +1,7 @@
 //! `samples.csv` and `sample_percentiles.csv`.
 
-use std::fmt::Display;
-
-use super::declare::{Cell, Columns, Declared, Kind, Row, row, us};
+use super::cell::{Cell, Value};
+use super::declare::{Cells, Columns, Declared, Row, row, us};
 use crate::record::{FlowSample, Quantity, Recording};
 
 /// State of a flow at a sample time.
@@ -18,22 +17,16 @@ pub struct SampleRow {
 
 impl Declared for SampleRow {
     fn declare(to: &mut Columns) {
-        let fact = Kind::Fact;
-        to.push(
-            fact,
-            "time_us",
-            "end of the interval of this sample, since the start of the run",
-            "-",
-        );
+        let time = "end of the interval of this sample, since the start of the run";
+        to.column::<f64>("time_us", time, "-");
         let flow = "the connection, numbered from 0 in the scenario's order";
-        to.push(fact, "flow", flow, "key column");
+        to.column::<u32>("flow", flow, "key column");
         for quantity in Quantity::ALL {
             let (definition, aggregation) = quantity.definition();
-            to.push(fact, quantity.column(), definition, aggregation);
+            to.column::<f64>(quantity.column(), definition, aggregation);
         }
-        let active =
-            "1 if the flow had an outstanding op or delivered data in the interval, else 0";
-        to.push(fact, "active", active, "instant");
+        let active = "whether the flow had an outstanding op or delivered data in the interval; 1 or 0 in CSV";
+        to.column::<bool>("active", active, "instant");
     }
 }
 
@@ -42,12 +35,14 @@ impl Row for SampleRow {
     const MEANING: &'static str = "\
         One row per sample time and sampled flow: the state of the side that sends the data. \
         `[record] flows` says how many flows are sampled.";
+}
 
-    fn cells(&self, put: &mut dyn FnMut(&dyn Display)) {
-        self.time_us.put(put);
-        self.flow.put(put);
-        self.sample.values.iter().for_each(|value| value.put(put));
-        u8::from(self.sample.active).put(put);
+impl Cells for SampleRow {
+    fn cells(&self, put: &mut dyn FnMut(Value<'_>)) {
+        put(self.time_us.value());
+        put(self.flow.value());
+        self.sample.values.iter().for_each(|value| put(value.value()));
+        put(self.sample.active.value());
     }
 }
 
