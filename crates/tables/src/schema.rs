@@ -13,11 +13,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 #[must_use]
 pub fn schema(table: &Table) -> SchemaRef {
     let fields: Vec<Field> = table.columns.iter().map(field).collect();
-    let metadata = [
-        ("table", table.stem()),
-        ("row", table.row),
-        ("apus_version", env!("CARGO_PKG_VERSION")),
-    ];
+    let metadata =
+        [("table", table.stem()), ("row", table.row), ("apus_version", env!("CARGO_PKG_VERSION"))];
     Arc::new(Schema::new(fields).with_metadata(owned(&metadata)))
 }
 

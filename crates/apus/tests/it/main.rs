@@ -23,5 +23,6 @@ mod schema;
 mod service;
 mod support;
 mod sweep;
+mod tables;
 mod tools;
 mod tune;
