@@ -35,7 +35,7 @@ impl Format {
 #[derive(Args, Clone, Copy)]
 pub struct TableFormat {
     /// Format of the tables in this directory.
-    #[arg(long, value_enum, default_value_t, requires = "out")]
+    #[arg(long = "format", id = "table_format", value_enum, default_value_t, requires = "out")]
     pub format: Format,
 }
 

@@ -20,7 +20,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("capi", &["algorithms", "cc", "udp", "units"]),
     (
         "apus",
-        &["algorithms", "cc", "fabric", "scenario", "sim", "transport", "udp", "units", "wire"],
+        &[
+            "algorithms",
+            "cc",
+            "fabric",
+            "scenario",
+            "sim",
+            "tables",
+            "transport",
+            "udp",
+            "units",
+            "wire",
+        ],
     ),
     ("../python", &["scenario", "sim", "units"]),
 ];

@@ -26,7 +26,7 @@ kind = "incast"
 size = "1GB"
 [[fault]]
 kind = "loss"
-link = "h0"
+link = "host 0 -> *"
 probability = 0.001
 at = "20us"
 until = "40us"
