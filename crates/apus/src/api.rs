@@ -5,8 +5,11 @@ use std::fmt;
 use std::path::Path;
 
 use apus_scenario::{MemoryLimit, Options, Scenario, ScenarioError, Source};
+use apus_sim::columns::{Column, Table};
+use apus_sim::results::TABLES;
 use apus_sim::summary::Summary;
 use apus_units::Span;
+use serde_json::{Value, json};
 
 pub use crate::progress::Tracker;
 use crate::{interrupt, library, memory, text};
@@ -63,6 +66,27 @@ pub fn memory_of_machine() -> Option<MemoryLimit> {
 /// The text is no time, or zero.
 pub fn read_watchdog(text: &str) -> Result<Option<Span>, String> {
     interrupt::read_silence(text).map(|silence| silence.0)
+}
+
+/// Returns the declarations of scenarios and results as JSON: see
+/// [`declarations`](apus_scenario::declarations), and `results`, the tables of results with their columns.
+#[must_use]
+pub fn declarations() -> Value {
+    let mut all = apus_scenario::declarations(crate::registry());
+    let column = |column: &Column| {
+        json!({
+            "name": column.name,
+            "unit": column.unit,
+            "doc": column.definition,
+            "over": column.aggregation,
+        })
+    };
+    let table = |table: &Table| {
+        let columns: Vec<Value> = table.columns.iter().map(column).collect();
+        json!({ "file": table.file, "doc": table.row, "columns": columns })
+    };
+    all["results"] = TABLES.iter().map(table).collect();
+    all
 }
 
 /// Returns the text that the command prints of a run.

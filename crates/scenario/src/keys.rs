@@ -95,3 +95,11 @@ pub fn reference() -> String {
     let run = declared::reference("Keys of a run", &RUN);
     run + "\n" + &declared::reference("Keys of an experiment", &ROOT)
 }
+
+/// Returns the declarations of all keys and of the algorithms of `registry` as JSON, from which the classes of
+/// the Python package are made. The first two of its `tables` are the keys of a run and the further keys of an
+/// experiment.
+#[must_use]
+pub fn declarations(registry: Registry) -> serde_json::Value {
+    declared::listing(&[&RUN, &ROOT], registry)
+}

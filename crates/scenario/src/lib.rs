@@ -83,7 +83,7 @@ mod workload;
 
 pub use check::{Check, CheckKind, Reduce, Relative};
 pub use declared::KindKeys;
-pub use keys::{reference, schema};
+pub use keys::{declarations, reference, schema};
 pub use memory::MemoryLimit;
 pub use overrides::Override;
 pub use read::{Mutation, Options, Run, Scenario};

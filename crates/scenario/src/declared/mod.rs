@@ -4,6 +4,7 @@
 //! reads its table.
 
 mod kind;
+mod listing;
 mod range;
 mod reference;
 mod schema;
@@ -13,6 +14,7 @@ mod tests;
 use super::tree::{Table, Value};
 
 pub(super) use kind::Kind;
+pub(super) use listing::listing;
 pub(super) use range::{Amount, Range};
 pub(super) use reference::reference;
 pub(super) use schema::schema;

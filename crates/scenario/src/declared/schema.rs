@@ -163,7 +163,7 @@ fn algorithm(registry: Registry) -> Value {
     Value::Object(table)
 }
 
-fn kind_of(kind: &ParamKind) -> Kind {
+pub(super) fn kind_of(kind: &ParamKind) -> Kind {
     match kind {
         ParamKind::Number => Kind::Number,
         ParamKind::Count => Kind::Count,
