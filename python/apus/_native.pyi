@@ -5,9 +5,11 @@ from typing import final
 
 from apus._types import ReadOptions, RunOptions
 
-__all__ = ["Outcome", "Run", "Scenario", "__version__"]
+__all__ = ["Outcome", "Run", "Scenario", "Table", "__version__", "declarations"]
 
 __version__: str
+
+def declarations() -> str: ...
 
 @final
 class Scenario:
@@ -53,6 +55,21 @@ class Run:
     def summary_json(self) -> str: ...
     def cost_json(self) -> str: ...
     def text(self) -> str: ...
+
+@final
+class Table:
+    """A table of one run or of several."""
+
+    @staticmethod
+    def of(runs: list[Run], name: str, keys: bool) -> Table: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def row(self) -> str: ...
+    @property
+    def columns(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Outcome:

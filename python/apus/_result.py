@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
+
+from apus._native import Table
+from apus.summary import Summary
 
 if TYPE_CHECKING:
     from apus import _native
 
 
 class Run:
-    """The results of one run."""
+    """The results of one run.
+
+    Its tables are Arrow streams, which data libraries take directly: `polars.DataFrame(run.ops)`,
+    `pyarrow.table(run.ops)`, `pandas.DataFrame.from_arrow(run.ops)`.
+    """
 
     def __init__(self, native: _native.Run) -> None:
         self._native = native
-        self._summary: dict[str, Any] | None = None
+        self._summary: Summary | None = None
 
     @property
     def name(self) -> str:
@@ -43,33 +50,116 @@ class Run:
         return self._native.interrupted
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """All numbers of the run."""
         if self._summary is None:
-            self._summary = json.loads(self._native.summary_json())
+            self._summary = Summary(json.loads(self._native.summary_json()))
         return self._summary
 
+    @property
+    def ops(self) -> Table:
+        """Every op: its times, latency and slowdown."""
+        return Table.of([self._native], "ops", keys=False)
+
+    @property
+    def flows(self) -> Table:
+        """Every flow (connection): its goodput, losses and RTTs."""
+        return Table.of([self._native], "flows", keys=False)
+
+    @property
+    def ports(self) -> Table:
+        """Every egress port: its throughput, queue and losses."""
+        return Table.of([self._native], "ports", keys=False)
+
+    @property
+    def samples(self) -> Table:
+        """Flows over time: windows, rates and RTTs."""
+        return Table.of([self._native], "samples", keys=False)
+
+    @property
+    def sample_percentiles(self) -> Table:
+        """All flows over time: percentiles of the sampled numbers."""
+        return Table.of([self._native], "sample_percentiles", keys=False)
+
+    @property
+    def port_samples(self) -> Table:
+        """Ports over time: queues and throughput."""
+        return Table.of([self._native], "port_samples", keys=False)
+
+    @property
+    def workloads(self) -> Table:
+        """Every workload: its share of ops and goodput."""
+        return Table.of([self._native], "workloads", keys=False)
+
+    @property
+    def faults(self) -> Table:
+        """Every link fault, and every flow that changed its path."""
+        return Table.of([self._native], "faults", keys=False)
+
     def __repr__(self) -> str:
-        return f"Run({self.name!r}, seed={self.seed})\n{self._native.text()}"
+        return self._native.text()
 
 
 class Result(Sequence[Run]):
-    """The results of a call: its runs, variant by variant for each seed."""
+    """The results of a call: its runs, variant by variant for each seed.
+
+    A table has the rows of all runs. Its first columns are the variant and the seed of the run.
+    """
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self._runs = tuple(runs)
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """All numbers of the only run. Of several runs each has its own: `result[0].summary`."""
-        return self._only().summary
-
-    def _only(self) -> Run:
         if len(self._runs) == 1:
-            return self._runs[0]
+            return self._runs[0].summary
         raise ValueError(
             f"there are {len(self._runs)} runs, each with a summary of its own: result[0].summary"
         )
+
+    def _table(self, name: str) -> Table:
+        return Table.of([run._native for run in self._runs], name, keys=True)  # noqa: SLF001
+
+    @property
+    def ops(self) -> Table:
+        """Every op: its times, latency and slowdown."""
+        return self._table("ops")
+
+    @property
+    def flows(self) -> Table:
+        """Every flow (connection): its goodput, losses and RTTs."""
+        return self._table("flows")
+
+    @property
+    def ports(self) -> Table:
+        """Every egress port: its throughput, queue and losses."""
+        return self._table("ports")
+
+    @property
+    def samples(self) -> Table:
+        """Flows over time: windows, rates and RTTs."""
+        return self._table("samples")
+
+    @property
+    def sample_percentiles(self) -> Table:
+        """All flows over time: percentiles of the sampled numbers."""
+        return self._table("sample_percentiles")
+
+    @property
+    def port_samples(self) -> Table:
+        """Ports over time: queues and throughput."""
+        return self._table("port_samples")
+
+    @property
+    def workloads(self) -> Table:
+        """Every workload: its share of ops and goodput."""
+        return self._table("workloads")
+
+    @property
+    def faults(self) -> Table:
+        """Every link fault, and every flow that changed its path."""
+        return self._table("faults")
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

@@ -10,7 +10,8 @@ from apus import _native
 from apus._progress import Reporter
 from apus._result import Result, Run
 from apus._toml import assignments
-from apus.errors import Interrupted, RunError
+from apus.errors import Interrupted, RunError, ScenarioError
+from apus.scenarios import Scenario
 
 if TYPE_CHECKING:
     from apus._types import Progress, ReadOptions, RunOptions, Settings
@@ -21,7 +22,7 @@ class ApusWarning(UserWarning):
 
 
 def run(
-    scenario: str | os.PathLike[str],
+    scenario: str | os.PathLike[str] | Scenario,
     *,
     set: Settings | None = None,  # noqa: A002 - the name of the command's option
     seeds: int = 1,
@@ -37,7 +38,7 @@ def run(
     """Run a scenario and return its results.
 
     Args:
-        scenario: A scenario file, or the name of a built-in scenario.
+        scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
         set: Settings that replace those of the scenario, by dotted key:
             `{"algorithm.base_target": "50us"}`.
         seeds: Number of seeds, from `seed` upwards.
@@ -72,7 +73,7 @@ def run(
         "watchdog": watchdog,
         "max_memory": max_memory,
     }
-    opened = _native.Scenario.open(os.fspath(scenario), read)
+    opened = opened_with(scenario, read)
     with Reporter(progress) as reporter:
         outcome = opened.run(seeds, record, how, reporter.report)
     for text in outcome.warnings:
@@ -86,6 +87,18 @@ def run(
     if outcome.failures:
         raise RunError("\n".join(outcome.failures), result)
     return result
+
+
+def opened_with(
+    scenario: str | os.PathLike[str] | Scenario, options: ReadOptions
+) -> _native.Scenario:
+    """Return a scenario that was read and checked."""
+    if not isinstance(scenario, Scenario):
+        return _native.Scenario.open(os.fspath(scenario), options)
+    try:
+        return _native.Scenario.read("Scenario", scenario.to_toml(), options)
+    except ScenarioError as error:
+        raise scenario.located(error) from None
 
 
 def interruption(result: Result, planned: int) -> str:

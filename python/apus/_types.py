@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
+Time = str
+"""A time with its unit: "25us"; units are ps, ns, us, ms and s."""
+
+Rate = str
+"""A rate with its unit: "100Gbps"; units are bps, kbps, Mbps, Gbps and Tbps."""
+
+Size = str
+"""A size with its unit: "64KiB"; units are B, kB, MB, GB, TB, KiB, MiB, GiB and TiB."""
+
 Value = str | int | float | bool | Sequence["Value"] | Mapping[str, "Value"]
 """A value of a setting. Quantities are texts with their unit, such as "20us"."""
 

@@ -24,6 +24,10 @@ class Problem:
     message: str
     """The mistake and a valid form."""
 
+    def __str__(self) -> str:
+        place = "" if self.line is None else f":{self.line}:{self.column}"
+        return f"{self.source}{place}: {self.message}"
+
 
 class ApusError(Exception):
     """Base of the errors of this package."""

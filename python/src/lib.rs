@@ -10,6 +10,7 @@ mod options;
 mod outcome;
 mod progress;
 mod scenario;
+mod table;
 
 /// The native part of the package.
 #[pyo3::pymodule(gil_used = false)]
@@ -20,6 +21,14 @@ mod _native {
     use super::outcome::{Outcome, Run};
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::table::Table;
+
+    /// Returns the declarations of scenarios and results as JSON.
+    #[pyfunction]
+    fn declarations() -> String {
+        apus::api::declarations().to_string()
+    }
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

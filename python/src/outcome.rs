@@ -13,9 +13,9 @@ use crate::options::Warnings;
 /// A finished run, or the part of it before an interruption.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Run {
-    variant: Option<String>,
+    pub(crate) variant: Option<String>,
     value: Option<f64>,
-    summary: Arc<Summary>,
+    pub(crate) summary: Arc<Summary>,
 }
 
 #[pymethods]

@@ -8,20 +8,21 @@ from pathlib import Path
 import pytest
 
 import apus
+from apus.summary import Summary
 
 
 def test_a_file_runs_and_its_goodput_is_that_of_the_bottleneck(incast: Path) -> None:
     result = apus.run(incast)
     assert len(result) == 1
     # 4096 of 4160 bytes on the wire are payload, and preambles count: the link limits the goodput.
-    assert 50 < result.summary["goodput_gbps"] < 100 * 4096 / 4160
+    assert 50 < result.summary.goodput_gbps < 100 * 4096 / 4160
     assert "goodput" in repr(result)
 
 
 def test_a_setting_replaces_that_of_the_scenario(incast: Path) -> None:
     result = apus.run(incast, set={"topology.rate": "10Gbps", "topology.hosts": 3})
-    assert result.summary["goodput_gbps"] < 10
-    assert result.summary["busiest_port"]["name"] == "switch 0 -> host 2"
+    assert result.summary.goodput_gbps < 10
+    assert result.summary.busiest_port.name == "switch 0 -> host 2"
 
 
 def test_seeds_are_counted_from_the_first(incast: Path) -> None:
@@ -32,7 +33,7 @@ def test_seeds_are_counted_from_the_first(incast: Path) -> None:
 
 
 def test_equal_seeds_give_equal_summaries_in_threads(incast: Path) -> None:
-    def one(seed: int) -> dict[str, object]:
+    def one(seed: int) -> Summary:
         return apus.run(incast, seed=seed, progress=False).summary
 
     with ThreadPoolExecutor(8) as pool:
@@ -92,7 +93,7 @@ def test_an_interrupt_keeps_partial_results(endless: Path) -> None:
         apus.run(endless)
     (run,) = error.value.result
     assert run.interrupted
-    assert 0 < run.summary["simulated_s"] < 1000
+    assert 0 < run.summary.simulated_s < 1000
 
 
 def test_progress_is_reported_and_may_end_the_run(endless: Path) -> None:

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use apus_scenario::{MemoryLimit, Options, Scenario, ScenarioError, Source};
-use apus_sim::columns::{Column, Table};
+use apus_sim::columns::{CellType, Column, Table};
 use apus_sim::results::TABLES;
 use apus_sim::summary::Summary;
 use apus_units::Span;
@@ -77,6 +77,13 @@ pub fn declarations() -> Value {
         json!({
             "name": column.name,
             "unit": column.unit,
+            "type": column.cells.map(|cells| match cells {
+                CellType::Flag => "flag",
+                CellType::Count => "count",
+                CellType::Number => "number",
+                CellType::Text => "text",
+            }),
+            "optional": column.optional,
             "doc": column.definition,
             "over": column.aggregation,
         })

@@ -107,7 +107,7 @@ summary! {
         pub lossy_ports: u64 = number(WHOLE_RUN),
         /// the ports that lost most packets, each with `port`, `packets` and the packets by cause; at
         /// most 8, all are in ports.csv
-        pub ports: Vec<PortLosses> = fact(WHOLE_RUN),
+        pub ports: Vec<PortLosses> = list(WHOLE_RUN),
     }
 }
 

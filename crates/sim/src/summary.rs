@@ -178,10 +178,10 @@ summary! {
         /// the workloads, each with `workload` (its name, or one derived from its kind) and the columns of
         /// workloads.csv up to `goodput_share` (`oldest_unfinished_us` is 0 if all ops ended); their
         /// latencies are in `workload`
-        pub groups: Vec<Group> = fact("over the measured phase"),
+        pub groups: Vec<Group> = list("over the measured phase"),
         /// sums over `groups` with a common property: `by` is the property (workload, algorithm or class),
         /// `name` which one, `groups` is their number; `oldest_unfinished_us` is the maximum
-        pub totals: Vec<GroupTotal> = fact("over the measured phase"),
+        pub totals: Vec<GroupTotal> = list("over the measured phase"),
         /// Groups of ports.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         pub ports: BTreeMap<String, PortGroupSummary> = parts("<name>"),
@@ -201,7 +201,7 @@ summary! {
         /// Losses of the whole run by cause and port.
         pub losses: Losses = part(""),
         /// faults and reroutes, each with the columns of faults.csv
-        pub faults: Vec<FaultRecord> = fact("-"),
+        pub faults: Vec<FaultRecord> = list("-"),
         /// The drain, which follows the measured phase.
         pub drain: DrainSummary = part(""),
         /// Flows that made no progress for a time.
@@ -209,7 +209,7 @@ summary! {
         /// Work of the simulator.
         pub work: Work = part(""),
         /// warnings, and data that the tables omit, in sentences
-        pub notes: Vec<String> = fact("-"),
+        pub notes: Vec<String> = list("-"),
         ;
         /// Cost of the run on this machine; written apart, so that equal runs have equal summaries.
         #[serde(skip)]

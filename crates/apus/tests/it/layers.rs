@@ -33,7 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("../python", &["scenario", "sim", "units"]),
+    ("../python", &["scenario", "sim", "tables", "units"]),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock

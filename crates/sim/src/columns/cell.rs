@@ -51,6 +51,8 @@ impl fmt::Display for Value<'_> {
 pub trait Cell {
     /// Its type in tables.
     const TYPE: CellType;
+    /// Whether it may be missing.
+    const OPTIONAL: bool = false;
 
     /// Returns the value of the cell.
     fn value(&self) -> Value<'_>;
@@ -80,6 +82,7 @@ cells! {
 /// `None` is a missing value.
 impl<T: Cell> Cell for Option<T> {
     const TYPE: CellType = T::TYPE;
+    const OPTIONAL: bool = true;
 
     fn value(&self) -> Value<'_> {
         self.as_ref().map_or(Value::Missing, T::value)

@@ -21,8 +21,10 @@ pub struct Column {
     pub aggregation: &'static str,
     /// Whether checks can name it.
     pub kind: Kind,
-    /// Type of the cells of a table's column; `None` for a number of a summary, whose JSON shows it.
+    /// Type of its values; `None` for lists, and for the numbers of distributions.
     pub cells: Option<CellType>,
+    /// Whether a value may be missing.
+    pub optional: bool,
 }
 
 impl Column {
@@ -133,16 +135,21 @@ impl Columns {
     pub(crate) fn push(&mut self, kind: Kind, name: &str, doc: &str, aggregation: &'static str) {
         let name = format!("{}{name}", self.path);
         let definition = format!("{}{}", self.subject, doc.trim());
-        let unit = unit_of(&name);
-        self.all.push(Column { unit, name, definition, aggregation, kind, cells: None });
+        let (unit, cells, optional) = (unit_of(&name), None, false);
+        self.all.push(Column { unit, name, definition, aggregation, kind, cells, optional });
+    }
+
+    /// Appends a column whose values are of type `T`.
+    fn typed<T: Cell>(&mut self, kind: Kind, name: &str, doc: &str, aggregation: &'static str) {
+        self.push(kind, name, doc, aggregation);
+        if let Some(column) = self.all.last_mut() {
+            (column.cells, column.optional) = (Some(T::TYPE), T::OPTIONAL);
+        }
     }
 
     /// Appends a column of a table, whose cells are of type `T`.
     pub(crate) fn column<T: Cell>(&mut self, name: &str, doc: &str, aggregation: &'static str) {
-        self.push(Kind::Fact, name, doc, aggregation);
-        if let Some(column) = self.all.last_mut() {
-            column.cells = Some(T::TYPE);
-        }
+        self.typed::<T>(Kind::Fact, name, doc, aggregation);
     }
 
     fn within(&mut self, path: &str, subject: &'static str, declare: fn(&mut Self)) {
@@ -169,7 +176,12 @@ pub(crate) mod kind {
     const OLDEST: &str = "age of the oldest unfinished op; 0 if there are none";
 
     /// Result that is not a metric.
-    pub(crate) fn fact<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+    pub(crate) fn fact<T: Cell>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.typed::<T>(Kind::Fact, name, doc, over);
+    }
+
+    /// List, whose entries are no metrics.
+    pub(crate) fn list<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
         to.push(Kind::Fact, name, doc, over);
     }
 
@@ -188,13 +200,13 @@ pub(crate) mod kind {
     }
 
     /// Metric.
-    pub(crate) fn number<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
-        to.push(Kind::Number, name, doc, over);
+    pub(crate) fn number<T: Cell>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.typed::<T>(Kind::Number, name, doc, over);
     }
 
     /// Metric that can be given in percent.
-    pub(crate) fn fraction<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
-        to.push(Kind::Fraction, name, doc, over);
+    pub(crate) fn fraction<T: Cell>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
+        to.typed::<T>(Kind::Fraction, name, doc, over);
     }
 
     /// Distribution.
@@ -205,8 +217,8 @@ pub(crate) mod kind {
     /// Distribution over ops: unfinished ops set bounds of its numbers.
     pub(crate) fn op_stats<T>(to: &mut Columns, name: &str, doc: &str, over: &'static str) {
         stats::<T>(to, name, doc, over);
-        number::<T>(to, &format!("{name}.unfinished"), UNFINISHED, over);
-        number::<T>(to, &format!("{name}.oldest_unfinished_us"), OLDEST, over);
+        number::<u64>(to, &format!("{name}.unfinished"), UNFINISHED, over);
+        number::<f64>(to, &format!("{name}.oldest_unfinished_us"), OLDEST, over);
         stats::<T>(to, &format!("{name}.lower"), LOWER, over);
         stats::<T>(to, &format!("{name}.upper"), UPPER, over);
     }

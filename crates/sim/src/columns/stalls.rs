@@ -35,7 +35,7 @@ summary! {
         pub at_end: u64 = number("at the end of the drain"),
         /// the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
         /// end), the number of outstanding `ops`, and the `reason` if known
-        pub flows: Vec<StalledFlow> = fact("-"),
+        pub flows: Vec<StalledFlow> = list("-"),
     }
 }
 

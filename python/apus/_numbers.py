@@ -1,0 +1,117 @@
+"""Base of the classes of results: numbers by name, from JSON."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+Convert = Callable[[Any], Any]
+
+
+class Numbers:
+    """Results as attributes. `numbers["fabric_rtt_us.p99"]` is a number by its path."""
+
+    _PARTS: ClassVar[Mapping[str, Convert]] = {}
+    """How values that are no numbers or texts become objects, by key."""
+
+    def __init__(self, json: Mapping[str, Any]) -> None:
+        """Take the values of a JSON object."""
+        self._json = json
+        for key, value in json.items():
+            convert = self._PARTS.get(key)
+            new = value if convert is None or value is None else convert(value)
+            setattr(self, attribute(key), new)
+        for key, convert in self._PARTS.items():
+            if key not in json:
+                # Of a part that the scenario does not name.
+                setattr(self, attribute(key), {} if isinstance(convert, Each) else None)
+
+    def __getitem__(self, path: str) -> Any:  # noqa: ANN401 - of the type in the documentation
+        """Return the result of this name, as checks name it: `op_latency_us.p99`."""
+        value: Any = self._json
+        for part in path.split("."):
+            try:
+                value = value[part]
+            except (KeyError, TypeError):
+                raise KeyError(path) from None
+        return value
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return all values as in summary.json."""
+        return self._json
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Numbers):
+            return NotImplemented
+        return self._json == other._json
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *map(attribute, self._json)})
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{attribute(key)}={value!r}" for key, value in self._json.items())
+        return f"{type(self).__name__}({values})"
+
+
+class Each:
+    """Conversion of every value of an object."""
+
+    def __init__(self, convert: Convert) -> None:
+        """Convert each value by this function."""
+        self._convert = convert
+
+    def __call__(self, json: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the object with converted values."""
+        return {key: self._convert(value) for key, value in json.items()}
+
+
+def attribute(key: str) -> str:
+    """Return the name of the attribute of a key."""
+    return f"{key}_" if keyword.iskeyword(key) else key
+
+
+class Distribution(Numbers):
+    """A set of values in the unit of the name. `None` where nothing was measured."""
+
+    count: int
+    """Number of values."""
+    mean: float | None
+    """Exact mean."""
+    min: float | None
+    """Exact minimum."""
+    p1: float | None
+    """1st percentile, to 0.1 %."""
+    p10: float | None
+    """10th percentile, to 0.1 %."""
+    p50: float | None
+    """Median, to 0.1 %."""
+    p90: float | None
+    """90th percentile, to 0.1 %."""
+    p99: float | None
+    """99th percentile, to 0.1 %."""
+    p99_9: float | None
+    """99.9th percentile, to 0.1 %."""
+    max: float | None
+    """Exact maximum."""
+
+
+class OpDistribution(Distribution):
+    """A set of values of ops.
+
+    A number is `None` if it is censored: if the bounds that unfinished ops set differ by more than
+    1 %.
+    """
+
+    _PARTS: ClassVar[Mapping[str, Convert]] = {"lower": Distribution, "upper": Distribution}
+
+    unfinished: int
+    """Ops submitted in the measured phase that had not ended after the drain."""
+    oldest_unfinished_us: float
+    """Age of the oldest unfinished op; 0 if there are none."""
+    lower: Distribution
+    """Lower bounds: the unfinished ops had ended with the run."""
+    upper: Distribution
+    """Upper bounds: the unfinished ops never end; `None` is unbounded."""

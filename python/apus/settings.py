@@ -1,0 +1,533 @@
+"""Tables within topologies, workloads and scenarios: dictionaries.
+
+Made from the declarations of scenario files (`python/tools/generate.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from apus._types import Rate, Size, Time, Value
+
+__all__ = [
+    "Check",
+    "Class",
+    "Compare",
+    "Divisor",
+    "Ecn",
+    "Engine",
+    "Fault",
+    "Flow",
+    "Host",
+    "Link",
+    "Measure",
+    "Measured",
+    "Override",
+    "Packets",
+    "Pfc",
+    "Quick",
+    "Record",
+    "Reroute",
+    "Service",
+    "Settle",
+    "Shared",
+    "Sizes",
+    "Span",
+    "Sweep",
+    "SwitchLink",
+    "Transport",
+    "Variant",
+]
+
+
+class Shared(TypedDict, total=False):
+    """A table of a scenario."""
+
+    size: Size
+    """Memory of a switch (size)."""
+    alpha: float
+    """Factor of the dynamic threshold: a queue may hold `alpha` times the free memory (number,
+    above 0 and at most 1024)."""
+
+
+class Ecn(TypedDict, total=False):
+    """A table of a scenario."""
+
+    threshold: Size
+    """Packets are marked if the port holds more than this (size)."""
+    at: Literal["enqueue", "dequeue"]
+    """When the queue is compared with `threshold` ("enqueue", "dequeue"; default "enqueue")."""
+    k_min: Size
+    """Queue above which packets are marked by chance, in place of `threshold` (size)."""
+    k_max: Size
+    """Queue above which every packet is marked (size)."""
+    p_max: float
+    """Probability of a mark at `k_max` (number, above 0 and at most 1)."""
+
+
+class Class(TypedDict, total=False):
+    """A table of a scenario."""
+
+    name: str
+    """Name of the class (text)."""
+    priority: int
+    """Priority; 0 is served first (whole number, at most 7; default "0")."""
+    weight: int
+    """Share among the classes of the same priority (whole number, from 1 to 1000; default "1")."""
+    limit: Size
+    """Most bytes of the class in a port; no limit if not given (size)."""
+    ecn: Ecn
+    """Marks of this class, in place of `topology.ecn` (table)."""
+
+
+class Pfc(TypedDict, total=False):
+    """A table of a scenario."""
+
+    pause: Size
+    """Bytes of a class from one link in a switch at which the link is paused (size)."""
+    resume: Size
+    """Bytes at which the link is resumed (size)."""
+    headroom: Size
+    """Memory above `pause` for packets in flight; packets beyond it are dropped (size)."""
+    classes: Sequence[str]
+    """The classes that are paused; all if not given (list of texts)."""
+
+
+class SwitchLink(TypedDict, total=False):
+    """A table of a scenario."""
+
+    rate: Rate
+    """Rate of the links (rate, at least 1kbps)."""
+    delay: Time
+    """One-way delay of the links (time, at most 1s)."""
+    buffer: Size
+    """Memory of a switch port (size or "unlimited")."""
+
+
+class Link(TypedDict, total=False):
+    """A table of a scenario."""
+
+    a: str
+    """A node: hosts are h0, h1 and so on, every other name is a switch (text)."""
+    b: str
+    """The node at the other end (text)."""
+    rate: Rate
+    """Rate of the links (rate, at least 1kbps)."""
+    delay: Time
+    """One-way delay of the links (time, at most 1s)."""
+    buffer: Size
+    """Memory of a switch port (size or "unlimited")."""
+
+
+class Service(TypedDict, total=False):
+    """A table of a scenario."""
+
+    time: Time
+    """Mean time of a read (time, above 0 and at most 1s)."""
+    parallel: int
+    """Reads that are served at a time; others wait in order (whole number, from 1 to 65536)."""
+    noise: float
+    """Share of the time that is exponentially distributed (number, from 0 to 1; default "0")."""
+
+
+Flow = TypedDict(
+    "Flow",
+    {
+        # The host that submits ops (whole number).
+        "from": "int",
+        # Its peer (whole number).
+        "to": "int",
+        # When the flow starts, in place of the workload's (time).
+        "start": "Time",
+        # When the flow stops, in place of the workload's (time).
+        "stop": "Time",
+        # The flow and its acknowledgements change their path once (table).
+        "reroute": "Reroute",
+    },
+    total=False,
+)
+
+
+class Sizes(TypedDict, total=False):
+    """A table of a scenario."""
+
+    file: str
+    """A file with size and cumulative percent per line (text)."""
+    points: str
+    """The text of such a file (text)."""
+
+
+class Packets(TypedDict, total=False):
+    """A table of a scenario."""
+
+    payload: Size
+    """Payload of a full data packet; 4096B unless the profile of the algorithm has its own (size,
+    from 1B to 65.535kB)."""
+    header: Size
+    """Bytes that a data packet adds to its payload; 64B unless the profile of the algorithm has its
+    own (size, at most 65.535kB)."""
+    control: Size
+    """An acknowledgement or a read request; 84B unless the profile of the algorithm has its own
+    (size, from 1B to 65.535kB)."""
+
+
+class Host(TypedDict, total=False):
+    """A table of a scenario."""
+
+    model: Literal["ideal", "t1", "t1-quiet", "t2"]
+    """The model; the other keys replace its settings ("ideal", "t1", "t1-quiet", "t2"; default
+    "ideal")."""
+    jitter: Time
+    """Largest random delay between a timestamp of the stack and the wire, each way (time, at most
+    1s)."""
+    nic: Literal["pull", "queue"]
+    """"pull": the NIC takes packets of the flows in turn while it holds less than `nic_backlog`;
+    "queue": flows hand over everything that their windows allow, and the port of the NIC takes part
+    in the algorithm as ports of switches do ("pull", "queue"; default "pull")."""
+    nic_backlog: Time
+    """Time on the wire of the packets in the NIC below which it takes more (time, above 0 and at
+    most 1s)."""
+    clock_offset: Time
+    """Largest offset of a clock of a host or NIC (time)."""
+    clock_drift: str
+    """Largest drift of a clock, like "40ppm" (ppm or ppb, at most 1000ppm)."""
+    clock_reading_interval: Time
+    """Time between two comparisons of the clocks of host and NIC (time, above 0)."""
+    receive_queue: Size
+    """Receive queue of the NIC (size or "unlimited", at least 1B)."""
+    engine: Engine
+    """Costs of the engine (table)."""
+
+
+class Transport(TypedDict, total=False):
+    """A table of a scenario."""
+
+    reorder_threshold: int
+    """Distance in packets behind the newest acknowledged packet at which a packet is lost (whole
+    number, from 1 to 128; default "3")."""
+    recovery: Literal["selective", "go-back-n"]
+    """"go-back-n": packets behind a gap are dropped, and everything from the gap on is sent again
+    ("selective", "go-back-n"; default "selective")."""
+    max_ops: int
+    """Most ops of a flow at a time (whole number, from 1 to 65536; default "1024")."""
+    timer_granularity: Time
+    """Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms
+    that depend on short gaps, such as credits (time)."""
+    local_rx_delay: Literal["endpoint", "fabric", "ignored"]
+    """Kind of delay that t6 - t5 in the local NIC counts as ("endpoint", "fabric", "ignored";
+    default "endpoint")."""
+
+
+class Fault(TypedDict, total=False):
+    """A table of a scenario."""
+
+    link: str
+    """The link, like "leaf 0 -> spine 1", or with `<->` both directions. `*` stands for any text in
+    a name, and the fault is one of every link that matches; without it, of the first of parallel
+    links (text)."""
+    at: Time
+    """When the fault begins (time; default "0s")."""
+    until: Time
+    """When the fault ends, which may be in the drain; never if not given (time)."""
+    kind: Literal["down", "loss", "corrupt", "reorder"]
+    """"down": queued and arriving packets are dropped, and routes do not change; "reorder": packets
+    are held back by `delay`, so that others overtake them ("down", "loss", "corrupt",
+    "reorder")."""
+    probability: float
+    """Probability per packet (number, above 0 and at most 1)."""
+    delay: Time
+    """Time by which packets are held back (time, above 0 and at most 1s)."""
+
+
+class Measure(TypedDict, total=False):
+    """A table of a scenario."""
+
+    interval: Time
+    """Compare the rate of each connection over intervals of this length with its max-min share
+    (time, above 0)."""
+    fair_share_after: Time
+    """Time after each start or stop of a connection from which on rates are compared (time)."""
+    sizes: Sequence[str]
+    """Ranges of op sizes, like ["0B..10kB", "10kB.."] (ends excluded), whose latency and slowdown
+    each named workload reports (list of texts)."""
+    ports: Mapping[str, Sequence[str]]
+    """Groups of switch ports by name, like `edge = ["leaf * -> host *"]`; `*` stands for any text.
+    Throughput, utilisation, loss and queues of a group are measured, and the loss of its classes in
+    windows sorted by utilisation (table)."""
+    window: Time
+    """Length of the windows in which classes of ports are measured (time, above 0; default
+    "1ms")."""
+    queue_interval: Time
+    """Time between two samples of the queues of ports (time, above 0; default "10us")."""
+    compare: Sequence[Compare]
+    """The loss of a class divided by that of another: the largest ratio over the buckets of
+    utilisation (list of tables)."""
+    settle: Sequence[Settle]
+    """When a quantity stays above or below a threshold. The whole run counts (list of tables)."""
+    span: Sequence[Span]
+    """The value of a quantity between two times (list of tables)."""
+
+
+class Record(TypedDict, total=False):
+    """A table of a scenario."""
+
+    interval: Time
+    """Time between two samples; a 200th of the run if not given (time, above 0)."""
+    flows: int
+    """Flows whose samples are kept (whole number; default "64")."""
+    ports: int
+    """Ports whose samples are kept (whole number; default "32")."""
+    ops: int
+    """Most ops that are kept (whole number, at most 10000000; default "1000000")."""
+    nics: bool
+    """Sample the ports of the NICs of hosts too (true or false; default "false")."""
+
+
+class Override(TypedDict, total=False):
+    """A table of a scenario."""
+
+    set: Mapping[str, Value]
+    """Settings by dotted key, like { "algorithm.base_target" = "50us" }; in lists by number,
+    `workload.0.size`, which a list of one does not need (table of settings by dotted key)."""
+    reason: str
+    """Why the settings differ from those that all scenarios of the testbed share (text)."""
+
+
+class Variant(TypedDict, total=False):
+    """A table of a scenario."""
+
+    name: str
+    """Name of the variant (text)."""
+    value: str | float | bool
+    """A number or quantity that checks can compare with (value)."""
+    set: Mapping[str, Value]
+    """Settings by dotted key, like { "algorithm.base_target" = "50us" }; in lists by number,
+    `workload.0.size`, which a list of one does not need (table of settings by dotted key)."""
+    reason: str
+    """Why the settings differ from those that all scenarios of the testbed share (text)."""
+    quick: bool
+    """`false`: quick runs leave out the variant (true or false)."""
+
+
+class Sweep(TypedDict, total=False):
+    """A table of a scenario."""
+
+    key: str
+    """The dotted key (text)."""
+    values: Sequence[str | float | bool]
+    """Its values (list of values)."""
+    quick: Sequence[str | float | bool]
+    """The values of quick runs; all if not given (list of values)."""
+    reason: str
+    """Why the settings differ from those that all scenarios of the testbed share (text)."""
+
+
+class Quick(TypedDict, total=False):
+    """A table of a scenario."""
+
+    set: Mapping[str, Value]
+    """Settings by dotted key, like { "algorithm.base_target" = "50us" }; in lists by number,
+    `workload.0.size`, which a list of one does not need (table of settings by dotted key)."""
+
+
+class Check(TypedDict, total=False):
+    """A table of a scenario."""
+
+    name: str
+    """Name of the check (text)."""
+    kind: Literal["reproduction", "shape", "invariant", "formula"]
+    """What the check shows: a number of a publication (`reproduction`), an order, limit or exponent
+    that a publication states (`shape`), a property of every correct run (`invariant`), or the value
+    of a formula of a specification (`formula`) ("reproduction", "shape", "invariant",
+    "formula")."""
+    metric: str
+    """The metric, see below (text)."""
+    variant: str | Sequence[str]
+    """A variant, a list of them, or "all" (text or list of texts; default "all")."""
+    increasing: Sequence[str]
+    """In place of `variant` and `reduce`: variants in whose order the metric must grow. The value
+    is the smallest ratio of a variant to the one before, and `low` is 1 if not given (list of
+    texts)."""
+    reduce: Literal["min", "max", "mean", "median", "exponent"]
+    """One value of several variants; "exponent" is that of the power law through their values.
+    Without it each variant is checked ("min", "max", "mean", "median", "exponent")."""
+    rank_of: float
+    """In place of `reduce`: one value of several variants, the share of them whose metric is less
+    than this number. A publication's number that is one draw of their distribution has a share that
+    is neither near 0 nor near 1 (number)."""
+    relative_to: str | Divisor
+    """Divisor of the metric: "max" of the experiment, "value" of the variant, or a table (text or
+    table)."""
+    samples: int
+    """Least number of values, in each run, that a percentile must be of: the check fails with fewer
+    (whole number, at least 1)."""
+    unit: str
+    """"%" for a fraction that is given in percent (text)."""
+    paper: float
+    """The value of the publication. A reproduction needs it; a check of another kind that has it
+    states in `why` why it is no reproduction (number)."""
+    fitted: str
+    """Which setting was fitted, and to what. The check then shows that the number is possible, and
+    is not counted as a reproduction (text)."""
+    reading_error: str
+    """Why the publication's value is known less precisely than within 25 %, the widest band of a
+    reproduction (text)."""
+    low: float
+    """Lower end of the band (number)."""
+    high: float
+    """Upper end of the band (number)."""
+    source: str
+    """Where the value is from; the `source` of the scenario if not given (text)."""
+    why: str
+    """Why the metric may differ from the publication (text)."""
+    differs: str
+    """The check cannot be met without bending the model: the measured value and the likely cause.
+    It is printed as "differs" and fails only if all its medians are in the band (text)."""
+    quick: bool
+    """`false`: quick runs leave out the check (true or false)."""
+
+
+class Reroute(TypedDict, total=False):
+    """A table of a scenario."""
+
+    at: Time
+    """When the path changes (time)."""
+    through: Sequence[str]
+    """The switches of the new path, like ["leaf 0", "spine 1", "leaf 2"] (list of texts)."""
+
+
+class Engine(TypedDict, total=False):
+    """A table of a scenario."""
+
+    scale: float
+    """Factor on the costs of the model; stalls and costs that are given are not multiplied (number,
+    from 0.1 to 10)."""
+    round: Time
+    """One turn of the loop (time, above 0 and at most 1s)."""
+    receive_packet: Time
+    """Receiving a data packet (time, at most 1s)."""
+    receive_op: Time
+    """Finishing an op at the receiver (time, at most 1s)."""
+    receive_ack: Time
+    """Receiving an acknowledgement (time, at most 1s)."""
+    send_ack: Time
+    """Sending an acknowledgement (time, at most 1s)."""
+    send_packet: Time
+    """Sending a data packet (time, at most 1s)."""
+    send_op: Time
+    """Beginning an op at the sender (time, at most 1s)."""
+    copy_kib: Time
+    """Copying 1 KiB of payload at the receiver (time, at most 1s)."""
+    stall: Time
+    """Mean length of a stall, in which the thread loses its core (exponential) (time, at most
+    1s)."""
+    stall_every: Time
+    """Mean work between two stalls (exponential); 0s: no stalls (time)."""
+    noise: float
+    """Share of every cost that is random (number, from 0 to 1)."""
+    batch: int
+    """Most packets that one turn receives, and sends; one acknowledgement must be able to report
+    them (whole number, from 1 to 128)."""
+    shared: bool
+    """One thread serves both directions (true or false)."""
+
+
+Compare = TypedDict(
+    "Compare",
+    {
+        # Name of the comparison (text).
+        "name": "str",
+        # Group of `[measure.ports]` (text).
+        "ports": "str",
+        # Class whose loss is divided (text).
+        "class": "str",
+        # Class whose loss is the divisor (text).
+        "with": "str",
+        # Only buckets in which `with` loses at least this share count (number, above 0 and at most
+        # 1; default "1e-4").
+        "floor": "float",
+        # Utilisation by which windows are sorted: that of the port, or of the class; "nothing": one
+        # bucket of all windows ("port", "class", "nothing"; default "port").
+        "by": 'Literal["port", "class", "nothing"]',
+    },
+    total=False,
+)
+
+
+class Settle(TypedDict, total=False):
+    """A table of a scenario."""
+
+    name: str
+    """Name of the question (text)."""
+    of: Measured
+    """The part of the run that has the quantity (table)."""
+    quantity: Literal["throughput", "queue", "queue_bytes", "goodput", "share"]
+    """Of ports, all ports of a group together: "throughput", "queue" (a time), "queue_bytes" (of
+    the port with the longest queue); of workloads and flows: "goodput", "share" of all goodput
+    ("throughput", "queue", "queue_bytes", "goodput", "share")."""
+    interval: Time
+    """Time over which the quantity is averaged (time, above 0)."""
+    after: str
+    """Start of the search (time, "first end of NAME" or "last end of NAME" (of a workload's ops);
+    default "0s")."""
+    above: str | float
+    """The quantity must be above this (time, rate, size or number)."""
+    below: str | float
+    """The quantity must be below this (time, rate, size or number)."""
+    hold: Time
+    """Time for which the quantity must stay so (time)."""
+    lead: Time
+    """Time by which the end of an op is moved forward; whole intervals from there on count (time;
+    default "0s")."""
+
+
+Span = TypedDict(
+    "Span",
+    {
+        # Name of the question (text).
+        "name": "str",
+        # The part of the run that has the quantity (table).
+        "of": "Measured",
+        # Of ports, all ports of a group together: "throughput", "queue" (a time), "queue_bytes" (of
+        # the port with the longest queue); of workloads and flows: "goodput", "share" of all
+        # goodput ("throughput", "queue", "queue_bytes", "goodput", "share").
+        "quantity": 'Literal["throughput", "queue", "queue_bytes", "goodput", "share"]',
+        # Time over which the quantity is averaged (time, above 0).
+        "interval": "Time",
+        # Start (time, "first end of NAME" or "last end of NAME" (of a workload's ops); default
+        # "0s").
+        "from": "str",
+        # End; that of the run if not given (time, "first end of NAME" or "last end of NAME" (of a
+        # workload's ops)).
+        "to": "str",
+        # Time by which the end of an op is moved forward; whole intervals from there on count
+        # (time; default "0s").
+        "lead": "Time",
+    },
+    total=False,
+)
+
+
+class Divisor(TypedDict, total=False):
+    """A table of a scenario."""
+
+    variant: str | Sequence[str]
+    """The variant whose metric is the divisor, or a list with one per variant of the check (text or
+    list of texts)."""
+    metric: str
+    """The metric that it is divided by: of that variant, or of the same run; the same metric if not
+    given (text)."""
+
+
+class Measured(TypedDict, total=False):
+    """A table of a scenario."""
+
+    ports: str
+    """A group of `[measure.ports]` (text)."""
+    workload: str
+    """A workload with a `name` (text)."""
+    flow: int
+    """A flow by its number (whole number)."""
