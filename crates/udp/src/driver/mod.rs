@@ -11,8 +11,9 @@ mod turns;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use apus_units::Span;
@@ -139,22 +140,69 @@ impl<T> Awaited for Next<'_, '_, T> {
     }
 }
 
-/// The output of a future.
-struct Output<'a, F>(Pin<&'a mut F>);
+/// The output of a future. The future is polled when it is woken, and not otherwise.
+struct Output<'a, F> {
+    future: Pin<&'a mut F>,
+    woken: Arc<Woken>,
+    /// Wakes `woken`.
+    waker: Waker,
+}
+
+impl<'a, F: Future> Output<'a, F> {
+    fn new(future: Pin<&'a mut F>) -> Self {
+        let woken = Arc::new(Woken { woken: AtomicBool::new(true), sleeper: Mutex::default() });
+        Self { future, waker: Waker::from(Arc::clone(&woken)), woken }
+    }
+}
 
 impl<F: Future> Awaited for Output<'_, F> {
     type Value = F::Output;
 
     fn take(&mut self) -> Poll<Waited<F::Output>> {
-        self.poll(&mut Context::from_waker(Waker::noop()))
+        if !self.woken.woken.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        self.future.as_mut().poll(&mut Context::from_waker(&self.waker)).map(Waited::Value)
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<F::Output>> {
-        self.0.as_mut().poll(context).map(Waited::Value)
+        let mut sleeper = self.woken.sleeper();
+        if sleeper.as_ref().is_none_or(|sleeper| !sleeper.will_wake(context.waker())) {
+            *sleeper = Some(context.waker().clone());
+        }
+        drop(sleeper);
+        // Whoever wakes the future from here on wakes the sleeper too.
+        self.take()
     }
 
     fn has_ended(&self) -> bool {
-        false
+        self.woken.woken.load(Ordering::Acquire)
+    }
+}
+
+/// Whether a future was woken since it was polled, and who sleeps until then.
+struct Woken {
+    woken: AtomicBool,
+    sleeper: Mutex<Option<Waker>>,
+}
+
+impl Woken {
+    fn sleeper(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.sleeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        let sleeper = self.sleeper().clone();
+        if let Some(sleeper) = sleeper {
+            sleeper.wake();
+        }
     }
 }
 
@@ -176,7 +224,7 @@ impl Driver {
         future: Pin<&mut F>,
         deadline: Option<Instant>,
     ) -> Option<F::Output> {
-        self.wait_for(Output(future), deadline).value()
+        self.wait_for(Output::new(future), deadline).value()
     }
 
     fn wait_for<A: Awaited>(&self, mut awaited: A, deadline: Option<Instant>) -> Waited<A::Value> {
