@@ -161,7 +161,7 @@ impl<N: Network> Engine<N> {
         let regions = RegionAccess::new(siblings.engine, host.regions);
         let connections =
             Connections::new(sessions, shared_config, Arc::clone(&mailbox), siblings, host.backlog);
-        let ops = OpTable::new(endpoint, Arc::clone(&status), config.session.retry);
+        let ops = OpTable::new(endpoint, Arc::clone(&status), config.session.retry, config.max_ops);
         Ok(Self {
             mailbox,
             network,

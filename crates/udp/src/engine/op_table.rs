@@ -80,12 +80,17 @@ pub(super) struct OpTable {
 }
 
 impl OpTable {
-    /// Returns an empty table; refusals of reads are repeated every `retry`.
-    pub(super) fn new(endpoint: Endpoint, status: Arc<EngineStatus>, retry: Span) -> Self {
+    /// Returns an empty table for flows of `max_ops` ops; refusals of reads are repeated every `retry`.
+    pub(super) fn new(
+        endpoint: Endpoint,
+        status: Arc<EngineStatus>,
+        retry: Span,
+        max_ops: u32,
+    ) -> Self {
         Self {
             endpoint,
             status,
-            refusals: Refusals::new(retry),
+            refusals: Refusals::new(retry, max_ops),
             outstanding: Slab::new(),
             flows: Vec::new(),
             deadlines: BTreeSet::new(),

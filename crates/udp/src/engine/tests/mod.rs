@@ -130,7 +130,7 @@ pub(super) fn pending(
     buffers: Buffers,
     deadline: Option<Duration>,
 ) -> (Pending, oneshot::Receiver<OpResult>) {
-    connection.begin_op(flow, kind).expect("room");
+    connection.begin_op(flow, kind, false).expect("room");
     let (sender, receiver) = oneshot::channel();
     let pending = Pending {
         connection: Arc::clone(connection),

@@ -27,7 +27,8 @@ impl Fixture {
         let limits = ConnectionLimits { max_ops: 2, max_message: 1 << 20 };
         let connection =
             Arc::new(ConnectionState::new(SessionId(1), address, Arc::clone(&engine), limits, 5));
-        Self { table: OpTable::new(endpoint, engine, Span::from_ms(100)), flow, connection }
+        let table = OpTable::new(endpoint, engine, Span::from_ms(100), 4);
+        Self { table, flow, connection }
     }
 
     /// Submits a message at `now`. Each op belongs to another flow of the handle, so that its limit does not interfere.
@@ -134,6 +135,41 @@ fn a_refused_read_is_refused_again_until_the_peer_confirms() {
     fixture.table.repeat_refusals(at(200));
     assert_eq!(refusals(&mut fixture, at(200)), 0);
     assert_eq!(fixture.table.refusals.next_at, Time::MAX);
+}
+
+/// More refusals than the transport queues, of flows within their limit and of one that never confirms.
+#[test]
+fn refusals_of_a_flow_are_repeated_whatever_the_peers_of_other_flows_do() {
+    let mut fixture = Fixture::new();
+    let algorithm = config().algorithm;
+    let others: Vec<FlowId> = (0..600)
+        .map(|_| fixture.table.endpoint.open(FlowId::new(9), &algorithm, &FlowInfo::default()))
+        .collect();
+    let refuse = |fixture: &mut Fixture, flow, op| {
+        let (now, op) = (at(0), apus_units::OpId::new(op));
+        fixture.table.refuse_read(now, flow, op, RejectReason::OutOfBounds);
+    };
+    // The refusals that are sent until the next round.
+    let round = |fixture: &mut Fixture, from: Time| {
+        let (mut sent, mut now) = (0, from);
+        while now < from + Span::from_ms(100) {
+            fixture.table.repeat_refusals(now);
+            sent += std::iter::from_fn(|| fixture.table.endpoint.poll_ack(now)).count();
+            now = fixture.table.refusals.next_at;
+        }
+        (sent, now)
+    };
+    let silent = fixture.flow;
+    (0..10).for_each(|op| refuse(&mut fixture, silent, op));
+    for &flow in &others {
+        (0..2).for_each(|op| refuse(&mut fixture, flow, op));
+    }
+    while fixture.table.endpoint.poll_ack(at(0)).is_some() {}
+    // Four ops of the flow that does not confirm: as many as it may have.
+    let (sent, next) = round(&mut fixture, at(100));
+    assert_eq!(sent, 4 + 2 * others.len());
+    fixture.table.release_flows(at(150), &others);
+    assert_eq!(round(&mut fixture, next).0, 4);
 }
 
 #[test]
