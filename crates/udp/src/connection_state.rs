@@ -128,19 +128,26 @@ impl ConnectionState {
     /// Counts another outstanding op of a flow.
     ///
     /// # Errors
-    /// If the flow has as many as its limit allows, or either side drains.
-    pub(crate) fn begin_op(&self, flow: usize, kind: OpKind) -> Result<(), SubmitError> {
-        let refused =
-            if self.outstanding[flow].fetch_add(1, Ordering::SeqCst) >= self.limits.max_ops {
-                SubmitError::Full
-            } else if self.peer_draining.load(Ordering::SeqCst) {
-                // After the count: either the engine counts this op, or this call sees the mark.
-                SubmitError::PeerDraining
-            } else if self.engine.is_draining() && kind != OpKind::Message {
-                SubmitError::Draining
-            } else {
-                return Ok(());
-            };
+    /// If the flow has as many as its limit allows, or either side drains. A peer that drains takes messages that answer its own.
+    pub(crate) fn begin_op(
+        &self,
+        flow: usize,
+        kind: OpKind,
+        answers: bool,
+    ) -> Result<(), SubmitError> {
+        let refused = if self.outstanding[flow].fetch_add(1, Ordering::SeqCst)
+            >= self.limits.max_ops
+        {
+            SubmitError::Full
+        } else if self.peer_draining.load(Ordering::SeqCst) && !(answers && kind == OpKind::Message)
+        {
+            // After the count: either the engine counts this op, or this call sees the mark.
+            SubmitError::PeerDraining
+        } else if self.engine.is_draining() && kind != OpKind::Message {
+            SubmitError::Draining
+        } else {
+            return Ok(());
+        };
         self.end_op(flow);
         Err(refused)
     }

@@ -17,6 +17,12 @@ pub trait MessageReceiver: Send {
 
     /// Takes the end of the connection, after its last message. Ops that were outstanding end afterwards.
     fn ended(&mut self, end: End);
+
+    /// Returns `true` while it answers messages, or waits for answers. A host that drains
+    /// ([`Host::drain`](crate::Host::drain)) keeps the connection meanwhile.
+    fn is_busy(&self) -> bool {
+        false
+    }
 }
 
 /// A receiver of a connection. When it is dropped, the connection has ended.
@@ -33,6 +39,12 @@ impl Attached {
         if let Some(receiver) = &mut self.receiver {
             contain(|| receiver.receive(message));
         }
+    }
+
+    /// Returns `true` while the receiver answers messages, or waits for answers.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = self.receiver.as_ref().and_then(|receiver| contain(|| receiver.is_busy()));
+        busy.unwrap_or(false)
     }
 
     /// Drops the receiver, although the connection has not ended.

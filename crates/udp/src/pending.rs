@@ -87,6 +87,7 @@ pub struct Completion {
 pub(crate) enum Notify {
     One(oneshot::Sender<OpResult>),
     Queue(async_channel::Sender<Completion>, u64),
+    Nobody,
 }
 
 /// An op from its submission to its end. If it is dropped before, it ends as not sent, or as unknown if the transport
@@ -147,6 +148,7 @@ impl Pending {
             Notify::Queue(sender, user) => {
                 contain(|| drop(sender.try_send(Completion { user, result })));
             }
+            Notify::Nobody => {}
         }
     }
 }

@@ -102,6 +102,11 @@ impl Inbox {
         }
     }
 
+    /// Returns `true` while a receiver of the application answers messages, or waits for answers.
+    pub(super) fn is_busy(&self) -> bool {
+        self.attached.as_ref().is_some_and(Attached::is_busy)
+    }
+
     /// Drops the parts of a message that its sender has given up.
     pub(super) fn discard(&mut self, flow: FlowId, op: OpId) {
         if let Some(message) = self.partial.remove(&(flow, op)) {

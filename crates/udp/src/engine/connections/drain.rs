@@ -1,12 +1,12 @@
 //! The end of an engine that takes no new connections and ops ([`Host::drain`](crate::Host::drain)).
 //!
 //! Each peer is asked at intervals to submit no more ops, and answers while none of its ops is outstanding. A connection closes
-//! once it was idle at two intervals in a row: no op of either side outstanding, and no message left for the application.
-//! Two, since the application may be about to answer the last message.
+//! once it was idle at two intervals in a row: no op of either side outstanding, no message left for the application, and no
+//! receiver of the application busy. Two, since the application may be about to answer the last message.
 
 use apus_units::Time;
 
-use super::{Connection, Connections, Stage};
+use super::{Connection, Connections, Inbox, Stage};
 use crate::engine::op_table::OpTable;
 use crate::error::ConnectError;
 use crate::session::SessionId;
@@ -35,7 +35,8 @@ impl Connection {
     /// Checks a connected connection; returns whether it has drained.
     fn check_drained(&mut self) -> bool {
         let Some(state) = self.state() else { return false };
-        let idle = state.is_idle() && !state.has_messages();
+        let busy = self.inbox.as_ref().is_some_and(Inbox::is_busy);
+        let idle = state.is_idle() && !state.has_messages() && !busy;
         let drain = &mut self.drain;
         drain.idle = if idle && drain.peer_idle { drain.idle + 1 } else { 0 };
         drain.peer_idle = false;
