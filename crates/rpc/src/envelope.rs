@@ -27,6 +27,7 @@
 
 use std::str;
 
+use bytes::{Buf, TryGetError};
 use thiserror::Error;
 
 /// The version of the protocol that this crate speaks.
@@ -245,66 +246,34 @@ pub enum Malformed {
     Trailing(usize),
 }
 
-/// A cursor over the bytes of a message.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+impl From<TryGetError> for Malformed {
+    fn from(_: TryGetError) -> Self {
+        Self::Truncated
+    }
 }
 
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let taken = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<N>);
-        let taken = *taken.ok_or(Malformed::Truncated)?;
-        self.at += N;
-        Ok(taken)
-    }
+fn read_id(rest: &mut &[u8]) -> Result<CallId, Malformed> {
+    Ok(CallId { slot: rest.try_get_u16()?, turn: rest.try_get_u16()? })
+}
 
-    fn u8(&mut self) -> Result<u8, Malformed> {
-        Ok(u8::from_be_bytes(self.take()?))
+fn read_grant(rest: &mut &[u8], flags: u8) -> Result<Option<Grant>, Malformed> {
+    let whole = flags & FLAG_WHOLE != 0;
+    if flags & FLAG_GRANT == 0 {
+        return if whole { Err(Malformed::Flags(flags)) } else { Ok(None) };
     }
+    let (region, capacity) = (rest.try_get_u64()?, rest.try_get_u64()?);
+    let length = Some(rest.try_get_u64()?).filter(|&length| length != UNKNOWN);
+    if whole && length != Some(capacity) {
+        return Err(Malformed::Field("length of a whole body"));
+    }
+    if capacity == 0 && !whole {
+        return Err(Malformed::Field("size of a region"));
+    }
+    Ok(Some(Grant { region, capacity, length, whole }))
+}
 
-    fn u16(&mut self) -> Result<u16, Malformed> {
-        Ok(u16::from_be_bytes(self.take()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, Malformed> {
-        Ok(u32::from_be_bytes(self.take()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, Malformed> {
-        Ok(u64::from_be_bytes(self.take()?))
-    }
-
-    fn id(&mut self) -> Result<CallId, Malformed> {
-        Ok(CallId { slot: self.u16()?, turn: self.u16()? })
-    }
-
-    fn grant(&mut self, flags: u8) -> Result<Option<Grant>, Malformed> {
-        let whole = flags & FLAG_WHOLE != 0;
-        if flags & FLAG_GRANT == 0 {
-            return if whole { Err(Malformed::Flags(flags)) } else { Ok(None) };
-        }
-        let (region, capacity, length) = (self.u64()?, self.u64()?, self.u64()?);
-        let length = (length != UNKNOWN).then_some(length);
-        if whole && length != Some(capacity) {
-            return Err(Malformed::Field("length of a whole body"));
-        }
-        if capacity == 0 && !whole {
-            return Err(Malformed::Field("size of a region"));
-        }
-        Ok(Some(Grant { region, capacity, length, whole }))
-    }
-
-    fn zero(&mut self, name: &'static str) -> Result<(), Malformed> {
-        if self.u16()? == 0 { Ok(()) } else { Err(Malformed::Field(name)) }
-    }
-
-    fn end(self, header: Header) -> Result<(Header, usize), Malformed> {
-        match self.bytes.len() - self.at {
-            0 => Ok((header, self.at)),
-            trailing => Err(Malformed::Trailing(trailing)),
-        }
-    }
+fn read_zero(rest: &mut &[u8], name: &'static str) -> Result<(), Malformed> {
+    if rest.try_get_u16()? == 0 { Ok(()) } else { Err(Malformed::Field(name)) }
 }
 
 fn allow(flags: u8, allowed: u8) -> Result<(), Malformed> {
@@ -316,8 +285,8 @@ fn allow(flags: u8, allowed: u8) -> Result<(), Malformed> {
 /// # Errors
 /// If no encoder of this version produces the message.
 pub fn decode(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
-    let mut reader = Reader { bytes, at: 0 };
-    let [first, flags] = reader.take()?;
+    let mut rest = bytes;
+    let (first, flags) = (rest.try_get_u8()?, rest.try_get_u8()?);
     let (version, kind) = (first >> 4, first & 0xf);
     if kind > CONSUMED {
         return Err(Malformed::Kind(kind));
@@ -326,82 +295,90 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, usize), Malformed> {
     if version != expected {
         return Err(Malformed::Version(version));
     }
-    match kind {
+    let header = match kind {
         HELLO => {
             allow(flags, 0)?;
-            let (min, max) = versions(&mut reader)?;
-            if reader.take::<4>()? != *MAGIC {
+            let (min, max) = versions(&mut rest)?;
+            let mut magic = [0; MAGIC.len()];
+            rest.try_copy_to_slice(&mut magic)?;
+            if magic != *MAGIC {
                 return Err(Malformed::Field("identification of the protocol"));
             }
-            reader.end(Header::Hello { min, max })
+            Header::Hello { min, max }
         }
         WELCOME => {
             allow(flags, 0)?;
-            let version = reader.u8()?;
-            if reader.u8()? != 0 {
+            let version = rest.try_get_u8()?;
+            if rest.try_get_u8()? != 0 {
                 return Err(Malformed::Field("padding"));
             }
-            let (calls, lanes) = (reader.u16()?, reader.u16()?);
+            let (calls, lanes) = (rest.try_get_u16()?, rest.try_get_u16()?);
             if calls == 0 {
                 return Err(Malformed::Field("number of calls"));
             }
-            Ok((Header::Welcome { version, calls, lanes }, reader.at))
+            Header::Welcome { version, calls, lanes }
         }
         REFUSAL => {
             allow(flags, 0)?;
-            let (min, max) = versions(&mut reader)?;
-            reader.end(Header::Refusal { min, max })
+            let (min, max) = versions(&mut rest)?;
+            Header::Refusal { min, max }
         }
         REQUEST => {
             allow(flags, FLAG_LANE | FLAG_GRANT | FLAG_WHOLE)?;
-            let (method, id, remaining) = (reader.u16()?, reader.id()?, reader.u32()?);
-            let remaining_us = (remaining != 0).then_some(remaining);
+            let (method, id) = (rest.try_get_u16()?, read_id(&mut rest)?);
+            let remaining_us = Some(rest.try_get_u32()?).filter(|&us| us != 0);
             let place = if flags & FLAG_LANE != 0 {
-                Some(LanePlace { lane: reader.u16()?, sequence: reader.u32()? })
+                Some(LanePlace { lane: rest.try_get_u16()?, sequence: rest.try_get_u32()? })
             } else {
                 None
             };
-            let grant = reader.grant(flags)?;
-            Ok((Header::Request { id, method, remaining_us, place, grant }, reader.at))
+            let grant = read_grant(&mut rest, flags)?;
+            Header::Request { id, method, remaining_us, place, grant }
         }
         RESPONSE => {
             allow(flags, FLAG_GRANT | FLAG_WHOLE)?;
-            let status = usize::from(reader.u16()?);
+            let status = usize::from(rest.try_get_u16()?);
             let status = *Status::ALL.get(status).ok_or(Malformed::Field("status"))?;
-            let id = reader.id()?;
-            let grant = reader.grant(flags)?;
+            let id = read_id(&mut rest)?;
+            let grant = read_grant(&mut rest, flags)?;
             if grant.is_some() && status != Status::Done {
                 return Err(Malformed::Field("body of a failed call"));
             }
-            Ok((Header::Response { id, status, grant }, reader.at))
+            Header::Response { id, status, grant }
         }
         CANCEL => {
             allow(flags, 0)?;
-            reader.zero("word")?;
-            let id = reader.id()?;
-            reader.end(Header::Cancel { id })
+            read_zero(&mut rest, "word")?;
+            Header::Cancel { id: read_id(&mut rest)? }
         }
         // The kinds are complete: 6 and 7 are left.
         _ => {
             allow(flags, if kind == ADVANCE { FLAG_END | FLAG_GIVEN_UP } else { FLAG_END })?;
-            reader.zero("word")?;
-            let (id, position) = (reader.id()?, reader.u64()?);
+            read_zero(&mut rest, "word")?;
+            let (id, position) = (read_id(&mut rest)?, rest.try_get_u64()?);
             let progress = match flags {
                 0 => Progress::More,
                 FLAG_END => Progress::End,
                 FLAG_GIVEN_UP => Progress::GivenUp,
                 _ => return Err(Malformed::Flags(flags)),
             };
-            reader.end(match kind {
+            match kind {
                 ADVANCE => Header::Advance { id, position, progress },
                 _ => Header::Consumed { id, position, end: progress == Progress::End },
-            })
+            }
         }
+    };
+    match header {
+        Header::Welcome { .. } | Header::Request { .. } | Header::Response { .. } => {
+            Ok((header, bytes.len() - rest.len()))
+        }
+        _ if rest.is_empty() => Ok((header, bytes.len())),
+        _ => Err(Malformed::Trailing(rest.len())),
     }
 }
 
-fn versions(reader: &mut Reader<'_>) -> Result<(u8, u8), Malformed> {
-    let (min, max) = (reader.u8()?, reader.u8()?);
+fn versions(rest: &mut &[u8]) -> Result<(u8, u8), Malformed> {
+    let (min, max) = (rest.try_get_u8()?, rest.try_get_u8()?);
     if min == 0 || min > max || max > 15 {
         return Err(Malformed::Field("range of versions"));
     }
@@ -507,15 +484,14 @@ pub fn encode_methods<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<u8
 /// # Errors
 /// If the table is truncated, or a name is empty or not UTF-8.
 pub fn decode_methods(bytes: &[u8]) -> Result<Vec<(u16, &str)>, Malformed> {
-    let mut reader = Reader { bytes, at: 0 };
-    let mut methods = Vec::new();
-    while reader.at < bytes.len() {
-        let (number, length) = (reader.u16()?, usize::from(reader.u8()?));
+    let (mut rest, mut methods) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let (number, length) = (rest.try_get_u16()?, usize::from(rest.try_get_u8()?));
         if length == 0 {
             return Err(Malformed::Field("name of a method"));
         }
-        let name = bytes.get(reader.at..reader.at + length).ok_or(Malformed::Truncated)?;
-        reader.at += length;
+        let (name, others) = rest.split_at_checked(length).ok_or(Malformed::Truncated)?;
+        rest = others;
         let name = str::from_utf8(name).map_err(|_| Malformed::Field("name of a method"))?;
         methods.push((number, name));
     }

@@ -30,10 +30,10 @@ impl fmt::Display for Executed {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// This client has as many outstanding calls as it or the server allows.
+    /// This client has as many outstanding calls as it or the server allows, or its connection as many ops as the transport.
     #[error(
-        "this client has {limit} outstanding calls, as many as `max_calls` or the server allow; \
-             wait for one"
+        "this client has {limit} outstanding calls or messages, as many as `max_calls`, the server or `max_ops` of the \
+         transport allow; wait for one"
     )]
     Busy {
         /// Maximum number of outstanding calls.
@@ -42,7 +42,7 @@ pub enum CallError {
     /// The server has as many calls as its configuration allows.
     #[error("the server is overloaded (`max_calls` of the server); the call did not run")]
     Overloaded,
-    /// The server is stopping.
+    /// The server is stopping, or its host drains ([`Host::drain`](apus_udp::Host::drain)).
     #[error("the server is stopping; the call did not run")]
     Stopping,
     /// The server has no method with this number. [`Client::method`](crate::Client::method) returns the numbers of its
@@ -216,6 +216,12 @@ pub enum BodyError {
         /// Maximum number of bytes.
         limit: usize,
     },
+    /// One of the hosts drains ([`Host::drain`](apus_udp::Host::drain)), and no further byte can be fetched. Drain the server
+    /// first ([`Server::drain`](crate::Server::drain)).
+    #[error(
+        "a host is shutting down, so that no further byte can be fetched; drain the server first"
+    )]
+    Draining,
     /// The peer reported impossible positions.
     #[error("the peer has reported an impossible position of the body")]
     Invalid,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use apus_udp::{Connection, Request, SubmitError};
@@ -15,7 +15,7 @@ use crate::keeper::Keeper;
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
 /// The messages that must not be lost: responses, cancellations and positions of bodies. Their number is bounded by the
-/// number of calls.
+/// number of calls, if the peer uses the place of a call again only after its answer ([`Outgoing::waits_for_more_than`]).
 pub(crate) struct Outgoing {
     pub(crate) connection: Connection,
     keeper: Arc<Keeper>,
@@ -35,16 +35,29 @@ impl Outgoing {
         usize::try_from(self.connection.max_message()).unwrap_or(usize::MAX)
     }
 
+    fn submit(&self, message: Vec<u8>) -> Result<(), SubmitError> {
+        self.connection.submit_unreported(0, Request::message(message).answers()).map(drop)
+    }
+
+    /// Returns `true` if more messages wait for room than `limit`.
+    pub(crate) fn waits_for_more_than(&self, limit: usize) -> bool {
+        self.has_backlog.load(Ordering::Acquire) && self.backlog().len() > limit
+    }
+
+    fn backlog(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends a message, now or when the connection has room. A message to an ended connection is dropped.
     pub(crate) fn post(&self, header: &Header, payload: &[u8]) {
         if !self.has_backlog.load(Ordering::Acquire) {
-            match self.connection.submit(Request::message(encode(header, payload))) {
+            match self.submit(encode(header, payload)) {
                 Err(SubmitError::Full) => {}
                 // Callers check lengths; other errors are ends of the connection.
                 _ => return,
             }
         }
-        let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backlog = self.backlog();
         backlog.push_back(encode(header, payload));
         self.has_backlog.store(true, Ordering::Release);
         drop(backlog);
@@ -57,18 +70,15 @@ impl Outgoing {
             return None;
         }
         loop {
-            let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut backlog = self.backlog();
             let Some(message) = backlog.pop_front() else {
                 self.has_backlog.store(false, Ordering::Release);
                 return None;
             };
             // Submitting may run the engine, which may post.
             drop(backlog);
-            if let Err(SubmitError::Full) =
-                self.connection.submit(Request::message(message.clone()))
-            {
-                let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
-                backlog.push_front(message);
+            if let Err(SubmitError::Full) = self.submit(message.clone()) {
+                self.backlog().push_front(message);
                 return Some(now + RETRY_AFTER);
             }
         }

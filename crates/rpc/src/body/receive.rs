@@ -65,7 +65,10 @@ impl Receiving {
     pub(crate) fn on_advance(&self, position: u64, progress: Progress) {
         let mut state = self.state();
         let longer = self.grant.length.is_some_and(|length| position > length);
-        if longer || self.grant.whole || position > state.released + self.grant.capacity {
+        if longer
+            || self.grant.whole
+            || position > state.released.saturating_add(self.grant.capacity)
+        {
             state.failed.get_or_insert(BodyError::Invalid);
         }
         // Messages may arrive in any order.
@@ -149,6 +152,9 @@ impl BodyReader {
                 }
                 Err(SubmitError::Full) => return Ok(!self.reads.is_empty()),
                 Err(SubmitError::Ended(end)) => return Err(BodyError::Ended(end)),
+                Err(SubmitError::Draining | SubmitError::PeerDraining) => {
+                    return Err(BodyError::Draining);
+                }
                 Err(_) => return Err(BodyError::Invalid),
             }
         }

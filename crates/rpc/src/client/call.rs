@@ -101,21 +101,24 @@ impl<'a> CallBuilder<'a> {
         if self.payload.len() > limit {
             return Err(CallError::TooLong { length: self.payload.len(), limit });
         }
-        if let Some(end) = shared.table.ended() {
-            return Err(CallError::Ended(end, Executed::NotRun));
-        }
         let (sending, grant) = self.register()?;
         let now = Instant::now();
         let deadline = self.deadline.and_then(|after| now.checked_add(after));
         let writes = sending.clone().filter(|_| grant.is_some_and(|grant| !grant.whole));
         let id = shared.table.begin(slot, now, deadline, sending);
+        // From here on, the end of the connection ends the call.
+        if let Some(end) = shared.table.ended() {
+            shared.table.revert(id);
+            return Err(CallError::Ended(end, Executed::NotRun));
+        }
         match self.submit(id, grant) {
             Ok(op) => shared.table.set_op(id, op),
             Err(error) => {
                 shared.table.revert(id);
                 return Err(match error {
                     SubmitError::Ended(end) => CallError::Ended(end, Executed::NotRun),
-                    _ => CallError::Busy { limit: shared.table.limit() },
+                    SubmitError::PeerDraining => CallError::Stopping,
+                    _ => CallError::Busy { limit: shared.outgoing.connection.max_ops() as usize },
                 });
             }
         }

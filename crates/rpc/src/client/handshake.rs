@@ -143,4 +143,8 @@ impl MessageReceiver for Receiver {
             None => self.0.answer(Err(ConnectError::Ended(end))),
         }
     }
+
+    fn is_busy(&self) -> bool {
+        self.0.table.get().is_some_and(|table| table.is_busy())
+    }
 }

@@ -117,6 +117,21 @@ impl Client {
     ) -> Result<Self, ConnectError> {
         check(options)?;
         let connection = host.connect_with(server, &options.classes, options.key)?;
+        Self::on(host, connection, options)
+    }
+
+    /// Uses a connection of `host` that was opened in another way, such as by a [`Dialer`](apus_udp::Dialer), which looks up
+    /// names. Nobody else may receive its messages. `classes` and `key` of the options have no effect. Waits until the server
+    /// has answered.
+    ///
+    /// # Errors
+    /// As [`Client::connect_with`].
+    pub fn on(
+        host: &Arc<Host>,
+        connection: Connection,
+        options: &ClientOptions,
+    ) -> Result<Self, ConnectError> {
+        check(options)?;
         let opening = Opening::begin(connection, options);
         let deadline = Some(opening.deadline);
         let welcome = opening.connection.block_on(poll_fn(|c| opening.poll(c)), deadline);

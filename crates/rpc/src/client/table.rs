@@ -157,6 +157,12 @@ impl Table {
         self.ended.get().copied()
     }
 
+    /// Returns `true` if the server has calls that it has not answered, or a body of an answer is being read.
+    pub(crate) fn is_busy(&self) -> bool {
+        let busy = |slot: MutexGuard<'_, Slot>| slot.pending || slot.receiving.is_some();
+        (0..self.slots.len() as u16).any(|index| self.slot(index).is_some_and(busy))
+    }
+
     /// Takes a free slot.
     pub(crate) fn reserve(&self) -> Option<u16> {
         self.free().slots.pop()

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::link::{CallKey, Reply};
-use super::methods::Handler;
+use super::methods::Code;
+use super::pool::SHORT;
 use super::tasks::AsyncTask;
 use crate::body::{BodyReader, BodyWriter, RING_BYTES, Receiving};
 use crate::envelope::Status;
@@ -26,6 +28,8 @@ pub struct Incoming {
     receiving: Option<Arc<Receiving>>,
     /// Whether the call is answered elsewhere, or its handler has not begun.
     silent: bool,
+    /// Whether the handler has answered by [`Incoming::stream`], so that its end lets the next call of the lane run.
+    streamed: bool,
 }
 
 impl Incoming {
@@ -35,7 +39,7 @@ impl Incoming {
         payload: Bytes,
         receiving: Option<Arc<Receiving>>,
     ) -> Self {
-        Self { key, method, payload, receiving, silent: true }
+        Self { key, method, payload, receiving, silent: true, streamed: false }
     }
 
     /// Returns the bytes of the request, without its body.
@@ -87,7 +91,9 @@ impl Incoming {
         payload: impl AsRef<[u8]>,
         length: Option<u64>,
     ) -> Result<BodyWriter, Failure> {
-        self.key.stream(payload.as_ref(), RING_BYTES, length)
+        let (writer, answered) = self.key.stream(payload.as_ref(), RING_BYTES, length);
+        self.streamed |= answered;
+        writer
     }
 
     /// Answers the call.
@@ -101,19 +107,35 @@ impl Incoming {
         self.key.refuse_waiting(status);
     }
 
+    /// Returns `true` if the handler is expected to take little of a worker's time, because it did so the last time.
+    pub(super) fn is_short(&self) -> bool {
+        let handler = self.key.link.core.methods.get(usize::from(self.method));
+        handler.is_some_and(|handler| handler.short.load(Ordering::Relaxed))
+    }
+
     /// Runs the handler, unless the call has ended.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(self) {
+        let from = Instant::now();
+        let (link, method) = (Arc::clone(&self.key.link), usize::from(self.method));
+        self.run_at(from);
+        let Some(handler) = link.core.methods.get(method) else { return };
+        let short = from.elapsed() < SHORT;
+        if handler.short.load(Ordering::Relaxed) != short {
+            handler.short.store(short, Ordering::Relaxed);
+        }
+    }
+
+    fn run_at(mut self, now: Instant) {
         let key = self.key.clone();
-        if key.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if key.deadline.is_some_and(|deadline| deadline <= now) {
             return key.refuse_waiting(Status::Expired);
         }
-        let core = Arc::clone(&key.link.core);
         // The methods were checked when the call arrived.
-        let Some(handler) = core.methods.get(usize::from(self.method)) else { return };
-        match handler {
-            Handler::Blocking(run) => {
-                if !key.link.slots.start(key.id, None) {
-                    return key.leave_lane();
+        let Some(handler) = key.link.core.methods.get(usize::from(self.method)) else { return };
+        match &handler.code {
+            Code::Blocking(run) => {
+                if !key.link.slots.start(key.id) {
+                    return key.forget();
                 }
                 match catch_unwind(AssertUnwindSafe(|| run(&mut self))) {
                     Ok(answer) => key.answer(answer),
@@ -121,22 +143,23 @@ impl Incoming {
                     Err(_) => key.refuse(Status::Panicked),
                 }
             }
-            Handler::Owning(run) => {
-                if !key.link.slots.start(key.id, None) {
-                    return key.leave_lane();
+            Code::Owning(run) => {
+                if !key.link.slots.start(key.id) {
+                    return key.forget();
                 }
                 self.silent = false;
                 if catch_unwind(AssertUnwindSafe(|| run(self))).is_err() {
                     key.refuse(Status::Panicked);
                 }
             }
-            Handler::Async(begin) => {
-                let begun = catch_unwind(AssertUnwindSafe(|| begin(self)));
-                let Ok(future) = begun else { return key.refuse_waiting(Status::Panicked) };
-                let task = AsyncTask::new(key.clone(), future);
-                if !key.link.slots.start(key.id, Some(&Waker::from(Arc::clone(&task)))) {
-                    return key.leave_lane();
+            Code::Async(begin) => {
+                if !key.link.slots.start(key.id) {
+                    return key.forget();
                 }
+                let begun = catch_unwind(AssertUnwindSafe(|| begin(self)));
+                let Ok(future) = begun else { return key.refuse(Status::Panicked) };
+                let task = AsyncTask::new(key.clone(), future);
+                key.link.slots.set_waker(key.id, Waker::from(Arc::clone(&task)));
                 task.run();
             }
         }
@@ -148,6 +171,9 @@ impl Drop for Incoming {
         if !self.silent {
             let panics = std::thread::panicking();
             self.key.refuse(if panics { Status::Panicked } else { Status::Abandoned });
+        }
+        if self.streamed {
+            self.key.leave_lane();
         }
     }
 }

@@ -9,57 +9,107 @@ struct Lane<T> {
     /// Number of the next call.
     next: u32,
     runs: bool,
-    /// Calls that have arrived before their turn; `None` for those that will not run.
-    held: BTreeMap<u32, Option<T>>,
+    /// Calls that have arrived before their turn.
+    held: BTreeMap<u32, T>,
+    /// Calls that have arrived before their turn and will not run: the first of each row of such calls, and the number after
+    /// the row.
+    skipped: BTreeMap<u32, u32>,
 }
 
 /// The lanes of a connection.
-pub(super) struct Lanes<T>(Vec<Lane<T>>);
+pub(super) struct Lanes<T> {
+    lanes: Vec<Lane<T>>,
+    /// Number of calls that the connection may have, and of those that a client may have on their way therefore.
+    calls: usize,
+}
 
 impl<T> Lanes<T> {
-    pub(super) fn new(count: u16) -> Self {
-        let lane = || Lane { next: 0, runs: false, held: BTreeMap::new() };
-        Self((0..count).map(|_| lane()).collect())
+    pub(super) fn new(count: u16, calls: u16) -> Self {
+        let lane =
+            || Lane { next: 0, runs: false, held: BTreeMap::new(), skipped: BTreeMap::new() };
+        Self { lanes: (0..count).map(|_| lane()).collect(), calls: calls.into() }
     }
 
     /// Returns `true` if there is such a lane.
     pub(super) fn has(&self, lane: u16) -> bool {
-        usize::from(lane) < self.0.len()
+        usize::from(lane) < self.lanes.len()
     }
 
     /// Adds a call, or `None` for a call that will not run. Returns the call that is to run now, if there is one.
-    pub(super) fn add(&mut self, place: LanePlace, call: Option<T>) -> Option<T> {
-        let lane = self.0.get_mut(usize::from(place.lane))?;
-        lane.held.insert(place.sequence, call);
-        lane.next_call()
+    ///
+    /// # Errors
+    /// Returns the call if no client numbers its calls like this.
+    pub(super) fn add(
+        &mut self,
+        place: LanePlace,
+        call: Option<T>,
+    ) -> Result<Option<T>, Option<T>> {
+        let calls = self.calls;
+        let Some(lane) = self.lanes.get_mut(usize::from(place.lane)) else { return Err(call) };
+        if !lane.expects(place.sequence) {
+            return Err(call);
+        }
+        match call {
+            Some(call) => _ = lane.held.insert(place.sequence, call),
+            None => lane.skip(place.sequence),
+        }
+        // Between two rows there is a call that is held, or one that has not arrived.
+        if lane.skipped.len() > lane.held.len() + calls + 1 {
+            return Err(None);
+        }
+        Ok(lane.next_call())
     }
 
     /// Records that the running call of a lane has ended. Returns the call that is to run now, if there is one.
     pub(super) fn ended(&mut self, lane: u16) -> Option<T> {
-        let lane = self.0.get_mut(usize::from(lane))?;
+        let lane = self.lanes.get_mut(usize::from(lane))?;
         lane.runs = false;
         lane.next_call()
     }
 
     /// Removes all calls that have not run.
     pub(super) fn clear(&mut self) -> Vec<T> {
-        self.0
+        self.lanes
             .iter_mut()
             .flat_map(|lane| std::mem::take(&mut lane.held).into_values())
-            .flatten()
             .collect()
     }
 }
 
 impl<T> Lane<T> {
+    /// Returns `true` if a call with this number can arrive: its turn has not come, and it has not arrived.
+    fn expects(&self, sequence: u32) -> bool {
+        let row = self.skipped.range(..=sequence).next_back();
+        sequence.wrapping_sub(self.next) < 1 << 31
+            && !self.held.contains_key(&sequence)
+            && row.is_none_or(|(_, &end)| end != 0 && end <= sequence)
+    }
+
+    /// Records a call that will not run.
+    fn skip(&mut self, sequence: u32) {
+        let mut end = sequence.wrapping_add(1);
+        // A row ends with the last number before 0.
+        if end != 0
+            && let Some(further) = self.skipped.remove(&end)
+        {
+            end = further;
+        }
+        match self.skipped.range_mut(..sequence).next_back() {
+            Some((_, before)) if *before == sequence => *before = end,
+            _ => _ = self.skipped.insert(sequence, end),
+        }
+    }
+
     fn next_call(&mut self) -> Option<T> {
         while !self.runs {
+            if let Some(end) = self.skipped.remove(&self.next) {
+                self.next = end;
+                continue;
+            }
             let call = self.held.remove(&self.next)?;
             self.next = self.next.wrapping_add(1);
-            if call.is_some() {
-                self.runs = true;
-                return call;
-            }
+            self.runs = true;
+            return Some(call);
         }
         None
     }
@@ -69,27 +119,69 @@ impl<T> Lane<T> {
 mod tests {
     use super::*;
 
+    const fn at(lane: u16, sequence: u32) -> LanePlace {
+        LanePlace { lane, sequence }
+    }
+
     #[test]
     fn calls_run_one_by_one_in_the_order_of_their_numbers() {
-        let mut lanes = Lanes::new(2);
-        let at = |lane, sequence| LanePlace { lane, sequence };
+        let mut lanes = Lanes::new(2, 8);
         assert!(lanes.has(1) && !lanes.has(2));
-        assert_eq!(lanes.add(at(0, 2), Some("c")), None);
-        assert_eq!(lanes.add(at(1, 0), Some("other lane")), Some("other lane"));
-        assert_eq!(lanes.add(at(0, 0), Some("a")), Some("a"));
-        assert_eq!(lanes.add(at(0, 1), None), None, "`a` runs");
+        assert_eq!(lanes.add(at(0, 2), Some("c")), Ok(None));
+        assert_eq!(lanes.add(at(1, 0), Some("other lane")), Ok(Some("other lane")));
+        assert_eq!(lanes.add(at(0, 0), Some("a")), Ok(Some("a")));
+        assert_eq!(lanes.add(at(0, 1), None), Ok(None), "`a` runs");
         assert_eq!(lanes.ended(0), Some("c"), "the call before does not run");
         assert_eq!(lanes.ended(0), None);
-        assert_eq!(lanes.add(at(0, 3), None), None);
-        assert_eq!(lanes.add(at(0, 4), Some("e")), Some("e"));
+        assert_eq!(lanes.add(at(0, 3), None), Ok(None));
+        assert_eq!(lanes.add(at(0, 4), Some("e")), Ok(Some("e")));
     }
 
     #[test]
     fn numbers_wrap() {
-        let mut lanes = Lanes::new(1);
-        lanes.0[0].next = u32::MAX;
-        assert_eq!(lanes.add(LanePlace { lane: 0, sequence: 0 }, Some(1)), None);
-        assert_eq!(lanes.add(LanePlace { lane: 0, sequence: u32::MAX }, Some(0)), Some(0));
-        assert_eq!(lanes.ended(0), Some(1));
+        let mut lanes = Lanes::new(1, 8);
+        lanes.lanes[0].next = u32::MAX - 1;
+        assert_eq!(lanes.add(at(0, 0), None), Ok(None));
+        assert_eq!(lanes.add(at(0, 2), Some(2)), Ok(None));
+        assert_eq!(lanes.add(at(0, 1), None), Ok(None));
+        assert_eq!(lanes.add(at(0, u32::MAX), None), Ok(None));
+        assert_eq!(lanes.add(at(0, u32::MAX), Some(9)), Err(Some(9)), "it has arrived");
+        assert_eq!(lanes.add(at(0, u32::MAX - 1), Some(1)), Ok(Some(1)));
+        assert_eq!(lanes.ended(0), Some(2));
+    }
+
+    #[test]
+    fn number_that_has_arrived_or_had_its_turn_is_refused() {
+        let mut lanes = Lanes::new(1, 8);
+        assert_eq!(lanes.add(at(0, 0), Some("a")), Ok(Some("a")));
+        assert_eq!(lanes.add(at(0, 0), Some("b")), Err(Some("b")));
+        assert_eq!(lanes.add(at(0, 2), Some("c")), Ok(None));
+        assert_eq!(lanes.add(at(0, 2), None), Err(None));
+        assert_eq!(lanes.add(at(0, 3), None), Ok(None));
+        assert_eq!(lanes.add(at(0, 3), Some("d")), Err(Some("d")));
+        assert_eq!(lanes.add(at(1, 0), Some("d")), Err(Some("d")), "no such lane");
+    }
+
+    /// The calls that a server refuses while one runs take no memory, in whatever order they arrive.
+    #[test]
+    fn refused_calls_are_kept_as_rows() {
+        let mut lanes = Lanes::new(1, 4);
+        assert_eq!(lanes.add(at(0, 0), Some("runs")), Ok(Some("runs")));
+        for first in (1..10_000).step_by(4) {
+            for sequence in [first + 3, first + 1, first, first + 2] {
+                assert_eq!(lanes.add(at(0, sequence), None), Ok(None));
+            }
+            assert_eq!(lanes.lanes[0].skipped.len(), 1);
+        }
+        assert_eq!(lanes.add(at(0, 10_001), Some("next")), Ok(None));
+        assert_eq!(lanes.ended(0), Some("next"));
+        assert!(lanes.lanes[0].skipped.is_empty());
+    }
+
+    #[test]
+    fn more_gaps_than_calls_on_their_way_are_refused() {
+        let mut lanes = Lanes::<()>::new(1, 4);
+        let gaps = (1..).step_by(2).take_while(|&n| lanes.add(at(0, n), None).is_ok());
+        assert_eq!(gaps.count(), 5);
     }
 }

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use apus_udp::{Connection, End, Message, MessageReceiver, Request};
 use bytes::{Buf, Bytes};
 
-use super::Core;
 use super::incoming::Incoming;
 use super::lanes::Lanes;
 use super::pool::Task;
 use super::slots::{Arrived, Effect, Slots};
+use super::{Core, ServerOptions};
 use crate::body::{BodyLink, BodyWriter, Sending, whole};
 use crate::envelope::{
     CallId, GRANT_BYTES, Grant, Header, LanePlace, RESPONSE_BYTES, Status, VERSION, decode, encode,
@@ -20,6 +20,9 @@ use crate::envelope::{
 use crate::error::Failure;
 use crate::metrics::add;
 use crate::outgoing::Outgoing;
+
+/// Number of messages of a call that may wait until the connection has room: its answer, and the positions of two rings.
+const MESSAGES_PER_CALL: usize = 16;
 
 /// The answer of a handler: bytes, and a body if they are many.
 ///
@@ -105,7 +108,11 @@ impl CallKey {
         match result {
             Ok(Reply { payload, body: None }) => _ = self.end(Status::Done, &payload),
             Ok(Reply { payload, body: Some(body) }) => match whole(&self.link.core.host, body) {
-                Ok((sending, grant)) => drop(self.end_with_body(&payload, &sending, grant)),
+                Ok((sending, grant)) => {
+                    if self.end_with_body(&payload, &sending, grant).is_some() {
+                        self.leave_lane();
+                    }
+                }
                 Err(error) => self.answer(Err(Failure::new(0, error.to_string()))),
             },
             Err(Failure { code, message }) => {
@@ -122,9 +129,14 @@ impl CallKey {
     /// Ends the call before its handler begins.
     pub(super) fn refuse_waiting(&self, status: Status) {
         if !self.end(status, &[]) {
-            // The call has ended in the queue.
-            self.leave_lane();
+            self.forget();
         }
+    }
+
+    /// Forgets a call that has ended while it waited.
+    pub(super) fn forget(&self) {
+        self.link.core.call_over();
+        self.leave_lane();
     }
 
     /// Returns `false` if the call was answered before.
@@ -145,14 +157,15 @@ impl CallKey {
         true
     }
 
-    /// Answers the call, with a body that the client reads then. Returns `false` if the call was answered or given up.
-    fn end_with_body(&self, payload: &[u8], sending: &Arc<Sending>, grant: Grant) -> bool {
+    /// Answers the call, with a body that the client reads then. Returns `None` if the call was answered before, and otherwise
+    /// whether it was not given up; the caller lets the next call of the lane run.
+    fn end_with_body(&self, payload: &[u8], sending: &Arc<Sending>, grant: Grant) -> Option<bool> {
         let link = &self.link;
         if payload.len() + RESPONSE_BYTES + GRANT_BYTES > link.outgoing.max_message() {
             self.refuse(Status::TooLong);
-            return false;
+            return None;
         }
-        let Some(why) = link.slots.finish(self.id, Some(sending)) else { return false };
+        let why = link.slots.finish(self.id, Some(sending))?;
         let (status, grant, payload) = match why {
             None => (Status::Done, Some(grant), payload),
             Some(why) => (why.status(true), None, &[][..]),
@@ -162,22 +175,28 @@ impl CallKey {
             link.core.call_over();
         }
         link.outgoing.post(&Header::Response { id: self.id, status, grant }, payload);
-        self.leave_lane();
-        why.is_none()
+        Some(why.is_none())
     }
 
-    /// Answers the call, and returns the sending end of the answer's body.
+    /// Answers the call, and returns the sending end of the answer's body. The result also says whether the call was answered
+    /// by this, so that its handler lets the next call of the lane run when it ends.
     pub(super) fn stream(
         &self,
         payload: &[u8],
         capacity: usize,
         length: Option<u64>,
-    ) -> Result<BodyWriter, Failure> {
-        let (sending, grant) = Sending::ring(&self.link.core.host, capacity, length)?;
-        if !self.end_with_body(payload, &sending, grant) {
-            return Err(Failure::new(0, "the call was answered, cancelled or too long"));
+    ) -> (Result<BodyWriter, Failure>, bool) {
+        let (sending, grant) = match Sending::ring(&self.link.core.host, capacity, length) {
+            Ok(ring) => ring,
+            Err(error) => return (Err(error.into()), false),
+        };
+        match self.end_with_body(payload, &sending, grant) {
+            Some(true) => (Ok(BodyWriter::new(sending, self.body_link())), true),
+            ended => {
+                let failure = Failure::new(0, "the call was answered, cancelled or too long");
+                (Err(failure), ended.is_some())
+            }
         }
-        Ok(BodyWriter::new(sending, self.body_link()))
     }
 
     pub(super) fn body_link(&self) -> BodyLink {
@@ -198,8 +217,9 @@ impl CallKey {
 impl Link {
     pub(super) fn new(core: Arc<Core>, connection: Connection) -> Arc<Self> {
         let outgoing = Arc::new(Outgoing::new(connection, Arc::clone(&core.keeper.0)));
-        let slots = Slots::new(core.options.calls_per_connection);
-        let lanes = Mutex::new(Lanes::new(core.options.lanes));
+        let ServerOptions { calls_per_connection, lanes, .. } = core.options;
+        let lanes = Mutex::new(Lanes::new(lanes, calls_per_connection));
+        let slots = Slots::new(calls_per_connection);
         Arc::new(Self { core, outgoing, slots, lanes, greeted: AtomicBool::new(false) })
     }
 
@@ -222,11 +242,10 @@ impl Link {
         match effect {
             Effect::None => {}
             Effect::Freed => self.core.call_over(),
-            // The worker or the lane that gets the call later drops it.
+            // The worker or the lane that gets the call later drops it. Until then it counts.
             Effect::Answer(why) => {
                 let status = why.status(false);
                 self.core.count(status);
-                self.core.call_over();
                 self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
             }
         }
@@ -234,6 +253,10 @@ impl Link {
 
     /// Handles a message. Returns `false` if the client breaks the protocol.
     fn handle(self: &Arc<Self>, mut bytes: Bytes) -> bool {
+        // A client that does not read its answers, but goes on calling.
+        if self.outgoing.waits_for_more_than(self.slots.count() * MESSAGES_PER_CALL) {
+            return false;
+        }
         let Ok((header, payload)) = decode(&bytes) else { return false };
         if let Header::Hello { min, max } = header {
             return self.greet(min, max);
@@ -271,7 +294,7 @@ impl Link {
             post(encode(&Header::Refusal { min: VERSION, max: VERSION }, &[]));
             return true;
         }
-        let super::ServerOptions { calls_per_connection: calls, lanes, .. } = self.core.options;
+        let ServerOptions { calls_per_connection: calls, lanes, .. } = self.core.options;
         post(encode(&Header::Welcome { version: VERSION, calls, lanes }, &self.core.table));
         true
     }
@@ -317,36 +340,44 @@ impl Link {
             self.slots.finish(id, None);
             core.count(status);
             self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
-            self.enter_lane(place, None);
-            return true;
+            return self.enter_lane(place, None);
         }
         if let Some(deadline) = deadline {
             core.keeper.0.wake_by(deadline);
         }
         let key = CallKey { link: Arc::clone(self), id, place, deadline };
-        self.enter_lane(place, Some(Incoming::new(key, method, payload, receiving)));
-        true
+        self.enter_lane(place, Some(Incoming::new(key, method, payload, receiving)))
     }
 
-    /// Lets a call run: now, or when it is its turn. `None` is a call of a lane that will not run.
-    fn enter_lane(&self, place: Option<LanePlace>, call: Option<Incoming>) {
+    /// Lets a call run: now, or when it is its turn. `None` is a call of a lane that will not run. Returns `false` if no client
+    /// of this protocol has a call at this place of the lane.
+    fn enter_lane(&self, place: Option<LanePlace>, call: Option<Incoming>) -> bool {
         let next = match place {
-            None => call,
+            None => Ok(call),
             Some(place) => self.lanes().add(place, call),
         };
-        if let Some(next) = next {
-            self.core.pool.push(Task::Call(next));
+        match next {
+            Ok(None) => true,
+            Ok(Some(next)) => {
+                self.core.pool.push(Task::Call(next));
+                true
+            }
+            Err(refused) => {
+                // It is in no lane.
+                refused.iter().for_each(|_| self.core.call_over());
+                false
+            }
         }
     }
 
-    /// Gives up all calls, because the connection has ended.
-    fn end(&self, end: End) {
+    /// Gives up all calls, because the connection has ended or is to end.
+    pub(super) fn end(&self, end: End) {
         for _ in 0..self.slots.end(end) {
             self.core.call_over();
         }
-        // Dropped without the lock: a call leaves its lane.
         let held = self.lanes().clear();
-        drop(held);
+        // They have ended.
+        held.iter().for_each(|_| self.core.call_over());
     }
 }
 
@@ -368,5 +399,9 @@ impl MessageReceiver for Receiver {
         let Some(link) = self.0.upgrade() else { return };
         link.end(end);
         link.core.remove(&link);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.upgrade().is_some_and(|link| link.slots.is_busy())
     }
 }

@@ -1,6 +1,7 @@
 //! The methods of a server.
 
 use std::future::Future;
+use std::sync::atomic::AtomicBool;
 
 use super::incoming::Incoming;
 use super::link::Reply;
@@ -9,8 +10,15 @@ use crate::error::Failure;
 
 type Blocking = dyn Fn(&mut Incoming) -> Result<Reply, Failure> + Send + Sync;
 
+/// The handler of a method, and what is known about it.
+pub(super) struct Handler {
+    pub(super) code: Code,
+    /// Whether the last call took less than [`SHORT`](super::pool::SHORT) of a worker's time.
+    pub(super) short: AtomicBool,
+}
+
 /// The code of a method.
-pub(super) enum Handler {
+pub(super) enum Code {
     Blocking(Box<Blocking>),
     Async(Box<dyn Fn(Incoming) -> HandlerFuture + Send + Sync>),
     Owning(Box<dyn Fn(Incoming) + Send + Sync>),
@@ -18,7 +26,7 @@ pub(super) enum Handler {
 
 /// The methods of a server: names and handlers. A handler runs in several threads at once.
 ///
-/// If several methods have the same name, clients get the first one.
+/// Each has its own name: a server with two of the same name does not start.
 #[derive(Default)]
 pub struct Methods {
     pub(super) names: Vec<String>,
@@ -32,9 +40,9 @@ impl Methods {
         Self::default()
     }
 
-    fn add(mut self, name: &str, handler: Handler) -> Self {
+    fn add(mut self, name: &str, code: Code) -> Self {
         self.names.push(name.to_owned());
-        self.handlers.push(handler);
+        self.handlers.push(Handler { code, short: AtomicBool::new(false) });
         self
     }
 
@@ -47,7 +55,7 @@ impl Methods {
         handler: impl Fn(&mut Incoming) -> Result<R, Failure> + Send + Sync + 'static,
     ) -> Self {
         let run = move |call: &mut Incoming| handler(call).map(Into::into);
-        self.add(name, Handler::Blocking(Box::new(run)))
+        self.add(name, Code::Blocking(Box::new(run)))
     }
 
     /// Adds a method whose handler is a future, which the workers of the server poll. It must not block. If the call is
@@ -66,7 +74,7 @@ impl Methods {
             let future = handler(call);
             Box::pin(async move { future.await.map(Into::into) })
         };
-        self.add(name, Handler::Async(Box::new(begin)))
+        self.add(name, Code::Async(Box::new(begin)))
     }
 
     /// Adds a method whose handler takes the call and answers it later, in any thread or runtime ([`Incoming::answer`]).
@@ -76,6 +84,6 @@ impl Methods {
         name: &str,
         handler: impl Fn(Incoming) + Send + Sync + 'static,
     ) -> Self {
-        self.add(name, Handler::Owning(Box::new(handler)))
+        self.add(name, Code::Owning(Box::new(handler)))
     }
 }

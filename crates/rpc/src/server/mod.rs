@@ -16,7 +16,7 @@ use std::task::{Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use apus_udp::{Connection, Host};
+use apus_udp::{Connection, End, Host};
 
 use crate::envelope::{Status, encode_methods};
 use crate::error::ServeError;
@@ -40,7 +40,8 @@ pub struct ServerOptions {
     /// less CPU time.
     pub workers: usize,
     /// Maximum number of calls of all connections that wait, run, or have an answer whose body is being read. Further calls
-    /// are answered at once with [`CallError::Overloaded`](crate::CallError::Overloaded). deviation: no source; 16
+    /// are answered at once with [`CallError::Overloaded`](crate::CallError::Overloaded). A waiting call that is cancelled
+    /// counts until a worker or its lane comes to it. deviation: no source; 16
     /// connections at `calls_per_connection`.
     pub max_calls: usize,
     /// Maximum number of calls of a connection, which its client knows. A connection takes about 100 B for each.
@@ -100,7 +101,8 @@ impl Core {
     }
 
     fn call_over(&self) {
-        let before = self.calls.fetch_sub(1, Ordering::AcqRel);
+        // Either this thread sees that the server drains, or the thread that drains it sees the new number.
+        let before = self.calls.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.is_draining() {
             drop(self.idle.0.lock().unwrap_or_else(PoisonError::into_inner));
             self.idle.1.notify_all();
@@ -108,7 +110,7 @@ impl Core {
     }
 
     fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        self.draining.load(Ordering::SeqCst)
     }
 
     /// Counts the end of a call.
@@ -146,7 +148,7 @@ impl Server {
     /// Serves all connections that peers open to the host, with the default options.
     ///
     /// # Errors
-    /// If no thread can be started, or a name of a method is empty or longer than 255 bytes.
+    /// If no thread can be started, or a name of a method is empty, longer than 255 bytes or that of another one.
     pub fn start(host: &Arc<Host>, methods: Methods) -> Result<Self, ServeError> {
         Self::start_with(host, methods, ServerOptions::default())
     }
@@ -186,6 +188,12 @@ impl Server {
                 return Err(ServeError::Setting(format!("{name} is 0; it must be at least 1")));
             }
         }
+        let mut names: Vec<&str> = methods.names.iter().map(|name| &**name).collect();
+        names.sort_unstable();
+        if let Some([name, _]) = names.array_windows().find(|[one, other]| one == other) {
+            let what = format!("two methods have the name `{name}`; give each its own");
+            return Err(ServeError::Setting(what));
+        }
         let table = encode_methods(methods.names.iter().map(|name| &**name)).ok_or_else(|| {
             let what =
                 "the name of a method is empty or longer than 255 B, or there are more than 65536";
@@ -193,10 +201,10 @@ impl Server {
         })?;
         let core = Arc::new(Core {
             host: Arc::clone(host),
+            pool: Pool::new(options.workers),
             options,
             methods: methods.handlers,
             table,
-            pool: Pool::new(),
             links: Mutex::default(),
             metrics: ServerMetrics::default(),
             keeper: Stops(Keeper::new()),
@@ -236,11 +244,11 @@ impl Server {
     /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have.
     pub fn drain(&self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
-        self.core.draining.store(true, Ordering::Release);
+        self.core.draining.store(true, Ordering::SeqCst);
         let (lock, idle) = &self.core.idle;
         let mut guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if self.core.calls.load(Ordering::Acquire) == 0 {
+            if self.core.calls.load(Ordering::SeqCst) == 0 {
                 return true;
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -288,7 +296,7 @@ fn accept_all(core: &Arc<Core>) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.core.draining.store(true, Ordering::Release);
+        self.core.draining.store(true, Ordering::SeqCst);
         self.core.pool.stop();
         let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = accepts {
@@ -302,6 +310,7 @@ impl Drop for Server {
             }
         }
         let links = std::mem::take(&mut *self.core.links());
-        drop(links);
+        // Futures of handlers and calls of lanes keep their connection otherwise.
+        links.iter().for_each(|link| link.end(End::ClosedHere));
     }
 }

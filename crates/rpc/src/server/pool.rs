@@ -1,12 +1,16 @@
 //! The threads that run handlers.
 //!
 //! One worker at a time waits for the host, and so drives its engine: a request and its answer then cross no thread. The
-//! other workers are parked. A worker that takes a task and leaves others in the queue wakes a parked worker; so does a task
-//! that arrives while no worker waits.
+//! other workers are parked. A task that arrives while no worker waits wakes one of them. So does a worker that takes a task
+//! and leaves others in the queue, unless the task is short: then it comes back to the queue before another worker is awake.
+//! Whether it really does is watched by a parked worker, which looks at the queue at intervals while tasks are left behind
+//! short ones.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use apus_udp::Host;
 use concurrent_queue::ConcurrentQueue;
@@ -14,6 +18,13 @@ use concurrent_queue::ConcurrentQueue;
 use super::incoming::Incoming;
 use super::tasks::AsyncTask;
 use crate::envelope::Status;
+
+/// Time of a task above which a parked worker is woken for the tasks behind it. deviation: no source; about the time that it
+/// takes to wake a thread on an idle core.
+pub(super) const SHORT: Duration = Duration::from_micros(20);
+/// Interval at which a parked worker looks whether tasks are taken from the queue. deviation: no source; a task waits so long
+/// behind one that was short before and is not now, and a thousand looks per second take less than 1 % of a core.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Work of a worker.
 pub(super) enum Task {
@@ -23,12 +34,25 @@ pub(super) enum Task {
     Poll(Arc<AsyncTask>),
 }
 
+impl Task {
+    /// Returns `true` if the task is expected to take less than [`SHORT`].
+    fn is_short(&self) -> bool {
+        match self {
+            Self::Call(incoming) => incoming.is_short(),
+            // It must not block.
+            Self::Poll(_) => true,
+        }
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// Whether a worker waits for the host, or is about to.
     waits: bool,
-    /// Wakes that worker.
+    /// Wakes that worker; `None` if it was woken.
     waker: Option<Waker>,
+    /// Whether a parked worker looks at the queue.
+    watched: bool,
     parked: usize,
     /// Number of parked workers that were woken and do not run yet.
     woken: usize,
@@ -38,14 +62,24 @@ struct State {
 /// The workers and their queue.
 pub(super) struct Pool {
     queue: ConcurrentQueue<Task>,
+    /// Number of tasks taken from the queue.
+    taken: AtomicU64,
+    /// Whether a parked worker looks at the queue, or was asked to.
+    watched: AtomicBool,
+    /// Number of workers.
+    workers: usize,
     state: Mutex<State>,
     wake_up: Condvar,
 }
 
 impl Pool {
-    pub(super) fn new() -> Self {
+    /// Returns a pool for this number of workers, which call [`Pool::work`].
+    pub(super) fn new(workers: usize) -> Self {
         Self {
+            workers,
             queue: ConcurrentQueue::unbounded(),
+            taken: AtomicU64::new(0),
+            watched: AtomicBool::new(false),
             state: Mutex::default(),
             wake_up: Condvar::new(),
         }
@@ -55,7 +89,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a task. The queue is bounded by the number of calls.
+    /// Adds a task. The queue is bounded by the number of calls that are counted.
     pub(super) fn push(&self, task: Task) {
         // The queue is never closed.
         let _ = self.queue.push(task);
@@ -64,8 +98,10 @@ impl Pool {
             drop(state);
             self.drain();
         } else if state.waits {
-            if let Some(waker) = &state.waker {
-                waker.wake_by_ref();
+            let waker = state.waker.take();
+            drop(state);
+            if let Some(waker) = waker {
+                waker.wake();
             }
         } else if state.woken == 0 {
             self.wake_parked(&mut state);
@@ -112,8 +148,13 @@ impl Pool {
         loop {
             match self.queue.pop() {
                 Ok(task) => {
-                    if !self.queue.is_empty() {
-                        self.wake_parked(&mut self.state());
+                    self.taken.fetch_add(1, Ordering::SeqCst);
+                    if self.workers > 1 && !self.queue.is_empty() {
+                        if task.is_short() {
+                            self.watch();
+                        } else {
+                            self.wake_parked(&mut self.state());
+                        }
                     }
                     match task {
                         Task::Call(incoming) => incoming.run(),
@@ -126,6 +167,60 @@ impl Pool {
         }
     }
 
+    /// Has a parked worker look whether the queue is served.
+    fn watch(&self) {
+        // Either this thread finds that nobody watches, or the worker that ends to watch finds the task that was taken.
+        if !self.watched.load(Ordering::SeqCst) && self.state().parked > 0 {
+            self.watched.store(true, Ordering::SeqCst);
+            self.wake_up.notify_one();
+        }
+    }
+
+    /// Parks until this worker is woken or the pool is stopped, or until nobody serves the queue.
+    fn park(&self, mut state: MutexGuard<'_, State>) {
+        state.parked += 1;
+        let mut watches = false;
+        let mut seen = 0;
+        while state.woken == 0 && !state.stopped {
+            if !watches && !state.watched && self.watched.load(Ordering::SeqCst) {
+                (watches, state.watched) = (true, true);
+                seen = self.taken.load(Ordering::SeqCst);
+            }
+            if !watches {
+                state = self.wake_up.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.wake_up.wait_timeout(state, LOOK_EVERY);
+            let timed_out;
+            (state, timed_out) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !timed_out.timed_out() {
+                continue;
+            }
+            let idle = std::mem::replace(&mut seen, self.taken.load(Ordering::SeqCst)) == seen;
+            if idle && !self.queue.is_empty() {
+                break;
+            }
+            if idle {
+                self.watched.store(false, Ordering::SeqCst);
+                // A task may have been taken since.
+                if self.taken.load(Ordering::SeqCst) == seen {
+                    (watches, state.watched) = (false, false);
+                } else {
+                    self.watched.store(true, Ordering::SeqCst);
+                }
+            }
+        }
+        if watches {
+            state.watched = false;
+        }
+        if !state.watched {
+            // Also if this worker was asked to watch and woken for a task at the same time.
+            self.watched.store(false, Ordering::SeqCst);
+        }
+        state.parked -= 1;
+        state.woken = state.woken.saturating_sub(1);
+    }
+
     /// Waits for a task. Returns `false` if the pool or the host is stopped.
     fn wait(&self, host: &Host) -> bool {
         let mut state = self.state();
@@ -133,12 +228,7 @@ impl Pool {
             return false;
         }
         if state.waits {
-            state.parked += 1;
-            while state.woken == 0 && state.waits && !state.stopped {
-                state = self.wake_up.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-            state.parked -= 1;
-            state.woken = state.woken.saturating_sub(1);
+            self.park(state);
             return true;
         }
         state.waits = true;

@@ -84,7 +84,7 @@ pub(super) enum Arrived {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
-    /// The call has ended and must be answered: it did not run.
+    /// The call has ended and must be answered: it did not run. It still waits in a queue.
     Answer(Why),
     /// The call has ended; it was answered before.
     Freed,
@@ -115,6 +115,18 @@ impl Slots {
             })
         };
         Self { slots: (0..count).map(|_| slot()).collect() }
+    }
+
+    /// Returns `true` if a call waits, runs, or has an answer whose body is being read.
+    pub(super) fn is_busy(&self) -> bool {
+        let busy = |phase| matches!(phase, Phase::Waiting | Phase::Running | Phase::Sending);
+        (0..self.slots.len() as u16)
+            .any(|slot| self.slot(slot).is_some_and(|slot| busy(slot.phase)))
+    }
+
+    /// Returns the number of calls that the connection may have.
+    pub(super) fn count(&self) -> usize {
+        self.slots.len()
     }
 
     fn slot(&self, index: u16) -> Option<MutexGuard<'_, Slot>> {
@@ -161,14 +173,20 @@ impl Slots {
     }
 
     /// Returns `true` if the handler of a call is to run now.
-    pub(super) fn start(&self, id: CallId, waker: Option<&Waker>) -> bool {
+    pub(super) fn start(&self, id: CallId) -> bool {
         let Some(mut slot) = self.slot_of(id) else { return false };
-        if slot.phase != Phase::Waiting {
-            return false;
+        let starts = slot.phase == Phase::Waiting;
+        if starts {
+            slot.phase = Phase::Running;
         }
-        slot.phase = Phase::Running;
-        slot.waker = waker.cloned();
-        true
+        starts
+    }
+
+    /// Sets who is woken if the handler of a call should give up. The caller then asks [`Slots::why`].
+    pub(super) fn set_waker(&self, id: CallId, waker: Waker) {
+        if let Some(mut slot) = self.slot_of(id).filter(|slot| slot.phase == Phase::Running) {
+            slot.waker = Some(waker);
+        }
     }
 
     /// Ends a call that waits or runs, to be answered by the caller. With `sending`, the client reads a body then. Returns
@@ -310,10 +328,10 @@ impl Slots {
         next
     }
 
-    /// Gives up all calls, because the connection has ended. Returns the number of calls that ended by this.
+    /// Gives up all calls, because the connection has ended. Returns the number of answered calls that ended by this.
     pub(super) fn end(&self, end: End) -> usize {
         let give_up = |index: u16| match self.slot(index) {
-            Some(slot) => Self::give_up(slot, Why::Ended(end)) != Effect::None,
+            Some(slot) => Self::give_up(slot, Why::Ended(end)) == Effect::Freed,
             None => false,
         };
         (0..self.slots.len() as u16).filter(|&index| give_up(index)).count()
@@ -348,7 +366,7 @@ mod tests {
         assert_eq!(arrive(&slots, id(0, 0)), Some(true));
         assert_eq!(arrive(&slots, id(0, 1)), None, "not answered");
         assert_eq!(arrive(&slots, id(2, 0)), None, "no such slot");
-        assert!(slots.start(id(0, 0), None) && !slots.start(id(0, 0), None));
+        assert!(slots.start(id(0, 0)) && !slots.start(id(0, 0)));
         assert_eq!(slots.finish(id(0, 0), None), Some(None));
         assert_eq!(slots.finish(id(0, 0), None), None);
         assert_eq!(arrive(&slots, id(0, 0)), None, "a former turn");
@@ -360,9 +378,9 @@ mod tests {
         let slots = Slots::new(1);
         slots.arrive(id(0, 0), None, None);
         assert_eq!(slots.cancel(id(0, 0)), Effect::Answer(Why::Cancelled));
-        assert!(!slots.start(id(0, 0), None), "it has ended");
+        assert!(!slots.start(id(0, 0)), "it has ended");
         slots.arrive(id(0, 1), None, None);
-        assert!(slots.start(id(0, 1), None));
+        assert!(slots.start(id(0, 1)));
         assert_eq!(slots.why(id(0, 1)), None);
         assert_eq!(slots.cancel(id(0, 1)), Effect::None);
         assert_eq!(slots.why(id(0, 1)), Some(Why::Cancelled));
@@ -377,7 +395,7 @@ mod tests {
         assert_eq!(slots.cancel(id(0, 0)), Effect::None);
         assert_eq!(arrive(&slots, id(0, 0)), Some(false));
         assert_eq!(arrive(&slots, id(0, 1)), Some(true));
-        slots.start(id(0, 1), None);
+        slots.start(id(0, 1));
         slots.finish(id(0, 1), None);
         // Late, of the call before.
         assert_eq!(slots.cancel(id(0, 0)), Effect::None);
@@ -402,7 +420,7 @@ mod tests {
         for (slot, ms) in [(0, 10), (1, 20), (2, 30)] {
             slots.arrive(id(slot, 0), Some(at(ms)), None);
         }
-        slots.start(id(1, 0), None);
+        slots.start(id(1, 0));
         let mut effects = Vec::new();
         assert_eq!(slots.expire(at(9), |id, effect| effects.push((id, effect))), Some(at(10)));
         assert_eq!(slots.expire(at(20), |id, effect| effects.push((id, effect))), Some(at(30)));
@@ -416,8 +434,9 @@ mod tests {
         let slots = Slots::new(3);
         slots.arrive(id(0, 0), None, None);
         slots.arrive(id(1, 0), None, None);
-        slots.start(id(1, 0), None);
-        assert_eq!(slots.end(End::ClosedByPeer), 1);
+        slots.start(id(1, 0));
+        assert_eq!(slots.end(End::ClosedByPeer), 0, "no body of an answer is being read");
+        assert!(!slots.start(id(0, 0)), "it has ended");
         assert_eq!(slots.why(id(1, 0)), Some(Why::Ended(End::ClosedByPeer)));
     }
 

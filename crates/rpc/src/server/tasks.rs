@@ -15,6 +15,11 @@ use crate::error::Failure;
 /// The future of a handler.
 pub(super) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
+/// Drops a future of the application, whose destructors may panic. The panic hook reports it.
+fn drop_contained(future: Option<HandlerFuture>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+}
+
 /// A handler that has begun.
 pub(super) struct AsyncTask {
     key: CallKey,
@@ -51,7 +56,7 @@ impl AsyncTask {
         if let Some(why) = self.key.link.slots.why(self.key.id) {
             let ended = future.take();
             drop(future);
-            drop(ended);
+            drop_contained(ended);
             self.key.refuse(why.status(true));
             return;
         }
@@ -63,7 +68,7 @@ impl AsyncTask {
         }
         let ended = future.take();
         drop(future);
-        drop(ended);
+        drop_contained(ended);
         match result {
             Ok(Poll::Ready(answer)) => self.key.answer(answer),
             Ok(Poll::Pending) => {}
@@ -75,7 +80,7 @@ impl AsyncTask {
     /// Ends the handler, because the server is stopping.
     pub(super) fn give_up(self: Arc<Self>) {
         let ended = self.future.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(ended);
+        drop_contained(ended);
         self.key.refuse(Status::Abandoned);
     }
 }

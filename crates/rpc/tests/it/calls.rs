@@ -8,10 +8,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use apus_rpc::{CallError, Client, ClientOptions, Executed, Failure, Methods, Server};
-use apus_udp::Mode;
+use apus_udp::{Dialer, Mode};
 
-use crate::pair::{echo, pair};
-use crate::support::{config, host, pattern, steady};
+use crate::pair::{echo, pair, settings};
+use crate::support::{config, host, pattern, steady, until};
 
 #[test]
 fn thousand_calls_of_eight_threads_get_their_own_answers() {
@@ -187,4 +187,23 @@ fn calls_work_in_every_mode() {
             assert_eq!(*client.call(echo, &[n]).wait().expect("an answer"), [n], "{mode:?}");
         }
     }
+}
+
+#[test]
+fn client_calls_a_server_by_its_name() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let port = server_host.local_addr().port();
+    let dialer = Dialer::new(Arc::clone(&client_host), "localhost", port);
+    let connection = dialer.connection().expect("connected");
+    let client = Client::on(&client_host, connection, &ClientOptions::default()).expect("a server");
+    let method = client.method("echo").expect("the method");
+    assert_eq!(*client.call(method, b"x").wait().expect("an answer"), *b"x");
+    drop(server);
+    until("the connection has ended", || client.ended().is_some());
+    let _server = Server::start(&server_host, echo()).expect("a server");
+    let connection = dialer.connection().expect("connected again");
+    let client = Client::on(&client_host, connection, &ClientOptions::default()).expect("a server");
+    let method = client.method("echo").expect("the method");
+    assert_eq!(*client.call(method, b"y").wait().expect("an answer"), *b"y");
 }

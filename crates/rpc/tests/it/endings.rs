@@ -95,6 +95,71 @@ fn dropped_server_ends_its_calls_and_its_connections() {
     drop((client, client_host, server_host));
 }
 
+/// The future of the handler keeps the connection, and nothing wakes it.
+#[test]
+fn dropped_server_ends_handlers_that_wait_for_nothing() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let begins = Arc::clone(&begun);
+    let methods = Methods::new().with_async("forever", move |_| {
+        begins.fetch_add(1, Ordering::SeqCst);
+        std::future::pending::<Result<(), apus_rpc::Failure>>()
+    });
+    let Pair { client, server, .. } = pair(methods);
+    let forever = client.method("forever").expect("the method");
+    let call = client.call(forever, b"").start().expect("room");
+    until("the handler runs", || begun.load(Ordering::SeqCst) == 1);
+    drop(server);
+    let error = call.wait().expect_err("no server");
+    assert_ne!(error.executed(), Executed::NotRun, "{error}");
+    until("the connection has ended", || client.ended().is_some());
+}
+
+#[test]
+fn calls_to_a_host_that_drains_do_not_run() {
+    let door = Door::new();
+    let (methods, _) = counted(&door);
+    let Pair { client, server, server_host, .. } = pair(methods);
+    let [wait, echo] = ["wait", "echo"].map(|name| client.method(name).expect("it"));
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let drains = {
+        let host = Arc::clone(&server_host);
+        std::thread::spawn(move || host.drain(PATIENCE))
+    };
+    until("the client knows", || client.connection().is_peer_draining());
+    let error = client.call(echo, b"x").wait().expect_err("the host drains");
+    assert_eq!((&error, error.executed()), (&CallError::Stopping, Executed::NotRun));
+    // Two checks in a row, 100 ms apart, end a connection without calls.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(client.ended(), None);
+    door.open();
+    call.wait().expect("it was finished");
+    assert!(drains.join().expect("no panic"));
+    drop(server);
+}
+
+#[test]
+fn host_that_drains_waits_for_the_calls_of_its_clients() {
+    let door = Door::new();
+    let (methods, _) = counted(&door);
+    let Pair { client, server: _server, client_host, .. } = pair(methods);
+    let wait = client.method("wait").expect("the method");
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    assert!(!client_host.drain(Duration::from_millis(500)), "a call is outstanding");
+    door.open();
+    call.wait().expect("an answer");
+    assert!(client_host.drain(PATIENCE));
+}
+
+#[test]
+fn two_methods_of_one_name_are_refused() {
+    let host = Arc::new(host(settings()));
+    let methods = echo().with("more", |_| Ok(())).with("echo", |_| Ok(()));
+    let error = Server::start(&host, methods).map(drop).expect_err("two of a name");
+    assert!(error.to_string().contains("`echo`"), "{error}");
+}
+
 #[test]
 fn draining_server_finishes_what_runs_and_refuses_what_comes() {
     let door = Door::new();

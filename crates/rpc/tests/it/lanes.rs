@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use apus_rpc::{ClientOptions, Methods, ServerOptions};
 
-use crate::pair::{pair, pair_with};
+use crate::pair::{Door, pair, pair_with};
 
 #[test]
 fn calls_of_a_lane_run_one_by_one_in_order() {
@@ -75,4 +75,33 @@ fn lanes_are_as_many_as_the_server_allows_and_are_used_again() {
     drop(first);
     let again = pair.client.lane().expect("a lane");
     pair.client.call(echo, b"x").lane(&again).wait().expect("an answer");
+}
+
+/// A handler runs until it returns, also after it has answered by the head of a body.
+#[test]
+fn call_of_a_lane_does_not_begin_while_the_one_before_makes_its_body() {
+    let door = Door::new();
+    let waits = Arc::clone(&door);
+    let methods = crate::pair::echo().with("stream", move |call| {
+        let body = call.stream(b"head", None)?;
+        waits.pass();
+        body.finish()?;
+        Ok(apus_rpc::Reply::streamed())
+    });
+    let pair = pair(methods);
+    let [stream, echo] = ["stream", "echo"].map(|name| pair.client.method(name).expect("it"));
+    let lane = pair.client.lane().expect("a lane");
+    let calls = [(); 3].map(|()| pair.client.call(stream, b"").lane(&lane).start().expect("room"));
+    door.wait_for(1);
+    // A call that was begun before would have been taken from the queue before.
+    for _ in 0..10 {
+        pair.client.call(echo, b"x").wait().expect("an answer");
+    }
+    assert_eq!(door.came(), 1);
+    door.open();
+    for call in calls {
+        let mut answer = call.wait().expect("an answer");
+        let mut body = answer.body().expect("a body");
+        assert_eq!(body.read_all(0).expect("an empty body"), []);
+    }
 }

@@ -74,6 +74,60 @@ fn payload_beyond_a_message_is_refused_here_and_an_answer_beyond_it_there() {
     assert_eq!(pair.client.call(long, b"").wait().expect_err("long"), CallError::AnswerTooLong);
 }
 
+/// A cancelled call that waits keeps its room in the server, so that its queue is bounded.
+#[test]
+fn cancelled_calls_count_until_a_worker_comes_to_them() {
+    let door = Door::new();
+    let options = ServerOptions { workers: 1, max_calls: 4, ..Default::default() };
+    let pair = pair_with(waiting(&door).0, options, &ClientOptions::default());
+    let wait = pair.client.method("wait").expect("the method");
+    let first = pair.client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let mut refused = 0;
+    for _ in 0..20 {
+        let call = pair.client.call(wait, b"").start().expect("room");
+        call.cancel();
+        match call.wait().expect_err("no worker is free") {
+            CallError::Cancelled(Executed::NotRun) => {}
+            CallError::Overloaded => refused += 1,
+            error => panic!("{error}"),
+        }
+    }
+    assert!(refused >= 17, "{refused} of 20 refused, and the server has room for 3");
+    door.open();
+    first.wait().expect("an answer");
+    until("there is room again", || pair.client.call(wait, b"").wait().is_ok());
+    assert!(pair.server.drain(PATIENCE), "all calls were counted");
+}
+
+/// The calls behind one that takes long are run by other workers, although the method took little time before.
+#[test]
+fn calls_behind_one_that_takes_longer_than_before_are_run_meanwhile() {
+    let door = Door::new();
+    let waits = Arc::clone(&door);
+    let methods = Methods::new().with("wait", move |call| {
+        if call.payload()[..] == *b"wait" {
+            waits.pass();
+        }
+        Ok(())
+    });
+    let pair = pair(methods);
+    let wait = pair.client.method("wait").expect("the method");
+    for _ in 0..10 {
+        let short: Vec<_> =
+            (0..100).map(|_| pair.client.call(wait, b"").start().expect("room")).collect();
+        short.into_iter().for_each(|call| drop(call.wait().expect("an answer")));
+    }
+    // They arrive together.
+    let [first, second] = [(); 2].map(|()| pair.client.call(wait, b"wait").start().expect("room"));
+    let others: Vec<_> =
+        (0..50).map(|_| pair.client.call(wait, b"").start().expect("room")).collect();
+    others.into_iter().for_each(|call| drop(call.wait().expect("an answer")));
+    door.open();
+    first.wait().expect("an answer");
+    second.wait().expect("an answer");
+}
+
 /// The remaining time that the handler sees is at most the caller's.
 #[test]
 fn deadline_travels_as_remaining_time() {
@@ -207,4 +261,54 @@ fn future_of_a_handler_is_dropped_when_its_call_is_cancelled() {
     call.cancel();
     assert_eq!(call.wait().expect_err("cancelled"), CallError::Cancelled(Executed::Ran));
     assert!(dropped.load(Ordering::SeqCst));
+}
+
+/// A handler whose call has ended does not begin, not even the part of it that returns the future.
+#[test]
+fn asynchronous_handler_does_not_begin_after_its_call_was_cancelled() {
+    let (door, begun) = (Door::new(), Arc::new(AtomicUsize::new(0)));
+    let (waits, begins) = (Arc::clone(&door), Arc::clone(&begun));
+    let methods = waiting(&door).0.with_async("begin", move |_| {
+        begins.fetch_add(1, Ordering::SeqCst);
+        async { Ok(()) }
+    });
+    let options = ServerOptions { workers: 1, ..Default::default() };
+    let pair = pair_with(methods, options, &ClientOptions::default());
+    let [wait, begin] = ["wait", "begin"].map(|name| pair.client.method(name).expect("it"));
+    let first = pair.client.call(wait, b"").start().expect("room");
+    waits.wait_for(1);
+    let second = pair.client.call(begin, b"").start().expect("room");
+    second.cancel();
+    assert_eq!(second.wait().expect_err("cancelled"), CallError::Cancelled(Executed::NotRun));
+    door.open();
+    first.wait().expect("an answer");
+    pair.client.call(begin, b"").wait().expect("an answer");
+    assert_eq!(begun.load(Ordering::SeqCst), 1);
+}
+
+/// A future whose destructor panics.
+#[test]
+fn panic_of_a_futures_destructor_ends_its_call_and_no_worker() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("on purpose");
+        }
+    }
+    let methods = echo().with_async("forever", |_| {
+        let panics = Panics;
+        async move {
+            std::future::pending::<()>().await;
+            drop(panics);
+            Ok(())
+        }
+    });
+    let options = ServerOptions { workers: 1, ..Default::default() };
+    let pair = pair_with(methods, options, &ClientOptions::default());
+    let [echo, forever] = ["echo", "forever"].map(|name| pair.client.method(name).expect("it"));
+    let call = pair.client.call(forever, b"").start().expect("room");
+    call.cancel();
+    let error = call.wait().expect_err("cancelled");
+    assert!(matches!(error, CallError::Cancelled(_)), "{error}");
+    assert_eq!(*pair.client.call(echo, b"x").wait().expect("the worker runs on"), *b"x");
 }

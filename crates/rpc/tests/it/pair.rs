@@ -62,6 +62,11 @@ impl Door {
         assert!(!state.expect("no panic").1.timed_out(), "fewer than {count} handlers came");
     }
 
+    /// Returns the number of handlers that have come to the door.
+    pub fn came(&self) -> usize {
+        self.state.lock().expect("no panic").1
+    }
+
     pub fn open(&self) {
         self.state.lock().expect("no panic").0 = true;
         self.changed.notify_all();

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_rpc::envelope::{CallId, Header, Status, VERSION, decode, encode};
-use apus_rpc::{Client, ClientOptions, ConnectError, Server};
-use apus_udp::{Connection, Request};
+use apus_rpc::envelope::{
+    CallId, Grant, Header, LanePlace, Progress, Status, VERSION, decode, encode,
+};
+use apus_rpc::{Client, ClientOptions, ConnectError, Failure, Server};
+use apus_udp::{Access, Connection, Request};
 
 use crate::pair::{echo, settings};
-use crate::support::{host, until};
+use crate::support::{PATIENCE, host, until};
 
 fn send(connection: &Connection, bytes: Vec<u8>) {
     connection.submit(Request::message(bytes)).expect("room");
@@ -49,6 +51,62 @@ fn client_that_breaks_the_protocol_is_disconnected() {
     let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
     let echo = client.method("echo").expect("the method");
     client.call(echo, b"x").wait().expect("other clients are served");
+}
+
+/// A client that numbers the calls of a lane as no client does.
+#[test]
+fn client_that_repeats_a_number_of_a_lane_is_disconnected() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let in_lane = |slot, sequence| {
+        let Header::Request { id, method, remaining_us, grant, .. } = request(slot, 0) else {
+            panic!("a request");
+        };
+        let place = Some(LanePlace { lane: 0, sequence });
+        encode(&Header::Request { id, method, remaining_us, place, grant }, b"x")
+    };
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    let messages = [encode(&HELLO, b""), in_lane(0, 5), in_lane(1, 7), in_lane(2, 5)];
+    messages.into_iter().for_each(|message| send(&connection, message));
+    until("the server closes the connection", || connection.ended().is_some());
+    assert_eq!(server.metrics().malformed.load(Ordering::Relaxed), 1);
+    assert!(server.drain(PATIENCE), "the calls that waited do not count any more");
+}
+
+/// A region as large as can be written in a grant.
+#[test]
+fn body_of_an_impossible_size_ends_its_call_only() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let methods = echo().with("body", |call| {
+        let mut body = call.body().ok_or_else(|| Failure::new(1, "no body"))?;
+        Ok(body.read_all(1 << 20)?)
+    });
+    let _server = Server::start(&server_host, methods).expect("a server");
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    send(&connection, encode(&HELLO, b""));
+    receive(&connection);
+    let region = client_host.register(vec![7; 8], Access::Read).expect("a region");
+    let id = CallId { slot: 0, turn: 0 };
+    let grant = Grant {
+        region: region.key().get(),
+        capacity: u64::MAX,
+        length: Some(u64::MAX - 1),
+        whole: false,
+    };
+    let header =
+        Header::Request { id, method: 1, remaining_us: None, place: None, grant: Some(grant) };
+    send(&connection, encode(&header, b""));
+    let advance = |position| Header::Advance { id, position, progress: Progress::More };
+    send(&connection, encode(&advance(8), b""));
+    // The server reads 8 bytes; then the sum of position and capacity is above 2^64.
+    send(&connection, encode(&advance(u64::MAX - 1), b""));
+    loop {
+        match receive(&connection) {
+            (Header::Response { status, .. }, _) => break assert_eq!(status, Status::Failed),
+            (Header::Consumed { .. }, _) => {}
+            (other, _) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
