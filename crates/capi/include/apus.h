@@ -54,7 +54,9 @@ typedef enum apus_status {
     APUS_CIPHER_REFUSED = 20, /* connect: the peer does not accept this side's cipher */
     APUS_OTHER_MODE = 21,   /* connect: no answer; one side is insecure and the other has keys */
     APUS_PORT_CLOSED = 22,  /* connect: no answer; the peer's machine reports a closed port */
-    APUS_NO_ROUTE = 23      /* connect: no answer; the network cannot reach the address */
+    APUS_NO_ROUTE = 23,     /* connect: no answer; the network cannot reach the address */
+    APUS_PEER_DRAINING = 24, /* connect or op: the peer is shutting down and takes no more */
+    APUS_DRAINING = 25      /* connect or op: apus_host_drain was called for this host */
 } apus_status;
 
 /* Why an op did not end with APUS_OK. */
@@ -92,6 +94,24 @@ const char *apus_last_error(void);
 /* Describes an apus_reason; never freed. */
 const char *apus_reason_text(int reason);
 
+/* ---- Log ---- */
+
+#define APUS_LOG_OFF 0
+#define APUS_LOG_ERROR 1
+#define APUS_LOG_WARN 2
+#define APUS_LOG_INFO 3
+#define APUS_LOG_DEBUG 4
+
+/* Gets a line of the log: its level, its target ("apus_udp::connection") and its text; the pointers are valid during
+ * the call. Any thread may call it, also several at once, and an engine waits for it: it must return soon, and must call
+ * no function of this header. */
+typedef void (*apus_log_callback)(void *context, int level, const char *target, const char *text);
+/* Has the lines of this process up to `level` go to `callback`, or to standard error if it is NULL. Nothing is logged
+ * before the first call. A later call replaces the former one, whose callback may still be running then.
+ * docs/operations.md lists the events; their number per second is limited. APUS_SYSTEM if Rust code in this process
+ * has a log already. */
+int apus_log(int level, apus_log_callback callback, void *context);
+
 /* ---- Hosts ---- */
 
 /* Writes a new key to a new file that only its owner may read: give it to every peer. */
@@ -107,7 +127,7 @@ int apus_config_create_insecure(const char *bind, apus_config **config);
  * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
  * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that
  * peers open, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
- * line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
+ * qlog (a directory: every connection is recorded, as by apus_connection_record), line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
  * docs/udp.md describes them and their defaults. apus_host_start checks them together. */
 int apus_config_set(apus_config *config, const char *name, const char *value);
 void apus_config_free(apus_config *config);
@@ -121,6 +141,11 @@ const char *apus_host_address(const apus_host *host);
 int apus_host_set_keys(const apus_host *host, const char *key_file);
 /* In the mode "inline": runs one step of the engine. */
 int apus_host_drive(const apus_host *host);
+/* Ends every connection in order: from now on this host opens and takes no connections (APUS_DRAINING here,
+ * APUS_PEER_DRAINING at peers), submits no reads, writes and atomic ops, and peers submit no ops to it. Messages may still
+ * be sent, since they may answer. A connection closes when no op of either side is outstanding and its messages were
+ * received. Waits for that; APUS_TIMEOUT if some connections have not ended by then. Then free all handles. */
+int apus_host_drain(const apus_host *host, uint64_t timeout_ns);
 void apus_host_free(apus_host *host);
 
 /* Counters since the start. Delays are those of the busiest engine; 0 without samples. */
@@ -152,6 +177,10 @@ int apus_accept(const apus_host *host, uint64_t timeout_ns, apus_connection **co
 const char *apus_connection_peer(const apus_connection *connection);
 /* Maximum length in bytes of a message that the peer accepts. */
 uint64_t apus_connection_max_message(const apus_connection *connection);
+/* Begins to record the connection's packets and windows in a new file of this directory, in the format qlog
+ * (docs/operations.md), unless it is recorded already. If that fails later, the log has a warning. The engine writes the
+ * file, which slows every packet: for diagnosis. */
+int apus_connection_record(const apus_connection *connection, const char *directory);
 /* Waits until its ops have ended, then closes it. Outstanding ops of the peer fail. */
 int apus_close(const apus_connection *connection);
 /* Closes it after its last op, without waiting. */
@@ -232,7 +261,8 @@ typedef struct apus_op {
 } apus_op;
 
 /* These submit an op and return at once. `ticket` (may be NULL) gets a number for apus_cancel.
- * APUS_FULL if the limit of either side or of the queue on outstanding ops is reached; APUS_INVALID if
+ * APUS_FULL if the limit of either side or of the queue on outstanding ops is reached; APUS_PEER_DRAINING if the peer is
+ * shutting down: outstanding ops go on, and apus_connection_free may follow; APUS_INVALID if
  * address + length is 2^64 or more, or the address of an atomic op is not a multiple of 8. Reads and writes of at
  * most 1024 bytes are atomic; docs/udp.md describes longer ones and the order of ops. */
 

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::path::Path;
 
 use apus_udp::session::KeyRing;
-use apus_udp::{Config, Mode, keyfile};
+use apus_udp::{Config, Mode, Qlog, keyfile};
 
 use crate::failure::{Failure, Status, call};
 use crate::pointer::{Out, given, hand_out, text};
@@ -21,7 +21,7 @@ pub struct apus_config {
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
                      max_sessions, handshake_timeout, keepalive, idle_timeout, cipher, \
-                     accept_ciphers, nic_clock, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
+                     accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
                      algorithm.PARAMETER";
 
 impl apus_config {
@@ -90,6 +90,7 @@ impl apus_config {
                 let ciphers = value.split(',').map(|cipher| quantity(name, cipher.trim()));
                 self.config.session.accept_ciphers = ciphers.collect::<Result<_, _>>()?;
             }
+            "qlog" => config.qlog = Some(qlog(name, value)?),
             "nic_clock" => config.nic_clock = Some(value.into()),
             "departure_timestamps" => {
                 config.departure_timestamps = value.parse().map_err(|_| {
@@ -187,6 +188,12 @@ unsafe extern "C" fn apus_config_set(
 
 #[unsafe(no_mangle)]
 extern "C" fn apus_config_free(_: Option<Box<apus_config>>) {}
+
+/// Returns records in a directory; `name` is that of the setting or argument.
+pub(crate) fn qlog(name: &str, directory: &str) -> Result<Qlog, Failure> {
+    let qlog = Qlog::new(Path::new(directory));
+    qlog.map_err(|error| Failure::new(Status::System, format!("{name} {directory}: {error}")))
+}
 
 /// Returns the keys of a file.
 pub(crate) fn read_keys(path: &str) -> Result<KeyRing, Failure> {

@@ -9,9 +9,10 @@ use std::task::Poll;
 
 use apus_udp::{Connection, End, Message, async_channel};
 
+use crate::config::qlog;
 use crate::failure::{Failure, Status, call};
 use crate::host::Shared;
-use crate::pointer::{Out, given, put};
+use crate::pointer::{Out, given, put, text};
 
 /// A connection.
 pub struct apus_connection {
@@ -70,6 +71,19 @@ impl apus_connection {
 extern "C" fn apus_connection_peer(connection: Option<&apus_connection>) -> *const c_char {
     // The text lives as long as the handle.
     connection.map_or(c"".as_ptr(), |connection| connection.peer.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_record(
+    connection: Option<&apus_connection>,
+    directory: *const c_char,
+) -> i32 {
+    call(|| {
+        // SAFETY: the header requires a text.
+        let directory = unsafe { text(directory, "directory") }?;
+        given(connection, "connection")?.connection.record(&qlog("directory", directory)?);
+        Ok(())
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -33,6 +33,8 @@ pub(crate) enum Status {
     OtherMode = 21,
     PortClosed = 22,
     NoRoute = 23,
+    PeerDraining = 24,
+    Draining = 25,
 }
 
 /// `apus_reason`, with its description.
@@ -114,7 +116,9 @@ impl From<ConnectError> for Failure {
         let status = match error {
             ConnectError::TooMany => Status::TooMany,
             ConnectError::NoAnswer => Status::NoAnswer,
-            ConnectError::Refused | ConnectError::PeerDraining => Status::Refused,
+            ConnectError::Refused => Status::Refused,
+            ConnectError::PeerDraining => Status::PeerDraining,
+            ConnectError::Draining => Status::Draining,
             ConnectError::PeerFull => Status::PeerFull,
             ConnectError::CipherRefused(_) => Status::CipherRefused,
             ConnectError::NoKey => Status::NoKey,
@@ -125,9 +129,7 @@ impl From<ConnectError> for Failure {
             ConnectError::PortClosed => Status::PortClosed,
             ConnectError::NoRoute => Status::NoRoute,
             ConnectError::Family { .. } => Status::Invalid,
-            ConnectError::Draining | ConnectError::Stopped | ConnectError::EngineFailed => {
-                Status::Stopped
-            }
+            ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
         };
         Self::new(status, error.to_string())
     }
@@ -139,8 +141,9 @@ impl From<SubmitError> for Failure {
             SubmitError::Full => Status::Full,
             SubmitError::TooLong { .. } => Status::TooLong,
             SubmitError::AddressOverflow { .. } | SubmitError::Unaligned { .. } => Status::Invalid,
-            SubmitError::Ended(_) | SubmitError::PeerDraining => Status::Ended,
-            SubmitError::Draining => Status::Stopped,
+            SubmitError::Ended(_) => Status::Ended,
+            SubmitError::PeerDraining => Status::PeerDraining,
+            SubmitError::Draining => Status::Draining,
         };
         Self::new(status, error.to_string())
     }
@@ -272,6 +275,8 @@ mod tests {
             Status::OtherMode,
             Status::PortClosed,
             Status::NoRoute,
+            Status::PeerDraining,
+            Status::Draining,
         ];
         let reasons =
             REASONS.iter().map(|(reason, _)| (format!("REASON_{}", in_c(reason)), *reason as i32));

@@ -87,6 +87,16 @@ extern "C" fn apus_host_drive(host: Option<&apus_host>) -> i32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn apus_host_drain(host: Option<&apus_host>, timeout_ns: u64) -> i32 {
+    call(|| {
+        let host = &given(host, "host")?.shared.host;
+        // `APUS_FOREVER` is 584 years.
+        let drained = host.drain(Duration::from_nanos(timeout_ns));
+        drained.then_some(()).ok_or_else(Failure::timeout)
+    })
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn apus_host_stats(host: Option<&apus_host>, stats: Out<'_, apus_stats>) -> i32 {
     call(|| {
         let host = given(host, "host")?;

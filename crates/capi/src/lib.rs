@@ -11,6 +11,7 @@ mod config;
 mod connection;
 mod failure;
 mod host;
+mod log;
 mod ops;
 mod pointer;
 mod queue;

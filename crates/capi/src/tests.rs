@@ -1,8 +1,8 @@
 //! Calls that wait, from two sides at once.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -60,7 +60,14 @@ unsafe extern "C" {
     fn apus_host_address(host: *const apus_host) -> *const c_char;
     fn apus_host_drive(host: *const apus_host) -> i32;
     fn apus_host_stats(host: *const apus_host, stats: *mut Stats) -> i32;
+    fn apus_host_drain(host: *const apus_host, timeout_ns: u64) -> i32;
     fn apus_host_free(host: *mut apus_host);
+    fn apus_log(
+        level: i32,
+        callback: Option<unsafe extern "C" fn(*mut c_void, i32, *const c_char, *const c_char)>,
+        context: *mut c_void,
+    ) -> i32;
+    fn apus_connection_record(connection: *const apus_connection, directory: *const c_char) -> i32;
     fn apus_connect(
         host: *const apus_host,
         peer: *const c_char,
@@ -375,6 +382,108 @@ fn peers_and_the_owner_change_words() {
     }
     assert_eq!(memory[8..16], [9, 0, 0, 0, 0, 0, 0, 0], "little-endian");
     free([here, there], [client, server]);
+}
+
+#[test]
+fn draining_host_ends_its_connections_in_order() {
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    // A message that the application has not taken keeps the connection.
+    send(client, here, &[1; 8]);
+    // SAFETY: handles, an op, bytes that outlive it, and room for results.
+    unsafe {
+        assert_eq!(apus_host_drain(server, 0), Status::Timeout as i32);
+        let mut other = null_mut();
+        assert_eq!(
+            apus_connect(server, apus_host_address(client), 1, FOREVER, &raw mut other),
+            Status::Draining as i32
+        );
+        let mut queue = null_mut();
+        ok(apus_queue_create(client, 1, &raw mut queue));
+        let op = Op::to(queue);
+        let draining = Status::PeerDraining as i32;
+        let refused = || {
+            let mut bytes = [0u8; 8];
+            let target = bytes.as_mut_ptr().cast();
+            // It is refused, unless the client does not know yet; then the server has no such region.
+            let status = apus_read(here, &raw const op, 1, 0, target, 8, null_mut());
+            if status == Status::Ok as i32 {
+                let (mut ended, mut count) = ([Completion::default()], 0);
+                ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
+                assert_eq!(ended[0].status, Status::OpRefused as i32);
+            }
+            status
+        };
+        while refused() != draining {
+            thread::yield_now();
+        }
+        assert_eq!(receive(there, 8, FOREVER), (Status::Ok as i32, 8));
+        let shared = Shared(server);
+        ok(ends("the drain", move || apus_host_drain(shared.get(), FOREVER)));
+        assert_eq!(receive(here, 8, FOREVER).0, Status::Ended as i32);
+        apus_queue_free(queue);
+    }
+    free([here, there], [client, server]);
+}
+
+/// Adds a line to the vector that is its context.
+unsafe extern "C" fn add_line(
+    context: *mut c_void,
+    level: i32,
+    target: *const c_char,
+    text: *const c_char,
+) {
+    // SAFETY: the context of the test below, which is never freed, and texts.
+    let (lines, target, text) = unsafe {
+        let lines = &*context.cast::<Mutex<Vec<String>>>();
+        (lines, CStr::from_ptr(target), CStr::from_ptr(text))
+    };
+    let line = format!("{level} {}: {}", target.to_string_lossy(), text.to_string_lossy());
+    lines.lock().expect("no panic").push(line);
+}
+
+/// The log is one per process, so this is the only test that sets it.
+#[test]
+fn log_goes_to_the_function_of_the_application_up_to_its_level() {
+    let lines: &'static Mutex<Vec<String>> = Box::leak(Box::default());
+    let context = std::ptr::from_ref(lines).cast_mut().cast();
+    // SAFETY: a function, and its context, which is never freed.
+    let log = |level| unsafe { apus_log(level, Some(add_line), context) };
+    assert_eq!([log(-1), log(5)], [Status::Invalid as i32; 2]);
+    ok(log(3));
+    let (client, server) = (host(&[]), host(&[]));
+    let [here, there] = connect(client, server);
+    // SAFETY: the address lives as long as the handle.
+    let address = unsafe { CStr::from_ptr(apus_host_address(server)) }.to_string_lossy();
+    let opened =
+        |line: &String| line.starts_with("3 apus_udp::connection: ") && line.contains(&*address);
+    while !lines.lock().expect("no panic").iter().any(opened) {
+        thread::yield_now();
+    }
+    assert!(lines.lock().expect("no panic").iter().all(|line| !line.starts_with('4')));
+    ok(log(0));
+    free([here, there], [client, server]);
+}
+
+#[test]
+fn connections_are_recorded_on_request_and_by_the_setting() {
+    let dir = std::env::temp_dir().join(format!("apus-capi-qlog-{}", std::process::id()));
+    let text = CString::new(dir.display().to_string()).expect("a path");
+    let (client, server) = (host(&[]), host(&[(c"qlog", &text)]));
+    let [here, there] = connect(client, server);
+    let files = || std::fs::read_dir(&dir).expect("the directory").count();
+    // SAFETY: a handle, and texts.
+    unsafe {
+        ok(apus_connection_record(here, text.as_ptr()));
+        let file = c"/dev/null/apus";
+        assert_eq!(apus_connection_record(here, file.as_ptr()), Status::System as i32);
+        ok(apus_close(here));
+    }
+    while files() < 2 {
+        thread::yield_now();
+    }
+    free([here, there], [client, server]);
+    std::fs::remove_dir_all(dir).expect("the directory");
 }
 
 #[test]
