@@ -13,14 +13,15 @@ mod round_trips;
 pub mod serve;
 pub mod switch;
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use apus_udp::prometheus::Server;
 use apus_udp::session::{Cipher, KeyRing};
 use apus_udp::{
-    CLASSES, Capture, Config, Connection, Host, Mode, Qlog, RegionKey, StartError, keyfile,
+    CLASSES, Capture, Config, Connection, Dialer, Host, Mode, Qlog, RegionKey, StartError, keyfile,
 };
 use clap::{Args, ValueEnum};
 
@@ -216,14 +217,49 @@ pub fn pairs(params: &[String]) -> Result<Vec<(&str, &str)>, Failure> {
     })
 }
 
-/// Returns the address of `text`; the default port is that of `apus serve`.
+/// Returns the first address of `text`; the default port is that of `apus serve`.
 pub fn address(text: &str) -> Result<SocketAddr, Failure> {
-    let with_port = || (text, PORT).to_socket_addrs();
-    let mut found = text
-        .to_socket_addrs()
-        .or_else(|_| with_port())
-        .map_err(|error| Failure::Input(format!("`{text}`: {error}; give HOST or HOST:PORT")))?;
-    found.next().ok_or_else(|| Failure::Input(format!("`{text}` has no address")))
+    Ok(Peer::find(text)?.addresses[0])
+}
+
+/// A server that the user has named.
+pub struct Peer {
+    /// Host name or address.
+    pub name: String,
+    /// Its port; the default is that of `apus serve`.
+    pub port: u16,
+    /// Its addresses, the preferred one first.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Peer {
+    /// Reads HOST or HOST:PORT, and looks up its addresses.
+    pub fn find(text: &str) -> Result<Self, Failure> {
+        let wrong = |error: &dyn std::fmt::Display| {
+            Failure::Input(format!("`{text}`: {error}; give HOST or HOST:PORT"))
+        };
+        let (name, port) = match (text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
+            (Ok(address), _) => (address.ip().to_string(), address.port()),
+            (_, Ok(_)) => (text.to_owned(), PORT),
+            _ => match text.rsplit_once(':') {
+                Some((name, port)) => (name.to_owned(), port.parse().map_err(|e| wrong(&e))?),
+                None => (text.to_owned(), PORT),
+            },
+        };
+        let addresses: Vec<_> =
+            (&*name, port).to_socket_addrs().map_err(|error| wrong(&error))?.collect();
+        if addresses.is_empty() {
+            return Err(wrong(&"it has no address"));
+        }
+        Ok(Self { name, port, addresses })
+    }
+
+    /// Connects to its addresses in turn until one answers, by this number of flows. Its name is looked up again.
+    pub fn connect(&self, host: &Arc<Host>, flows: u32) -> Result<Connection, Failure> {
+        let dialer = Dialer::new(Arc::clone(host), &self.name, self.port);
+        let connection = dialer.classes(&vec![0; flows as usize]).connection();
+        connection.map_err(|error| Failure::Run(error.to_string()))
+    }
 }
 
 /// Returns an unspecified address of the family of `peers`, or of both.

@@ -1,6 +1,7 @@
 //! `apus perf`: throughput and op rates.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use apus_sim::Watch;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use super::closed_loop::{ClosedLoop, Ops, Outcome, Wait};
 use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
-use super::{Common, address, any, duration, greeting};
+use super::{Common, Peer, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
@@ -179,23 +180,23 @@ impl Perf {
                 format!("--size {size}: --op fetch-add moves words of 8 bytes; remove --size");
             return Err(Failure::Input(what));
         }
-        let peers = self.peers.iter().map(|p| address(p)).collect::<Result<Vec<_>, _>>()?;
+        let peers = self.peers.iter().map(|p| Peer::find(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
-        let host = self.common.host(&[any(&peers)])?;
+        let addresses: Vec<_> = peers.iter().flat_map(|peer| peer.addresses.clone()).collect();
+        let host = Arc::new(self.common.host(&[any(&addresses)])?);
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
         for peer in peers {
-            let connection = host
-                .connect_with(peer, &vec![0; self.flows as usize], None)
-                .map_err(|e| Failure::Run(format!("{peer}: {e}")))?;
+            let connection = peer.connect(&host, self.flows)?;
             let (region, length) = greeting(&connection)?;
             if self.size() as u64 > length {
                 return Err(Failure::Input(format!(
                     "--size {} is more than the {length} B of {peer}'s region; \
                      give `apus serve` a larger --region",
-                    self.size()
+                    self.size(),
+                    peer = connection.peer()
                 )));
             }
             servers.push((connection, region));

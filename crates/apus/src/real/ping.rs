@@ -1,5 +1,6 @@
 //! `apus ping`: round trips of small messages, with separate fabric and endpoint parts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use apus_udp::Bytes;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::latency::{Delays, Latency};
 use super::round_trips::{self, RoundTrips};
-use super::{Common, address, any, duration, greeting};
+use super::{Common, Peer, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
@@ -52,10 +53,11 @@ impl Ping {
         if self.count == 0 {
             return Err(Failure::Input("--count must be at least 1".to_owned()));
         }
-        let peer = address(&self.peer)?;
-        let host = self.common.host(&[any(&[peer])])?;
+        let peer = Peer::find(&self.peer)?;
+        let host = Arc::new(self.common.host(&[any(&peer.addresses)])?);
         let _metrics = self.common.metrics(&host)?;
-        let connection = host.connect(peer).map_err(|e| Failure::Run(e.to_string()))?;
+        let connection = peer.connect(&host, 1)?;
+        let peer = connection.peer();
         greeting(&connection)?;
         for stats in host.stats() {
             stats.fabric_rtt.clear();

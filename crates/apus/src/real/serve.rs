@@ -22,7 +22,7 @@ pub struct Serve {
     common: Common,
     /// Address to listen on; may be given several times [default: [::]:48700, which serves IPv4 too, or 0.0.0.0:48700 on
     /// a system without IPv6].
-    #[arg(long, alias = "bind", value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
     /// Maximum time for which the first Ctrl-C or SIGTERM waits for outstanding ops before connections are closed; a second
     /// one ends the process at once.

@@ -1,5 +1,6 @@
 //! `apus bench udp`: every contestant runs, and its output has the shape that scripts read.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::support::command::{self, apus};
+use crate::support::{interrupt, until};
 
 fn json(arguments: &[&str]) -> Value {
     let output = apus(Path::new("/"), &[&["bench", "udp", "--json"], arguments].concat());
@@ -192,5 +194,53 @@ fn wrong_options_are_errors() {
         assert_eq!(output.status.code(), Some(2), "{options:?}: {why}");
         assert!(why.contains(words), "{options:?}: {why}");
         assert!(output.stdout.is_empty());
+    }
+}
+
+/// Processes that a process has started so far and that have not ended.
+fn children(process: u32) -> Vec<u32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+#[test]
+fn measurement_that_is_interrupted_says_what_it_has_and_that_it_is_partial() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+    command.args(["bench", "udp", "--json", "--turns", "99", "--duration", "5ms"]);
+    command.args(["--only", "round-trips", "--gap", "0s"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("run");
+    // Two for each measurement, so that the first one has ended when there was a fifth.
+    let mut seen = BTreeSet::new();
+    until("two measurements have ended", || {
+        seen.extend(children(child.id()));
+        seen.len() > 4
+    });
+    interrupt(&child);
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["facts"]["partial"], "interrupted");
+    let rows = report["sections"][0]["rows"].as_array().expect("rows");
+    assert!(!rows.is_empty() && rows.len() <= 5);
+    for row in rows {
+        assert!(!row["turns"].as_array().expect("turns").is_empty(), "{row}");
+    }
+}
+
+#[test]
+fn calls_are_measured_next_to_messages() {
+    let report = json(&["--turns", "1", "--duration", "3ms", "--only", "rpc"]);
+    assert_eq!(report["facts"]["partial"], Value::Null);
+    let sections = report["sections"].as_array().expect("sections");
+    let settings: Vec<_> = sections.iter().map(|section| &section["setting"]).collect();
+    assert_eq!(settings, ["1 outstanding", "64 outstanding"]);
+    for section in sections {
+        assert_eq!(names(section), ["Apus message, sealed", "Apus call, sealed"]);
+        for row in section["rows"].as_array().expect("rows") {
+            assert_eq!(row["base"], "Apus message, sealed");
+            assert!(turns(row, "ops_per_second")[0] > 0.0, "{row}");
+        }
     }
 }

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "algorithms",
             "cc",
             "fabric",
+            "rpc",
             "scenario",
             "sim",
             "tables",

@@ -5,38 +5,18 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use apus_sim::columns::{FlowRow, OpRow, SampleRow, Table};
 use apus_udp::session::KeyRing;
 use apus_udp::{Access, Config, Connection, End, Host, Mode, Region, Request};
 
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::server::{Server, serve};
+use crate::support::{interrupt, until};
 
 fn apus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
     command.args(arguments);
     command
-}
-
-/// A server that ends with the test.
-struct Server(Child, String);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn serve(security: &[&str]) -> Server {
-    let mut command = apus(&["serve", "--listen", "127.0.0.1:0"]);
-    let mut child = command.args(security).stdout(Stdio::piped()).spawn().expect("serve");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-    let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-    Server(child, address)
 }
 
 fn run(arguments: &[&str], security: &[&str]) -> Output {
@@ -74,7 +54,7 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     let security = ["--key-file", path];
     let server = serve(&security);
 
-    let ping = run(&["ping", &server.1, "--count", "50", "--json"], &security);
+    let ping = run(&["ping", &server.address, "--count", "50", "--json"], &security);
     assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
     assert_eq!(number(&ping.stdout, "count"), 50.0);
     assert!(number(&ping.stdout, "p50_us") <= number(&ping.stdout, "p99_us"));
@@ -83,7 +63,8 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     for (op, size) in
         [("write", &["--size", "20000"][..]), ("read", &["--size", "20000"]), ("fetch-add", &[])]
     {
-        let perf = ["perf", &server.1, "--op", op, "--duration", "2s", "--flows", "2", "--json"];
+        let perf =
+            ["perf", &server.address, "--op", op, "--duration", "2s", "--flows", "2", "--json"];
         let perf = run(&[&perf[..], size].concat(), &security);
         assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
@@ -91,7 +72,7 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
     // The tables have the simulator's columns, each row as many fields as its header.
     let (tables, pcap) = (fresh("tables"), fresh("pcap"));
     let (out, capture) = (tables.to_str().expect("a path"), pcap.to_str().expect("a path"));
-    let perf = ["perf", &server.1, "--duration", "2s", "--size", "20000", "--flows", "2"];
+    let perf = ["perf", &server.address, "--duration", "2s", "--size", "20000", "--flows", "2"];
     let perf = run(&[&perf[..], &["--json", "--out", out, "--pcap", capture]].concat(), &security);
     assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
     // Ops per flow that ended in the measured time, by the table of ops; Jain's index of them, by its formula.
@@ -136,10 +117,10 @@ fn a_server_and_a_client_of_several_engines_find_each_other() {
     let security = ["--insecure", "--engines", "3"];
     let server = serve(&security);
     for _ in 0..4 {
-        let ping = run(&["ping", &server.1, "--count", "3", "--json"], &security);
+        let ping = run(&["ping", &server.address, "--count", "3", "--json"], &security);
         assert!(ping.status.success(), "{}", String::from_utf8_lossy(&ping.stderr));
     }
-    let inline = run(&["ping", &server.1, "--mode", "inline"], &security);
+    let inline = run(&["ping", &server.address, "--mode", "inline"], &security);
     assert_eq!(inline.status.code(), Some(2));
     let why = String::from_utf8_lossy(&inline.stderr);
     assert!(why.contains("--engines 3") && why.contains("--mode inline"), "{why}");
@@ -153,7 +134,7 @@ fn wrong_settings_are_wrong_input_and_parameters_of_the_default_can_be_set() {
     let unknown = run(&["ping", "127.0.0.1", "--param", "base_targt=1us"], &["--insecure"]);
     assert_eq!(unknown.status.code(), Some(2));
     let server = serve(&["--insecure"]);
-    let target = ["ping", &server.1, "--count", "3", "--param", "base_target=50us"];
+    let target = ["ping", &server.address, "--count", "3", "--param", "base_target=50us"];
     let said = run(&target, &["--insecure"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
@@ -164,7 +145,7 @@ fn a_cipher_is_chosen_by_name_and_refused_by_name() {
     let path = file.to_str().expect("a path");
     assert!(run(&["key", path], &[]).status.success());
     let server = serve(&["--key-file", path, "--cipher", "aegis-128x"]);
-    let ping = |security: &[&str]| run(&["ping", &server.1, "--count", "3"], security);
+    let ping = |security: &[&str]| run(&["ping", &server.address, "--count", "3"], security);
     let said = ping(&["--key-file", path, "--cipher", "aegis-128x"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     for (security, code, words) in [
@@ -183,21 +164,13 @@ fn a_cipher_is_chosen_by_name_and_refused_by_name() {
 #[test]
 fn insecure_mode_is_explicit_and_says_so() {
     let server = serve(&["--insecure"]);
-    let silent = run(&["ping", &server.1], &[]);
+    let silent = run(&["ping", &server.address], &[]);
     assert_eq!(silent.status.code(), Some(2), "neither key nor --insecure");
     let why = String::from_utf8_lossy(&silent.stderr);
     assert!(why.contains("`apus key FILE`") && why.contains("--insecure"), "{why}");
-    let said = run(&["ping", &server.1, "--count", "3", "--mode", "inline"], &["--insecure"]);
+    let said = run(&["ping", &server.address, "--count", "3", "--mode", "inline"], &["--insecure"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     assert!(String::from_utf8_lossy(&said.stderr).contains("not encrypted"));
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "it does not happen: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// `apus switch` in front of a server; ends with the test.
@@ -214,7 +187,7 @@ fn switch(server: &str, arguments: &[&str]) -> Server {
     let words: Vec<&str> = line.split(' ').collect();
     let [_, _, address, ..] = words[..] else { panic!("{line}") };
     let address = address.to_owned();
-    Server(child, address)
+    Server::of(child, address)
 }
 
 #[test]
@@ -222,18 +195,18 @@ fn bolt_runs_through_a_switch_that_signals_and_limits_the_rate() {
     let bolt = ["--insecure", "--algorithm", "bolt"];
     let server = serve(&bolt);
     let ports = ["--rate", "100Mbps", "--buffer", "1MB", "--delay", "10us"];
-    let mut switch = switch(&server.1, &[&ports[..], &bolt[1..], &["--json"]].concat());
+    let mut switch = switch(&server.address, &[&ports[..], &bolt[1..], &["--json"]].concat());
     for op in ["write", "read"] {
-        let perf = ["perf", &switch.1, "--op", op, "--duration", "1s", "--json"];
+        let perf = ["perf", &switch.address, "--op", op, "--duration", "1s", "--json"];
         let perf = run(&perf, &bolt);
         assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
         let goodput = number(&perf.stdout, "goodput_gbps");
         assert!(goodput < 0.1, "{goodput} Gb/s through ports of 0.1 Gb/s");
     }
-    interrupt(&switch.0);
-    assert!(switch.0.wait().expect("its end").success());
+    interrupt(&switch.child);
+    assert!(switch.child.wait().expect("its end").success());
     let mut text = String::new();
-    switch.0.stdout.take().expect("stdout").read_to_string(&mut text).expect("results");
+    switch.child.stdout.take().expect("stdout").read_to_string(&mut text).expect("results");
     let results: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(results["clients"], 2, "{results}");
     for port in [&results["to_server"], &results["to_clients"]] {
@@ -270,12 +243,6 @@ fn a_switch_refuses_impossible_settings() {
     }
 }
 
-/// What Ctrl-C does.
-fn interrupt(child: &Child) {
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(sent.expect("kill").success());
-}
-
 fn insecure_host(mode: Mode) -> Host {
     let any = "127.0.0.1:0".parse().expect("an address");
     let mut config = Config::new(any, KeyRing::insecure()).expect("defaults");
@@ -288,12 +255,13 @@ fn a_server_that_is_interrupted_tells_its_peers_and_ends_well() {
     for mode in ["shared", "inline"] {
         let mut server = serve(&["--insecure", "--mode", mode]);
         let client = insecure_host(Mode::Shared);
-        let connection = client.connect(server.1.parse().expect("an address")).expect("a server");
+        let connection =
+            client.connect(server.address.parse().expect("an address")).expect("a server");
         connection.receive().expect("its greeting");
-        interrupt(&server.0);
+        interrupt(&server.child);
         until("the peer is told", || connection.ended().is_some());
         assert_eq!(connection.ended(), Some(End::ClosedByPeer), "{mode}");
-        assert!(server.0.wait().expect("its end").success(), "{mode}");
+        assert!(server.child.wait().expect("its end").success(), "{mode}");
     }
 }
 
@@ -439,7 +407,7 @@ fn a_server_logs_handshakes_under_another_key_and_in_the_other_mode() {
     BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
     let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
     let mut log = BufReader::new(child.stderr.take().expect("stderr"));
-    let _server = Server(child, String::new());
+    let _server = Server::of(child, String::new());
     for (security, told, logged) in [
         (&["--key-file", paths[1]][..], "the same key", "its key is unknown to this host"),
         (&["--insecure"], "one side is insecure", "it is insecure, and this host has keys"),

@@ -1,77 +1,20 @@
 //! `apus serve` as a service: signals, notifications, log, and the files of `packaging`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use apus_udp::session::KeyRing;
 use apus_udp::{Config, Connection, End, Host, Request, SubmitError};
 use apus_units::Span;
 
-/// Long against anything on a loopback interface.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server that ends with the test.
-struct Service {
-    child: Child,
-    address: String,
-    log: BufReader<ChildStderr>,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Service {
-    fn start(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let serve = ["serve", "--insecure", "--listen", "127.0.0.1:0"];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_apus"))
-            .args(serve)
-            .args(arguments)
-            .env_remove("RUST_LOG")
-            .env_remove("NOTIFY_SOCKET")
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("serve");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-        let log = BufReader::new(child.stderr.take().expect("stderr"));
-        Self { child, address, log }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.expect("kill").success());
-    }
-
-    /// Returns the exit code, and what it has logged besides.
-    fn end(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().expect("its end").code();
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).expect("its log");
-        (code, log)
-    }
-}
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
+use crate::support::server::Server;
+use crate::support::until;
 
 /// Connects to a service as a client that takes at most one message at a time.
-fn connect(service: &Service) -> (Host, Connection) {
+fn connect(service: &Server) -> (Host, Connection) {
     let any = "127.0.0.1:0".parse().expect("an address");
     let mut settings = Config::new(any, KeyRing::insecure()).expect("defaults");
     settings.max_queued_messages = 1;
@@ -90,7 +33,7 @@ fn ask(connection: &Connection) {
 
 #[test]
 fn sigterm_answers_what_was_asked_refuses_new_ops_and_ends_well() {
-    let service = Service::start(&["--drain", "3600s"], &[]);
+    let service = Server::start(&["--drain", "3600s"], &[]);
     let (_host, connection) = connect(&service);
     // Two answers, of which the client has room for one, so that the other stays outstanding.
     ask(&connection);
@@ -109,7 +52,7 @@ fn sigterm_answers_what_was_asked_refuses_new_ops_and_ends_well() {
 #[test]
 fn a_drain_that_takes_too_long_is_a_failure_and_a_second_signal_ends_at_once() {
     for (drain, code) in [("0s", 1), ("3600s", 130)] {
-        let service = Service::start(&["--drain", drain], &[]);
+        let service = Server::start(&["--drain", drain], &[]);
         let (_host, connection) = connect(&service);
         // Its answers are never taken.
         ask(&connection);
@@ -129,7 +72,7 @@ fn a_drain_that_takes_too_long_is_a_failure_and_a_second_signal_ends_at_once() {
 fn a_service_manager_is_told_of_the_start_and_the_end() {
     let path = std::env::temp_dir().join(format!("apus-service-{}", std::process::id()));
     let manager = UnixDatagram::bind(&path).expect("a socket");
-    let service = Service::start(&[], &[("NOTIFY_SOCKET", path.to_str().expect("a path"))]);
+    let service = Server::start(&[], &[("NOTIFY_SOCKET", path.to_str().expect("a path"))]);
     let mut bytes = [0; 256];
     let mut told = || {
         let length = manager.recv(&mut bytes).expect("a state");
@@ -145,7 +88,7 @@ fn a_service_manager_is_told_of_the_start_and_the_end() {
 #[test]
 fn the_log_has_the_events_of_its_filter_in_its_format() {
     let json = ["--log", "warn,apus_udp::connection=info", "--log-format", "json"];
-    let service = Service::start(&json, &[("RUST_LOG", "trace")]);
+    let service = Server::start(&json, &[("RUST_LOG", "trace")]);
     let address = service.address.clone();
     let (host, connection) = connect(&service);
     let own = host.local_addr().to_string();
@@ -153,8 +96,7 @@ fn the_log_has_the_events_of_its_filter_in_its_format() {
     let mut service = service;
     let mut lines: Vec<serde_json::Value> = Vec::new();
     while lines.len() < 2 {
-        let mut line = String::new();
-        assert_ne!(service.log.read_line(&mut line).expect("a line"), 0, "the server has ended");
+        let line = service.log_line();
         if !line.starts_with("insecure:") {
             lines.push(serde_json::from_str(&line).expect(&line));
         }

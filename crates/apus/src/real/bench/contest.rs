@@ -3,6 +3,7 @@
 use std::env;
 use std::hint::black_box;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +69,9 @@ impl Used {
 
 fn start(name: &str, role: &Role) -> Result<Agent, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    let mut agent = Agent::start(Command::new(program).arg(END), name.to_owned())?;
+    // In a group of its own, so that Ctrl-C reaches this process only.
+    let mut command = Command::new(program);
+    let mut agent = Agent::start(command.arg(END).process_group(0), name.to_owned())?;
     agent.tell_json(role)?;
     Ok(agent)
 }
@@ -176,7 +179,9 @@ fn check_counts(spec: &Spec, server: &ServerState, clients: &[ClientResult]) -> 
             ));
         }
         Load::Idle { .. } => return Ok(()),
-        Load::RoundTrips { .. } => (SMALL, spec.contestant.bytes_received(ops * SMALL as u64)),
+        Load::RoundTrips { .. } | Load::Answered { .. } => {
+            (SMALL, spec.contestant.bytes_received(ops * SMALL as u64))
+        }
         Load::Writes { bytes, .. } => (bytes, spec.contestant.bytes_received(ops * bytes as u64)),
     };
     if (at_clients, server.bytes) != expected {
@@ -195,7 +200,7 @@ impl Contestant {
     fn bytes_received(self, bytes: u64) -> (u64, u64) {
         match self {
             Self::Udp(_) | Self::Tcp | Self::Apus { op: OpName::Write, .. } => (0, bytes),
-            Self::Apus { op: OpName::Message, .. } => (bytes, bytes),
+            Self::Apus { op: OpName::Message | OpName::Call, .. } => (bytes, bytes),
             Self::Apus { op: OpName::Read, .. } => (bytes, 0),
         }
     }
@@ -217,7 +222,7 @@ fn summary(load: Load, server: Usage, clients: &[ClientResult]) -> Measured {
         ops_per_second,
         goodput_gbps: match load {
             Load::Writes { bytes, .. } => Some(ops_per_second * bytes as f64 * 8e-9),
-            Load::RoundTrips { .. } | Load::Idle { .. } => None,
+            Load::RoundTrips { .. } | Load::Answered { .. } | Load::Idle { .. } => None,
         },
         client: Used::new(usage, seconds),
         server: Used::new(server, seconds),

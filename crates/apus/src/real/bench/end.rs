@@ -1,5 +1,6 @@
 //! A process of a measurement: the server or a client of one contestant. See [`super::contest`] for the other side.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -12,6 +13,7 @@ use apus_udp::{
 };
 use clap::Args;
 
+use super::calls::{self, Answered, Begun, Calls, Messages, Pipeline};
 use super::sockets;
 use super::spec::{
     BULK, ClientResult, Contestant, Load, OpName, REGION, Role, SMALL, ServerState, Serving, Spec,
@@ -76,6 +78,7 @@ fn start(spec: &Spec, waiting: Waiting, sealed: bool) -> Result<Host, String> {
 /// Serves until the input ends, and tells the server's state after every line.
 fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
     let bytes = Arc::new(AtomicU64::new(0));
+    let mut calls = None;
     let (address, apus) = match spec.contestant {
         Contestant::Udp(waiting) => {
             (sockets::serve_udp(spec.bind, waiting.polls(), Arc::clone(&bytes)), None)
@@ -84,14 +87,18 @@ fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), St
             let echo = matches!(spec.load, Load::RoundTrips { .. });
             (sockets::serve_tcp(spec.bind, echo, Arc::clone(&bytes)), None)
         }
-        Contestant::Apus { waiting, sealed, .. } => {
+        Contestant::Apus { op, waiting, sealed } => {
             let host = Arc::new(start(spec, waiting, sealed)?);
             let region = host.register(vec![0x61; REGION], Access::ReadWrite).map_err(failed)?;
             let server = Arc::clone(&host);
-            thread::spawn(move || match waiting {
-                Waiting::Inline => answer_inline(&server),
-                Waiting::Blocking | Waiting::Spinning => answer_messages(&server),
-            });
+            if op == OpName::Call {
+                calls = Some(calls::serve(&host)?);
+            } else {
+                thread::spawn(move || match waiting {
+                    Waiting::Inline => answer_inline(&server),
+                    Waiting::Blocking | Waiting::Spinning => answer_messages(&server),
+                });
+            }
             (Ok(host.local_addr()), Some((host, region)))
         }
     };
@@ -107,6 +114,8 @@ fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), St
             state.bytes += stats.payload_received.load(Ordering::Relaxed);
             state.connections += stats.connections.load(Ordering::Relaxed);
         }
+        // Without headers.
+        state.bytes = calls.as_ref().map_or(state.bytes, calls::answered);
         say_json(&state)?;
     }
     Ok(())
@@ -159,6 +168,7 @@ fn measure(
         Load::Writes { bytes, outstanding } => {
             writes_of(spec, server, bytes, outstanding, &mut begin)?
         }
+        Load::Answered { outstanding } => answered_of(spec, server, outstanding, &mut begin)?,
         Load::Idle { connections } => {
             idle = connect_all(spec, server, connections)?;
             sleep(spec.duration, &idle, &mut begin)?
@@ -178,33 +188,47 @@ type RoundTrip<'a> = Box<dyn FnMut() -> Result<(), String> + Send + 'a>;
 
 /// A client of Apus.
 struct Apus {
-    host: Host,
+    host: Arc<Host>,
     connection: Connection,
     region: RegionKey,
+    /// The same connection, if the op is a call.
+    calls: Option<Calls>,
 }
 
 impl Apus {
     fn connect(spec: &Spec, server: Serving) -> Result<Option<Self>, String> {
-        let Contestant::Apus { waiting, sealed, .. } = spec.contestant else { return Ok(None) };
-        let host = start(spec, waiting, sealed)?;
+        let Contestant::Apus { op, waiting, sealed } = spec.contestant else { return Ok(None) };
+        let host = Arc::new(start(spec, waiting, sealed)?);
+        let region = RegionKey::new(server.region);
+        if op == OpName::Call {
+            let calls = Calls::connect(&host, server.address)?;
+            let connection = calls.connection().clone();
+            return Ok(Some(Self { host, connection, region, calls: Some(calls) }));
+        }
         let connection = host.connect(server.address).map_err(failed)?;
-        Ok(Some(Self { host, connection, region: RegionKey::new(server.region) }))
+        Ok(Some(Self { host, connection, region, calls: None }))
     }
 
     /// Payload bytes received.
     fn received(&self) -> u64 {
+        if let Some(calls) = &self.calls {
+            return calls.received();
+        }
         self.host.stats().map(|stats| stats.payload_received.load(Ordering::Relaxed)).sum()
     }
 
     fn round_trip(&self, op: OpName) -> RoundTrip<'_> {
-        let Self { connection, region, .. } = self;
+        let Self { connection, region, calls, .. } = self;
+        if let Some(calls) = calls {
+            return Box::new(move || check_length(calls.round_trip()?));
+        }
         let payload = Bytes::from(vec![0x61; SMALL]);
         let one_sided = |request: Request| {
             let op = connection.submit(request).map_err(|error: SubmitError| error.to_string())?;
             op.wait().map_err(failed)
         };
         match op {
-            OpName::Message => Box::new(move || {
+            OpName::Message | OpName::Call => Box::new(move || {
                 let answer = round_trips::exchange(connection, payload.clone())?;
                 check_length(answer.bytes.len())
             }),
@@ -311,7 +335,7 @@ fn writes_of(
     outstanding: usize,
     begin: Begin<'_>,
 ) -> Result<ClientResult, String> {
-    let Some(Apus { host, connection, region }) = Apus::connect(spec, server)? else {
+    let Some(Apus { host, connection, region, .. }) = Apus::connect(spec, server)? else {
         begin();
         let before = Usage::now();
         let (written, seconds) =
@@ -331,6 +355,33 @@ fn writes_of(
     let all_ops = warm_up.all_ops + done.all_ops;
     let Written { ops, seconds, .. } = done;
     Ok(ClientResult { ops, all_ops, seconds, usage, ..ClientResult::default() })
+}
+
+fn answered_of(
+    spec: &Spec,
+    server: Serving,
+    outstanding: usize,
+    begin: Begin<'_>,
+) -> Result<ClientResult, String> {
+    let apus = Apus::connect(spec, server)?.ok_or("sockets have no such load")?;
+    let (mut begun, mut messages);
+    let pipeline: &mut dyn Pipeline = match &apus.calls {
+        Some(calls) => {
+            begun = Begun(calls, VecDeque::new());
+            &mut begun
+        }
+        None => {
+            messages = Messages(&apus.connection, Bytes::from(vec![0x61; SMALL]));
+            &mut messages
+        }
+    };
+    let warm_up = calls::run(pipeline, outstanding, WARM_UP_WRITES.min(spec.duration))?;
+    begin();
+    let before = Usage::now();
+    let Answered { ops, all_ops, seconds } = calls::run(pipeline, outstanding, spec.duration)?;
+    let usage = Usage::now().since(before);
+    let (all_ops, bytes) = (warm_up.all_ops + all_ops, apus.received());
+    Ok(ClientResult { ops, all_ops, seconds, bytes, usage, ..ClientResult::default() })
 }
 
 /// One host per connection: two sockets share at most one.

@@ -1,6 +1,7 @@
 //! `apus bench udp`: the transport over UDP compared with sockets of the kernel, as people run both: two processes on the
 //! same path, in turns of one run.
 
+mod calls;
 mod contest;
 pub mod end;
 mod listen;
@@ -14,6 +15,7 @@ mod writes;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use apus_sim::Watch;
 use apus_udp::keyfile;
 use apus_udp::session::{Cipher, Config as SessionConfig, SharedKey};
 use clap::Args;
@@ -21,6 +23,7 @@ use indicatif::ProgressBar;
 
 use super::{Basics, address, duration};
 use crate::failure::Failure;
+use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
 use contest::Measured;
 use plan::{Choice, GAPS, Part, Setting};
@@ -97,15 +100,22 @@ impl BenchUdp {
         );
         let settings = choice.settings();
         let (before, from) = (Machine::now(), Instant::now());
-        let turns = self.measure(&settings, cipher, &key, remote).map_err(Failure::Run)?;
+        let watch = interrupt::watch(Silence(None))?;
+        let (turns, early) = self.measure(&settings, cipher, &key, remote, &watch);
+        if turns.iter().flatten().all(Vec::is_empty) {
+            return early.map_or(Ok(()), Err);
+        }
+        facts.partial = early.as_ref().map(Failure::to_string);
         if let Some((after, before)) = Machine::now().zip(before) {
             let (others, steal) = after.others(before, from.elapsed().as_secs_f64());
             (facts.others_percent, facts.steal_percent) = (Some(others), Some(steal));
         }
-        let sections = settings.iter().zip(&turns);
+        let measured = |turns: &Vec<Vec<Measured>>| !turns.iter().all(Vec::is_empty);
+        let sections = settings.iter().zip(&turns).filter(|(_, turns)| measured(turns));
         let sections = sections.map(|(setting, turns)| Section::new(setting, turns)).collect();
         let report = Report { facts, sections };
-        print(&if self.json { to_json(&report)? + "\n" } else { report.text() })
+        print(&if self.json { to_json(&report)? + "\n" } else { report.text() })?;
+        early.map_or(Ok(()), Err)
     }
 
     fn choice(&self) -> Result<Choice, Failure> {
@@ -128,20 +138,21 @@ impl BenchUdp {
         Ok(Choice { full: self.full, only: self.only.clone(), gaps, sealed, duration })
     }
 
-    /// Returns the measurements of each contestant of each setting.
+    /// Returns the measurements of each contestant of each setting, and why they ended early, if they did.
     fn measure(
         &self,
         settings: &[Setting],
         cipher: Cipher,
         key: &str,
         remote: Option<SocketAddr>,
-    ) -> Result<Vec<Vec<Vec<Measured>>>, String> {
-        let mut results: Vec<Vec<Vec<Measured>>> =
+        watch: &Watch,
+    ) -> (Vec<Vec<Vec<Measured>>>, Option<Failure>) {
+        let mut all: Vec<Vec<Vec<Measured>>> =
             settings.iter().map(|setting| vec![Vec::new(); setting.entries.len()]).collect();
         let entries: usize = settings.iter().map(|setting| setting.entries.len()).sum();
         let bar = ProgressBar::new(u64::from(self.turns) * entries as u64);
         for turn in 0..self.turns as usize {
-            for (setting, results) in settings.iter().zip(&mut results) {
+            for (setting, results) in settings.iter().zip(&mut all) {
                 if setting.once() && turn > 0 {
                     continue;
                 }
@@ -159,15 +170,29 @@ impl BenchUdp {
                         mtu: self.basics.mtu,
                     };
                     bar.set_message(setting.name.clone());
-                    let measured = contest::run(&spec, remote)
-                        .map_err(|error| format!("{}: {}: {error}", setting.name, entry.name()))?;
-                    results[place].push(measured);
+                    let early = match contest::run(&spec, remote) {
+                        _ if interrupt::interrupted(watch) => {
+                            Some(Failure::Interrupted("interrupted".to_owned()))
+                        }
+                        Ok(measured) => {
+                            results[place].push(measured);
+                            None
+                        }
+                        Err(error) => {
+                            let (setting, entry) = (&setting.name, entry.name());
+                            Some(Failure::Run(format!("{setting}: {entry}: {error}")))
+                        }
+                    };
+                    if early.is_some() {
+                        bar.finish_and_clear();
+                        return (all, early);
+                    }
                     bar.inc(1);
                 }
             }
         }
         bar.finish_and_clear();
-        Ok(results)
+        (all, None)
     }
 
     /// Returns the text of a key file: that of `--key-file`, or of a new key if both ends run here.

@@ -21,6 +21,8 @@ const IDLE: u32 = 60;
 const INLINE_OUTSTANDING: usize = 512;
 /// Outstanding bulk writes.
 const BULK_OUTSTANDING: usize = 4;
+/// Outstanding calls of a client with many.
+const CALLS_OUTSTANDING: usize = 64;
 /// Connections of an idle process.
 const IDLE_CONNECTIONS: u32 = 100;
 
@@ -38,6 +40,8 @@ pub enum Part {
     Busy,
     /// Bulk writes and small writes.
     Writes,
+    /// Calls of apus-rpc, next to messages.
+    Rpc,
     /// CPU time of a process with idle connections.
     Idle,
     /// Round trips if both ends never sleep.
@@ -136,6 +140,7 @@ impl Choice {
         all.push(self.threads());
         all.push(self.busy());
         all.extend(self.writes());
+        all.extend(self.rpc());
         all.push(self.idle());
         all.push(self.polling(Part::Spinning, Waiting::Spinning));
         all.push(self.polling(Part::Inline, Waiting::Inline));
@@ -156,7 +161,7 @@ impl Choice {
             * match load {
                 Load::RoundTrips { gap, .. } if gap >= LONG_GAP => LONG,
                 Load::Idle { .. } => IDLE,
-                Load::RoundTrips { .. } | Load::Writes { .. } => 1,
+                Load::RoundTrips { .. } | Load::Writes { .. } | Load::Answered { .. } => 1,
             };
         contestants.into_iter().map(|contestant| Entry { contestant, load, duration }).collect()
     }
@@ -231,6 +236,21 @@ impl Choice {
         let setting =
             |name: &str, entries| Setting { part: Part::Writes, name: name.to_owned(), entries };
         vec![setting("writes of 1 MiB", bulk), setting("writes of 64 B", small)]
+    }
+
+    fn rpc(&self) -> Vec<Setting> {
+        let of = |name: String, load| {
+            let contestants = self.apus(&[OpName::Message, OpName::Call], Waiting::Blocking);
+            Setting { part: Part::Rpc, name, entries: self.entries(contestants, load) }
+        };
+        let round_trips = Load::RoundTrips { gap: GAPS[0], clients: 1, threads: 1, busy: 0 };
+        vec![
+            of("1 outstanding".to_owned(), round_trips),
+            of(
+                format!("{CALLS_OUTSTANDING} outstanding"),
+                Load::Answered { outstanding: CALLS_OUTSTANDING },
+            ),
+        ]
     }
 
     fn idle(&self) -> Setting {

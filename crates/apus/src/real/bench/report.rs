@@ -41,6 +41,8 @@ pub struct Facts {
     pub turns: u32,
     /// Time of a measurement, seconds; long gaps and idle connections take longer.
     pub seconds: f64,
+    /// Reason for an early end of the measurement; `None` for a complete one.
+    pub partial: Option<String>,
 }
 
 impl Facts {
@@ -70,6 +72,7 @@ impl Facts {
             mtu,
             turns,
             seconds: duration.as_secs_f64(),
+            partial: None,
         }
     }
 }
@@ -187,9 +190,10 @@ pub struct Section {
 }
 
 impl Section {
-    /// Sums up a setting. `turns` has the measurements of each contestant.
+    /// Sums up a setting. `turns` has the measurements of each contestant; one without any is left out.
     pub fn new(setting: &Setting, turns: &[Vec<Measured>]) -> Self {
-        let rows = setting.entries.iter().zip(turns).map(|(entry, own)| {
+        let measured = setting.entries.iter().zip(turns).filter(|(_, own)| !own.is_empty());
+        let rows = measured.map(|(entry, own)| {
             let base = setting.base(entry);
             let all = |value: fn(&Measured) -> Option<f64>| Spread::of(own.iter().map(value));
             let ratio = |value: fn(&Measured) -> Option<f64>| {
@@ -250,8 +254,10 @@ impl Report {
                 )
             },
         );
+        let partial = self.facts.partial.as_ref();
+        let partial = partial.map_or_else(String::new, |why| format!("partial results: {why}\n"));
         let mut text = format!(
-            "Apus {version}; {cores} cores of {cpu}, Linux {kernel}; server: {server}; MTU {mtu}{cipher}.\n\
+            "{partial}Apus {version}; {cores} cores of {cpu}, Linux {kernel}; server: {server}; MTU {mtu}{cipher}.\n\
              Medians of {turns} turns of {} s with every contestant, each in fresh processes (smallest to largest). Ratios are \
              of one turn.{others}\n",
             number(*seconds)
@@ -293,6 +299,25 @@ impl Report {
                 let rate = format!("{:.0}", row.ops_per_second.median);
                 let rates = vec![rate, middle(row.goodput_gbps), spread(row.rate_ratio)];
                 [rates, row.costs()].concat()
+            },
+        );
+        text += &table(
+            &[Part::Rpc],
+            &[
+                "calls of 64 B",
+                "contestant",
+                "p50, us",
+                "p99, us",
+                "p50 / message",
+                "p99 / message",
+                "per second",
+                "rate / message",
+                "CPU us/op",
+            ],
+            |row| {
+                let rate = format!("{:.0}", row.ops_per_second.median);
+                let rates = vec![rate, spread(row.rate_ratio), middle(row.cpu_us_per_op)];
+                [row.round_trips(), rates].concat()
             },
         );
         text += &table(&[Part::Spinning, Part::Inline], &ROUND_TRIPS, Row::round_trips);

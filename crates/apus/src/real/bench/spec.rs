@@ -42,6 +42,8 @@ pub enum OpName {
     Write,
     /// A one-sided read.
     Read,
+    /// A remote procedure call and its answer.
+    Call,
 }
 
 /// Whose round trips or bytes are measured.
@@ -75,6 +77,7 @@ impl fmt::Display for Contestant {
                     OpName::Message => "message",
                     OpName::Write => "write",
                     OpName::Read => "read",
+                    OpName::Call => "call",
                 };
                 let security = if *sealed { "sealed" } else { "insecure" };
                 let mode = match waiting {
@@ -110,6 +113,11 @@ pub enum Load {
         /// Number of outstanding writes; of TCP the kernel's buffers limit them.
         outstanding: usize,
     },
+    /// Messages or calls of 64 B that the server's application answers.
+    Answered {
+        /// Number of those that are outstanding.
+        outstanding: usize,
+    },
     /// Connections without ops; one client process has all of them.
     Idle {
         /// Their number.
@@ -122,7 +130,7 @@ impl Load {
     pub fn clients(self) -> u32 {
         match self {
             Self::RoundTrips { clients, .. } => clients,
-            Self::Writes { .. } | Self::Idle { .. } => 1,
+            Self::Writes { .. } | Self::Answered { .. } | Self::Idle { .. } => 1,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod help;
+pub mod server;
 
 use std::fs;
 use std::process::{Child, Command};
@@ -17,6 +18,15 @@ pub fn interrupt(child: &Child) {
     }
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+}
+
+/// Waits for a condition, at most a minute.
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        sleep(Duration::from_millis(1));
+    }
 }
 
 /// Whether a process handles SIGINT, which is signal 2: the second bit of the mask of those caught.
