@@ -1,11 +1,11 @@
 //! Parallel runs, each kept on disk as soon as it is finished.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use apus_scenario::Setup;
-use apus_scenario::experiment::run_each;
+use apus_scenario::experiment;
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use clap::Args;
@@ -47,7 +47,7 @@ pub fn read_percent(text: &str) -> Result<f64, String> {
 }
 
 /// Returns the summaries of `jobs` as JSON, and the errors of runs. A summary is `None` if its run
-/// failed or was interrupted. Runs that `store` has are not repeated; it keeps each finished run.
+/// failed or was interrupted. Runs that `store` has are not repeated; it keeps each run that ends.
 pub fn run(
     name: &str,
     jobs: Vec<Job>,
@@ -58,24 +58,13 @@ pub fn run(
     let kept = jobs.iter().map(|job| store.and_then(|store| store.load(&job.setup)));
     let mut summaries: Vec<Option<Value>> = kept.collect();
     let missing = (0..).zip(jobs).filter(|(place, _)| summaries[*place].is_none());
-    let (places, (setups, settings)): (Vec<usize>, (Vec<Setup>, Vec<String>)) =
-        missing.map(|(place, job)| (place, (job.setup, job.settings))).unzip();
-    let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
-    let meter = Meter::new(&vec![name; setups.len()], threads);
-    let results: Mutex<Vec<_>> = Mutex::new(setups.iter().map(|_| None).collect());
-    run_each(&setups, threads, 1, watch, &|step| meter.on_step(step), &|run, result| {
-        meter.on_end(run);
-        if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
-            return;
-        }
-        let result = finish(&setups[run], &settings[run], result, store);
-        if let Ok(mut results) = results.lock() {
-            results[run] = Some(result);
-        }
+    let (places, jobs): (Vec<usize>, Vec<Job>) = missing.unzip();
+    let results: Mutex<Vec<_>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    run_each(name, jobs, store, limits, watch, &|place, result| {
+        results.lock().unwrap_or_else(PoisonError::into_inner)[place] = Some(result);
     });
     let mut failures = Vec::new();
-    let results = results.into_inner().unwrap_or_default();
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (place, result) in places.into_iter().zip(results) {
         match result {
             Some(Ok(summary)) => summaries[place] = Some(summary),
@@ -86,16 +75,46 @@ pub fn run(
     (summaries, failures)
 }
 
-/// Keeps the summary of a run that has ended.
+/// Runs all jobs. `ended` is called with the place and the result of each as soon as it ends: its summary as
+/// JSON or the reason why it failed. `store` keeps both. It is not called for jobs that were interrupted.
+pub fn run_each(
+    name: &str,
+    jobs: Vec<Job>,
+    store: Option<&Store>,
+    limits: Limits,
+    watch: &Watch,
+    ended: &(dyn Fn(usize, Result<Value, String>) + Sync),
+) {
+    let (setups, settings): (Vec<Setup>, Vec<String>) =
+        jobs.into_iter().map(|job| (job.setup, job.settings)).unzip();
+    let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
+    let meter = Meter::new(&vec![name; setups.len()], threads);
+    let step = |step| meter.on_step(step);
+    experiment::run_each(&setups, threads, 1, watch, &step, &|run, result| {
+        meter.on_end(run);
+        if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
+            return;
+        }
+        ended(run, finish(&setups[run], &settings[run], result, store));
+    });
+}
+
+/// Keeps the result of a run that has ended.
 fn finish(
     setup: &Setup,
     settings: &str,
     result: Result<Summary, String>,
     store: Option<&Store>,
 ) -> Result<Value, String> {
-    let summary = result?;
+    let failed = |why: String| match store.map(|store| store.save_failure(setup, settings, &why)) {
+        Some(Err(unkept)) => format!("{why}\n{unkept}"),
+        _ => why,
+    };
+    let summary = result.map_err(|why| failed(format!("{settings}: {why}")))?;
     if let Some(why) = summary.stop_reason {
-        return Err(format!("{} ({settings}): {why}; --watchdog sets the span", summary.name));
+        let name = summary.name;
+        return Err(failed(format!("{name} ({settings}): {why}; --watchdog sets the span")));
     }
     let value = serde_json::to_value(&summary).map_err(|error| error.to_string())?;
     if let Some(store) = store {

@@ -1,9 +1,11 @@
 //! Output: standard output, and files that are either complete or absent.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use apus_scenario::Scenario;
 use serde::Serialize;
@@ -118,7 +120,8 @@ impl OutputDir {
     ) -> Result<(), String> {
         let known_as = format!("{}{name}", self.prefix);
         self.written.check_overwrites(&known_as)?;
-        write_whole(&self.path.join(name), content, |checksum| {
+        let target = self.path.join(name);
+        write_whole(&target, &partial_of(&target, ""), content, |checksum| {
             self.written.note(&known_as, checksum)
         })
     }
@@ -126,7 +129,15 @@ impl OutputDir {
 
 /// Writes a file under another name and renames it when it is complete.
 pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
-    write_whole(target, |out| out.write_all(text.as_bytes()), |_| Ok(()))
+    let partial = partial_of(target, "");
+    write_whole(target, &partial, |out| out.write_all(text.as_bytes()), |_| Ok(()))
+}
+
+/// Writes a file that other processes, also on other machines, may write at the same time: each under another
+/// name of its own.
+pub fn write_shared(target: &Path, text: &str) -> Result<(), String> {
+    let partial = partial_of(target, &format!(".{:016x}", unique()));
+    write_whole(target, &partial, |out| out.write_all(text.as_bytes()), |_| Ok(()))
 }
 
 /// Creates a directory and its parents.
@@ -135,25 +146,38 @@ pub fn create_folder(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: this directory cannot be created: {error}", path.display()))
 }
 
-/// Writes a file under another name, passes its checksum to `before` and renames it.
+/// Returns a number that no other file of this process has, and hardly one of another process or machine:
+/// several may write the same file.
+fn unique() -> u64 {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    PROCESS.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Returns the name under which a file is written until it is complete.
+fn partial_of(target: &Path, distinction: &str) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    target.with_file_name(format!(".{name}{distinction}.partial"))
+}
+
+/// Writes a file as `partial`, passes its checksum to `before` and renames it.
 fn write_whole(
     target: &Path,
+    partial: &Path,
     content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
     before: impl FnOnce(crate::written::Checksum) -> io::Result<()>,
 ) -> Result<(), String> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let partial = target.with_file_name(format!(".{name}.partial"));
-    debug_assert!(is_partial(&partial));
-    let written = fs::File::create(&partial).and_then(|file| {
+    debug_assert!(is_partial(partial));
+    let written = fs::File::create(partial).and_then(|file| {
         let mut out = BufWriter::new(Hashing::new(file));
         content(&mut out)?;
         out.flush()?;
         before(out.get_ref().checksum())?;
-        fs::rename(&partial, target)
+        fs::rename(partial, target)
     });
     written.map_err(|error| {
         // The partial file is of no use; an error of its removal is ignored.
-        let _ = fs::remove_file(&partial);
+        let _ = fs::remove_file(partial);
         format!("{}: this file cannot be written: {error}", target.display())
     })
 }

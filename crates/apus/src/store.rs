@@ -1,63 +1,143 @@
 //! Finished runs on disk, each under a name that follows from its effective configuration.
+//!
+//! Several processes, also on several machines, may use one store at the same time: each file is written
+//! under a name of its own and then renamed, and equal runs have equal content.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use apus_scenario::Setup;
 use serde_json::{Value, json};
 
-use crate::output::OutputDir;
+use crate::output::{OutputDir, create_folder, write_shared};
+
+/// Folder of the store in a directory of results.
+const FOLDER: &str = "runs";
 
 /// Runs of a directory.
 pub struct Store {
     folder: PathBuf,
-    dir: OutputDir,
 }
 
 impl Store {
     /// Opens or creates the store in a directory of results.
     pub fn open(out: &OutputDir) -> Result<Self, String> {
-        let dir = out.within("runs")?;
-        Ok(Self { folder: dir.path().to_owned(), dir })
+        let folder = out.path().join(FOLDER);
+        create_folder(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// Opens the store in a directory of results, for reading.
+    pub fn within(out: &Path) -> Self {
+        Self { folder: out.join(FOLDER) }
     }
 
     /// Returns the summary of a run if it is finished: by this version of the program, with exactly
     /// this effective configuration.
     pub fn load(&self, setup: &Setup) -> Option<Value> {
-        let text = fs::read_to_string(self.folder.join(file_name(setup))).ok()?;
-        let mut kept: Value = serde_json::from_str(&text).ok()?;
-        let same = kept["version"] == VERSION && kept["effective"] == setup.to_toml();
-        same.then(|| kept["summary"].take())
+        let effective = setup.to_toml();
+        let kept = self.read(&finished(&key_of(&effective)))?;
+        (kept["effective"] == effective).then(|| summary_of(kept)).flatten()
+    }
+
+    /// Returns the summary of the run with this key if it is finished. Content that does not have this key is
+    /// ignored.
+    pub fn load_key(&self, key: &str) -> Option<Value> {
+        let kept = self.read(&finished(key))?;
+        (kept["effective"].as_str().map(key_of).as_deref() == Some(key))
+            .then(|| summary_of(kept))
+            .flatten()
+    }
+
+    /// Returns the reason why the run with this key failed, if it did and no later attempt has finished.
+    pub fn load_failure(&self, key: &str) -> Option<String> {
+        let kept = self.read(&failed(key))?;
+        kept["failure"].as_str().map(str::to_owned)
     }
 
     /// Keeps the summary of a finished run.
     pub fn save(&self, setup: &Setup, summary: &Value) -> Result<(), String> {
-        let kept = json!({
-            "version": VERSION,
-            "effective": setup.to_toml(),
-            "summary": summary,
-        });
-        self.dir.write(&file_name(setup), &format!("{kept:#}\n"))
+        let effective = setup.to_toml();
+        let key = key_of(&effective);
+        let kept = json!({ "version": VERSION, "effective": effective, "summary": summary });
+        write_shared(&self.folder.join(finished(&key)), &format!("{kept:#}\n"))?;
+        // There is none unless an earlier attempt failed.
+        let _ = fs::remove_file(self.folder.join(failed(&key)));
+        Ok(())
     }
 
-    /// Returns the number of kept runs that are not among `setups`: those of another scenario or
+    /// Keeps the reason why a run failed, with the settings in which it differs from others. A later attempt
+    /// runs it again.
+    pub fn save_failure(&self, setup: &Setup, settings: &str, failure: &str) -> Result<(), String> {
+        let effective = setup.to_toml();
+        let key = key_of(&effective);
+        let kept = json!({
+            "version": VERSION,
+            "name": setup.name(),
+            "seed": setup.seed(),
+            "settings": settings,
+            "failure": failure,
+            "effective": effective,
+        });
+        write_shared(&self.folder.join(failed(&key)), &format!("{kept:#}\n"))
+    }
+
+    /// Returns the folder of the store.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the path of a file of the store that is not a run.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Returns the number of kept runs whose keys are not among `keys`: those of another scenario or
     /// sweep.
-    pub fn others<'a>(&self, setups: impl Iterator<Item = &'a Setup>) -> usize {
-        let names: Vec<String> = setups.map(file_name).collect();
+    pub fn others<'a>(&self, keys: impl Iterator<Item = &'a str>) -> usize {
+        let names: Vec<String> = keys.map(finished).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
         let kept = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        kept.filter(|name| name.ends_with(".json") && !names.contains(name)).count()
+        kept.filter(|name| is_finished(name) && !names.contains(name)).count()
+    }
+
+    /// Returns the content of a file of this version, if it is complete.
+    fn read(&self, name: &str) -> Option<Value> {
+        let text = fs::read_to_string(self.folder.join(name)).ok()?;
+        let kept: Value = serde_json::from_str(&text).ok()?;
+        (kept["version"] == VERSION).then_some(kept)
     }
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Returns a hash of the effective configuration and the version (FNV-1a, 64 bits); `load` compares
-/// the content.
-fn file_name(setup: &Setup) -> String {
-    let text = VERSION.to_owned() + &setup.to_toml();
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+/// Returns the key of a run: a hash of its effective configuration and the version (FNV-1a, 64 bits).
+pub fn key(setup: &Setup) -> String {
+    key_of(&setup.to_toml())
+}
+
+fn key_of(effective: &str) -> String {
+    let bytes = VERSION.bytes().chain(effective.bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    format!("{hash:016x}.json")
+    format!("{hash:016x}")
+}
+
+fn finished(key: &str) -> String {
+    format!("{key}.json")
+}
+
+fn failed(key: &str) -> String {
+    format!("{key}.failed.json")
+}
+
+/// Returns `true` for the name of a finished run.
+fn is_finished(name: &str) -> bool {
+    let key = name.strip_suffix(".json");
+    key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn summary_of(mut kept: Value) -> Option<Value> {
+    kept.get_mut("summary").map(Value::take)
 }

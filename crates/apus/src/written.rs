@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 /// Name of the record.
 pub const RECORD: &str = ".apus-files";
 
-/// Beginning of the names of finished runs ([`Store`](crate::store::Store)). Only the program
-/// creates such names, and a damaged file is replaced.
+/// Beginning of the names of finished runs ([`Store`](crate::store::Store)), which are no longer recorded: only
+/// the program creates such names, and a damaged file is replaced.
 const CACHE: &str = "runs/";
 
 const HEADER: &str = "# Files that apus wrote here: checksum (FNV-1a, 64 bits), size, name. Other files \
@@ -114,10 +114,14 @@ impl Written {
                     }
                     Err(error) => return fail(format!("cannot be read: {error}")),
                 }
-                if let Err(error) = fs::write(&path, HEADER) {
-                    return fail(format!("no file can be written here: {error}"));
+                match create(&path) {
+                    Ok(()) => BTreeMap::new(),
+                    // Another process has just created it.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        fs::read_to_string(&path).map(|text| read(&text)).unwrap_or_default()
+                    }
+                    Err(error) => return fail(format!("no file can be written here: {error}")),
                 }
-                BTreeMap::new()
             }
             Err(error) => return fail(format!("{RECORD} cannot be read: {error}")),
         };
@@ -145,6 +149,13 @@ impl Written {
         if self.knows(name) || !path.exists() {
             return Ok(());
         }
+        // Another process may have written it since.
+        let recorded = fs::read_to_string(self.folder.join(RECORD)).unwrap_or_default();
+        if let Some(sums) = read(&recorded).remove(name) {
+            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            files.insert(name.to_owned(), sums);
+            return Ok(());
+        }
         Err(format!(
             "{}: this file cannot be written: apus did not write the one that is there; move it away, \
              or choose another directory",
@@ -163,6 +174,11 @@ impl Written {
         let mut record = fs::OpenOptions::new().append(true).open(self.folder.join(RECORD))?;
         record.write_all(format!("{:016x} {} {name}\n", sum.hash, sum.bytes).as_bytes())
     }
+}
+
+/// Creates a record without files.
+fn create(path: &Path) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(HEADER.as_bytes())
 }
 
 /// Returns the lines of a record that describe files.

@@ -58,6 +58,8 @@ pub struct Run {
 pub struct Options {
     /// Settings as `key=value` (`--set`).
     pub set: Vec<String>,
+    /// Settings as `key=value` that are one point of a sweep (`--vary`), over all others of the command line.
+    pub vary: Vec<String>,
     /// The seed (`--seed`).
     pub seed: Option<u64>,
     /// The only variant to run (`--variant`); checks are left out then.
@@ -115,10 +117,13 @@ impl Scenario {
         // If the text is not TOML, the rest is not read.
         if problems.is_empty() {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
+            let set = options.set.iter().map(|text| ("--set", text));
+            let given = set.chain(options.vary.iter().map(|text| ("--vary", text)));
             let given: Vec<_> =
-                options.set.iter().filter_map(|text| read_option(text, &mut problems)).collect();
+                given.filter_map(|(name, text)| read_option(name, text, &mut problems)).collect();
             let mutated = options.mutation.iter().flat_map(|mutation| &mutation.set);
-            let mutated = mutated.filter_map(|text| read_option(text, &mut problems)).collect();
+            let mutated =
+                mutated.filter_map(|text| read_option("--set", text, &mut problems)).collect();
             for seed in given.iter().filter(|set| set.key == "seed" && options.seed.is_some()) {
                 problems.add(seed.place, "`seed` has no effect: --seed replaces it; remove one");
             }
@@ -145,9 +150,9 @@ impl Scenario {
     }
 }
 
-/// Reads `key=value` of the command line.
-fn read_option(text: &str, problems: &mut Problems) -> Option<Assignment> {
-    let place = problems.add_option(format!("--set {text}"));
+/// Reads `key=value` of an option of the command line.
+fn read_option(option: &str, text: &str, problems: &mut Problems) -> Option<Assignment> {
+    let place = problems.add_option(format!("{option} {text}"));
     let Some((key, value)) = text.split_once('=') else {
         problems.add(place, "it must be key=value, like `topology.rate=100Gbps`");
         return None;

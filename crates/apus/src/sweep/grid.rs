@@ -2,11 +2,13 @@
 
 use apus_scenario::{Options, Setup};
 
+use serde::{Deserialize, Serialize};
+
 use crate::failure::Failure;
-use crate::library;
+use crate::{library, store};
 
 /// A setting and its values.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Axis {
     /// Dotted key of the setting.
     pub key: String,
@@ -47,14 +49,28 @@ pub fn read_axis(text: &str) -> Result<Axis, String> {
 }
 
 /// One run of a sweep.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Value of each axis, in their order.
     pub values: Vec<String>,
     /// Variant of the scenario, if it has variants.
     pub variant: Option<String>,
-    /// The run with its seed.
-    pub setup: Setup,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Its key in the store.
+    pub run: String,
+}
+
+impl Point {
+    /// Returns the settings in which the run differs from others, for messages.
+    pub fn describe(&self, axes: &[Axis]) -> String {
+        let settings = axes.iter().zip(&self.values);
+        let mut parts: Vec<String> =
+            settings.map(|(axis, value)| format!("{}={value}", axis.key)).collect();
+        parts.extend(self.variant.as_ref().map(|name| format!("variant {name}")));
+        parts.push(format!("seed {}", self.seed));
+        parts.join(", ")
+    }
 }
 
 /// Returns all runs. The last axis varies fastest among the settings, then follow the variants,
@@ -64,7 +80,7 @@ pub fn points(
     options: &Options,
     axes: &[Axis],
     seeds: u64,
-) -> Result<Vec<Point>, Failure> {
+) -> Result<Vec<(Point, Setup)>, Failure> {
     let count: usize = axes.iter().map(|axis| axis.values.len()).product();
     let mut points = Vec::new();
     for index in 0..count {
@@ -75,13 +91,15 @@ pub fn points(
             rest /= axis.values.len();
         }
         let varied = axes.iter().zip(&values).map(|(axis, value)| format!("{}={value}", axis.key));
-        let set = options.set.iter().cloned().chain(varied).collect();
-        let scenario = library::open(file, &Options { set, ..options.clone() })?;
+        let vary = varied.collect();
+        let scenario = library::open(file, &Options { vary, ..options.clone() })?;
         for run in scenario.runs {
             let first = run.setup.seed();
             for seed in first..first.saturating_add(seeds) {
                 let (values, variant) = (values.clone(), run.variant.clone());
-                points.push(Point { values, variant, setup: run.setup.clone().with_seed(seed) });
+                let setup = run.setup.clone().with_seed(seed);
+                let run = store::key(&setup);
+                points.push((Point { values, variant, seed, run }, setup));
             }
         }
     }

@@ -1,22 +1,26 @@
-//! `apus sweep`: a scenario over the product of settings, on all cores, resumable.
+//! `apus sweep`: a scenario over the product of settings, on all cores or in shards, resumable.
 
 mod grid;
+mod merge;
+mod plan;
+mod results;
+mod shard;
 pub mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use apus_scenario::Options;
-use apus_sim::Watch;
+use apus_scenario::{Options, Setup};
 use apus_sim::results::{METRICS, SCOPED, pattern_of};
 use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;
-use grid::read_axis;
-use serde_json::{Value, json};
+use grid::{Point, read_axis};
+use plan::Plan;
+use results::Partial;
+use shard::{Shard, read_shard};
 use table::{DEFAULT_METRICS, Done};
 
 use crate::batch::{self, Job, Limits};
-use crate::chart;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{OutputDir, print, to_json};
@@ -26,29 +30,43 @@ use crate::store::Store;
 /// results.
 ///
 /// DIR gets sweep.csv (all metrics of each run), sweep.json (the same with separate settings) and
-/// sweep.svg (medians over seeds). DIR/runs keeps each finished run: the same command repeats none of
-/// them.
+/// sweep.svg (medians over seeds). sweep.csv grows during the sweep. DIR/runs keeps each finished run: the
+/// same command repeats none of them, but runs those again that failed.
+///
+/// Several processes, on one machine or on many, can share the work: each runs a shard (`--shard 1/3` to
+/// `--shard 3/3`), and `apus sweep --merge` makes the table of all shards, at any time.
 #[derive(Args)]
 pub struct Sweep {
     /// A scenario file, or the name of a scenario of the library.
-    file: String,
+    #[arg(required_unless_present = "merge")]
+    file: Option<String>,
     /// A setting and its values: `--vary algorithm.base_target=20us,30us,50us`. May be given several
     /// times: all combinations are run, and the first setting is the horizontal axis of the chart.
-    #[arg(long, value_name = "KEY=A,B,C", required = true, value_parser = read_axis)]
+    #[arg(long, value_name = "KEY=A,B,C", required_unless_present = "merge",
+          value_parser = read_axis)]
     vary: Vec<Axis>,
     /// Change a setting of all runs: `--set duration=50ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Number of seeds per combination, from the scenario's own upwards.
-    #[arg(long, value_name = "N", default_value_t = 1,
+    /// Number of seeds per combination, from the scenario's own upwards [default: 1].
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    seeds: u64,
+    seeds: Option<u64>,
     /// Metric of the table and the chart (see `apus list metrics`); may be given several times.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Directory of results.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    /// Run only part I of N parts of the combinations, with I from 1 to N. Shards may have the same directory
+    /// or one each; a shard writes only DIR/runs.
+    #[arg(long, value_name = "I/N", value_parser = read_shard)]
+    shard: Option<Shard>,
+    /// Run nothing, but make the table and the chart of the shards in these directories.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    #[arg(conflicts_with_all = ["file", "vary", "set", "seeds", "metric", "shard"])]
+    #[arg(conflicts_with_all = ["threads", "watchdog", "max_memory"])]
+    merge: Vec<PathBuf>,
+    /// Directory of results; with `--merge` that of the shards if they share one.
+    #[arg(long, value_name = "DIR", required_unless_present = "merge")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     limits: Limits,
     /// Print JSON.
@@ -57,8 +75,14 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Returns an error for a setting that an axis would overwrite.
+    /// Returns an error for a setting that an axis would overwrite, and for an axis that is given twice.
     fn check_settings(&self) -> Result<(), Failure> {
+        for (index, axis) in self.vary.iter().enumerate() {
+            if self.vary[..index].iter().any(|other| other.key == axis.key) {
+                let message = format!("--vary {}: given twice; write all values once", axis.key);
+                return Err(Failure::Input(message));
+            }
+        }
         for text in &self.set {
             let key = text.split('=').next().unwrap_or_default().trim();
             if let Some(axis) = self.vary.iter().find(|axis| axis.key == key) {
@@ -75,70 +99,90 @@ impl Sweep {
 
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let metrics = self.metrics()?;
-        for (index, axis) in self.vary.iter().enumerate() {
-            if self.vary[..index].iter().any(|other| other.key == axis.key) {
-                let message = format!("--vary {}: given twice; write all values once", axis.key);
-                return Err(Failure::Input(message));
-            }
+        match (&self.file, &self.out) {
+            (Some(file), Some(out)) => self.run(file, out),
+            _ => merge::merge(&self.merge, self.out.as_deref(), self.json),
         }
+    }
+
+    fn run(&self, file: &str, out: &Path) -> Result<(), Failure> {
+        let metrics = self.metrics()?;
         self.check_settings()?;
         let options = Options {
             set: self.set.clone(),
             memory: self.limits.max_memory.limit(),
             ..Options::default()
         };
-        let points = grid::points(&self.file, &options, &self.vary, self.seeds)?;
-        let dir = OutputDir::open(&self.out).map_err(Failure::Input)?;
+        let all = grid::points(file, &options, &self.vary, self.seeds.unwrap_or(1))?;
+        let (points, setups): (Vec<Point>, Vec<Setup>) = all.into_iter().unzip();
+        let plan = Plan::new(file, &self.vary, metrics, points);
+        let dir = OutputDir::open(out).map_err(Failure::Input)?;
         let store = Store::open(&dir).map_err(Failure::Input)?;
-        let mut runs: Vec<Done> = points
-            .into_iter()
-            .map(|point| Done { summary: store.load(&point.setup), point })
-            .collect();
-        // The kept runs. This also shows before a long run that results can be written.
-        dir.write("sweep.csv", &table::csv(&self.vary, &runs)).map_err(Failure::Input)?;
-        let kept = runs.iter().filter(|run| run.summary.is_some()).count();
-        let others = store.others(runs.iter().map(|run| &run.point.setup));
-        let watch = interrupt::watch(self.limits.watchdog)?;
-        let failures = self.run_missing(&mut runs, &store, &watch);
+        let shared = if self.shard.is_some() { plan.share(&store) } else { plan.save(&store) };
+        shared.map_err(Failure::Input)?;
+        let others = store.others(plan.points.iter().map(|point| point.run.as_str()));
 
-        let rows = table::rows(&runs, &metrics);
-        let title = format!("{} over {}", self.file, self.vary[0].key);
-        let json = to_json(&self.json(&runs))? + "\n";
-        let written = dir
-            .write("sweep.csv", &table::csv(&self.vary, &runs))
-            .and_then(|()| dir.write("sweep.json", &json))
-            .and_then(|()| {
-                dir.write("sweep.svg", &chart::draw(&title, &self.vary, &rows, &metrics))
-            });
+        let own = |place: usize| self.shard.is_none_or(|shard| shard.has(place));
+        let mut runs = Vec::new();
+        let (mut places, mut jobs) = (Vec::new(), Vec::new());
+        let all = plan.points.iter().zip(setups).enumerate();
+        for (_, (point, setup)) in all.filter(|(place, _)| own(*place)) {
+            let summary = store.load(&setup);
+            if summary.is_none() {
+                places.push(runs.len());
+                jobs.push(Job { setup, settings: point.describe(&plan.vary) });
+            }
+            runs.push(Done { point: point.clone(), summary, failure: None });
+        }
+        let kept = runs.len() - jobs.len();
+        let table = self.shard.is_none().then(|| dir.clone());
+        let partial = Partial::new(table, &plan.vary, runs).map_err(Failure::Input)?;
+        let watch = interrupt::watch(self.limits.watchdog)?;
+        batch::run_each(file, jobs, Some(&store), self.limits, &watch, &|job, result| {
+            partial.add(places[job], result);
+        });
+        let runs = partial.into_runs();
+
+        let rows = table::rows(&runs, &plan.metrics);
+        let json = to_json(&results::json(&plan.vary, &runs))? + "\n";
+        let written = match self.shard {
+            None => results::write(&dir, &plan, &runs, &rows, &json),
+            Some(_) => Ok(()),
+        };
+        let done = runs.iter().filter(|run| run.summary.is_some()).count();
+        let count = runs.len();
         if self.json {
             print(&json)?;
         } else {
-            let mut text = table::terminal(&self.vary, &rows, &metrics);
-            let done = runs.iter().filter(|run| run.summary.is_some()).count();
-            text += &format!(
-                "\n{done} of {} runs complete ({kept} reused). Table, chart and all numbers: {}\n",
-                runs.len(),
-                self.out.display()
-            );
+            let mut text = table::terminal(&plan.vary, &rows, &plan.metrics);
+            let out = out.display();
+            text += &match self.shard {
+                None => format!(
+                    "\n{done} of {count} runs complete ({kept} reused). Table, chart and all numbers: \
+                     {out}\n"
+                ),
+                Some(shard) => format!(
+                    "\nshard {shard}: {done} of {count} runs complete ({kept} reused). `apus sweep \
+                     --merge {out}` makes the table of all shards\n"
+                ),
+            };
             if others > 0 {
                 text += &format!(
                     "{others} results in {} belong to other settings, or to another version of the \
                      scenario or of apus; they are not used\n",
-                    self.out.join("runs").display()
+                    store.folder().display()
                 );
             }
             print(&text)?;
         }
         written.map_err(Failure::Run)?;
         if interrupt::interrupted(&watch) {
-            let done = runs.iter().filter(|run| run.summary.is_some()).count();
-            let all = runs.len();
             return Err(Failure::Interrupted(format!(
-                "interrupted; {done} of {all} runs are complete and kept; run the same command to \
+                "interrupted; {done} of {count} runs are complete and kept; run the same command to \
                  continue"
             )));
         }
+        let failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
@@ -154,39 +198,5 @@ impl Sweep {
             return Ok(DEFAULT_METRICS.map(str::to_owned).to_vec());
         }
         Ok(self.metric.clone())
-    }
-
-    /// Adds the missing summaries and returns the errors of runs.
-    fn run_missing(&self, runs: &mut [Done], store: &Store, watch: &Watch) -> Vec<String> {
-        let missing = |runs: &&mut Done| runs.summary.is_none();
-        let mut runs: Vec<&mut Done> = runs.iter_mut().filter(missing).collect();
-        let job = |run: &&mut Done| Job {
-            setup: run.point.setup.clone(),
-            settings: run.point.values.join(", "),
-        };
-        let jobs: Vec<Job> = runs.iter().map(job).collect();
-        let (done, failures) = batch::run(&self.file, jobs, Some(store), self.limits, watch);
-        for (run, summary) in runs.iter_mut().zip(done) {
-            run.summary = summary;
-        }
-        failures
-    }
-
-    fn json(&self, runs: &[Done]) -> Value {
-        let run = |run: &Done| {
-            let settings: serde_json::Map<String, Value> = self
-                .vary
-                .iter()
-                .zip(&run.point.values)
-                .map(|(axis, value)| (axis.key.clone(), json!(value)))
-                .collect();
-            json!({
-                "settings": settings,
-                "variant": run.point.variant,
-                "seed": run.point.setup.seed(),
-                "summary": run.summary,
-            })
-        };
-        json!({ "runs": runs.iter().map(run).collect::<Vec<_>>() })
     }
 }

@@ -26,6 +26,8 @@ pub struct Done {
     pub point: Point,
     /// Its summary.
     pub summary: Option<Value>,
+    /// Why it failed.
+    pub failure: Option<String>,
 }
 
 /// Returns every finished run with every metric, as CSV. A cell is empty if the number was not
@@ -37,7 +39,7 @@ pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
         let summary = run.summary.as_ref()?;
         let mut cells = run.point.values.clone();
         cells.push(run.point.variant.clone().unwrap_or_default());
-        cells.push(run.point.setup.seed().to_string());
+        cells.push(run.point.seed.to_string());
         let known = |name| Bounds::of_metric(summary, name).and_then(Bounds::value);
         let number = |name| known(name).map_or_else(String::new, |x| x.to_string());
         cells.extend(METRICS.iter().map(|name| number(name)));

@@ -27,6 +27,11 @@ const CASES: &[(&str, [&str; 2])] = &[
         ["--set duration=2ms", "--vary"],
     ),
     ("sweep mine.toml --out o --vary seed=1,2 --vary seed=3", ["--vary seed", "twice"]),
+    ("sweep mine.toml --out o --merge a", ["FILE", "--merge"]),
+    ("sweep --out o --merge a --vary seed=1,2", ["--vary", "--merge"]),
+    ("sweep --out o --merge a --threads 2", ["--threads", "--merge"]),
+    ("sweep --out o --merge a --watchdog off", ["--watchdog", "--merge"]),
+    ("sweep --out o --merge a --shard 1/2", ["--shard", "--merge"]),
     (
         "tune mine.toml --set algorithm.base_target=20us",
         ["--set algorithm.base_target", "`apus tune`"],

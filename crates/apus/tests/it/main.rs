@@ -21,6 +21,7 @@ mod report;
 mod reproduction;
 mod schema;
 mod service;
+mod shards;
 mod support;
 mod sweep;
 mod tables;

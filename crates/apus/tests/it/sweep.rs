@@ -50,6 +50,13 @@ fn sweep(folder: &Path, more: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
+/// The finished runs of a directory of results.
+fn kept(out: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(out.join("runs")).expect("runs").flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.file_stem().is_some_and(|stem| stem.len() == 16)).collect()
+}
+
 #[track_caller]
 fn refused(output: &Output, message: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -100,12 +107,11 @@ fn a_second_call_runs_only_what_is_missing() {
     let again = sweep(&folder, &["--json"]);
     // Not even what a run cost has changed: nothing was run.
     assert!(first == again, "something was run again");
-    let kept =
-        || fs::read_dir(folder.join("out/runs")).expect("runs").flatten().collect::<Vec<_>>();
-    assert_eq!(kept().len(), 6);
-    fs::remove_file(kept()[0].path()).expect("remove");
+    let kept = kept(&folder.join("out"));
+    assert_eq!(kept.len(), 6);
+    fs::remove_file(&kept[0]).expect("remove");
     // What is half written or of no use is run again.
-    fs::write(kept()[0].path(), "{").expect("write");
+    fs::write(&kept[1], "{").expect("write");
     assert!(sweep(&folder, &[]).contains("6 of 6 runs complete (4 reused)"));
     // More seeds, and other values, use what is there.
     assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs complete (6 reused)"));
@@ -141,11 +147,14 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().expect("process");
     let until = Instant::now() + Duration::from_secs(60);
-    let kept = || fs::read_dir(folder.join("out/runs")).map_or(0, Iterator::count);
-    while kept() == 0 {
-        assert!(Instant::now() < until, "the first run is never kept");
+    let table = || fs::read_to_string(folder.join("out/sweep.csv")).unwrap_or_default();
+    // The table grows while the sweep goes on.
+    while table().lines().count() < 2 {
+        assert!(Instant::now() < until, "the first run is never in the table");
         sleep(Duration::from_millis(20));
     }
+    assert!(table().lines().nth(1).is_some_and(|line| line.starts_with("1ms,,1,")), "{}", table());
+    assert_eq!(kept(&folder.join("out")).len(), 1);
     support::interrupt(&child);
     let output = child.wait_with_output().expect("process");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -171,6 +180,7 @@ fn wrong_sweeps_are_refused() {
         (vary("workload.size=1kB,,2kB", "out"), "a value is empty"),
         (vary("workload.size=1kB,1kB", "out"), "`1kB` is there twice"),
         (vary("workload.sise=1kB,2kB", "out"), "did you mean `size`?"),
+        (vary("workload.size=1kB,2", "out"), "--vary workload.size=2: `workload.size` must be"),
         (vary("workload.size=1kB,2", "out"), "not the number 2"),
         (vary(good, "taken"), "taken: this directory cannot be created"),
         (vary(good, "/proc/no"), "/proc/no: this directory cannot be created"),

@@ -1,0 +1,115 @@
+//! Plan of a sweep: everything that its table depends on besides the results of its runs.
+
+use std::fs;
+use std::path::Path;
+
+use apus_sim::results::SCHEMA_VERSION;
+use serde::{Deserialize, Serialize};
+
+use super::grid::{Axis, Point};
+use crate::output::{to_json, write_shared};
+use crate::store::Store;
+
+/// Name of its file in the store.
+const FILE: &str = "plan.json";
+
+/// Plan of a sweep. All shards of a sweep have the same plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Version of the layout of results.
+    pub schema_version: u32,
+    /// Version of the program, whose results can differ from those of another one.
+    pub version: String,
+    /// The scenario as the user named it.
+    pub file: String,
+    /// The settings and their values.
+    pub vary: Vec<Axis>,
+    /// The metrics of the chart.
+    pub metrics: Vec<String>,
+    /// All runs, in the order of the table.
+    pub points: Vec<Point>,
+}
+
+impl Plan {
+    /// Returns the plan of these runs.
+    pub fn new(file: &str, vary: &[Axis], metrics: Vec<String>, points: Vec<Point>) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            file: file.to_owned(),
+            vary: vary.to_vec(),
+            metrics,
+            points,
+        }
+    }
+
+    /// Writes the plan to a store.
+    pub fn save(&self, store: &Store) -> Result<(), String> {
+        let json = to_json(self).map_err(|failure| failure.to_string())?;
+        write_shared(&store.file(FILE), &(json + "\n"))
+    }
+
+    /// Writes the plan of a shard to a store. Shards of another sweep must not be in it.
+    pub fn share(&self, store: &Store) -> Result<(), String> {
+        let path = store.file(FILE);
+        if path.exists() {
+            let other = read(&path)?;
+            return match self.difference(&other) {
+                None => Ok(()),
+                Some(what) => Err(format!(
+                    "{}: the plan of another sweep, whose {what}; choose another directory, or \
+                     remove this file",
+                    path.display()
+                )),
+            };
+        }
+        self.save(store)
+    }
+
+    /// Reads the plan of a store.
+    pub fn load(store: &Store) -> Result<Self, String> {
+        read(&store.file(FILE))
+    }
+
+    /// Returns how another plan differs, as a clause about the other one.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let values = |plan: &Self| -> Vec<String> {
+            plan.vary.iter().map(|axis| format!("{}={}", axis.key, axis.values.join(","))).collect()
+        };
+        let (ours, theirs) = (values(self), values(other));
+        let text = |what: &str, theirs: &str, ours: &str| {
+            Some(format!("{what} is {theirs} instead of {ours}"))
+        };
+        if other.file != self.file {
+            text("scenario", &other.file, &self.file)
+        } else if theirs != ours {
+            text("--vary", &theirs.join(" "), &ours.join(" "))
+        } else if other.metrics != self.metrics {
+            text("--metric", &other.metrics.join(", "), &self.metrics.join(", "))
+        } else if other.points.len() != self.points.len() {
+            text("number of runs", &other.points.len().to_string(), &self.points.len().to_string())
+        } else if other != self {
+            Some("scenario or other settings differ".to_owned())
+        } else {
+            None
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Plan, String> {
+    let fail = |why: String| format!("{}: {why}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| {
+        fail(format!("the plan of a sweep cannot be read: {error}; `apus sweep` writes it"))
+    })?;
+    let plan: Plan = serde_json::from_str(&text)
+        .map_err(|error| fail(format!("this is not the plan of a sweep: {error}")))?;
+    let own = env!("CARGO_PKG_VERSION");
+    if plan.version != own || plan.schema_version != SCHEMA_VERSION {
+        let theirs = &plan.version;
+        return Err(fail(format!(
+            "apus {theirs} made these runs, but this is apus {own}; run the sweep again, or use \
+             apus {theirs}"
+        )));
+    }
+    Ok(plan)
+}

@@ -1,0 +1,100 @@
+//! Files of a sweep's results, complete and partial.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use apus_sim::results::SCHEMA_VERSION;
+use serde_json::{Value, json};
+
+use super::grid::Axis;
+use super::plan::Plan;
+use super::table::{self, Done};
+use crate::chart;
+use crate::output::OutputDir;
+
+/// Name of the table.
+const TABLE: &str = "sweep.csv";
+
+/// Returns the content of sweep.json.
+pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
+    let run = |run: &Done| {
+        let settings: serde_json::Map<String, Value> = axes
+            .iter()
+            .zip(&run.point.values)
+            .map(|(axis, value)| (axis.key.clone(), json!(value)))
+            .collect();
+        json!({
+            "settings": settings,
+            "variant": run.point.variant,
+            "seed": run.point.seed,
+            "summary": run.summary,
+            "failure": run.failure,
+        })
+    };
+    json!({ "schema_version": SCHEMA_VERSION, "runs": runs.iter().map(run).collect::<Vec<_>>() })
+}
+
+/// Writes table, chart and all numbers. `json` is the content of sweep.json.
+pub fn write(
+    dir: &OutputDir,
+    plan: &Plan,
+    runs: &[Done],
+    rows: &[table::Row],
+    json: &str,
+) -> Result<(), String> {
+    let first = plan.vary.first().map_or("", |axis| axis.key.as_str());
+    let title = format!("{} over {first}", plan.file);
+    dir.write(TABLE, &table::csv(&plan.vary, runs))?;
+    dir.write("sweep.json", json)?;
+    dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))
+}
+
+/// Writing the table of a sweep in progress takes at most this part of the time: one of 50.
+const SHARE: u32 = 50;
+
+/// Runs of a sweep in progress, whose table is renewed as runs end.
+pub struct Partial<'a> {
+    axes: &'a [Axis],
+    dir: Option<OutputDir>,
+    runs: Mutex<Vec<Done>>,
+    /// Time of the next version of the table.
+    next: Mutex<Instant>,
+}
+
+impl<'a> Partial<'a> {
+    /// Writes the table of the runs that are already there, if there is a directory. This also shows before a
+    /// long run that results can be written.
+    pub fn new(dir: Option<OutputDir>, axes: &'a [Axis], runs: Vec<Done>) -> Result<Self, String> {
+        if let Some(dir) = &dir {
+            dir.write(TABLE, &table::csv(axes, &runs))?;
+        }
+        Ok(Self { axes, dir, runs: Mutex::new(runs), next: Mutex::new(Instant::now()) })
+    }
+
+    /// Adds the result of a run.
+    pub fn add(&self, place: usize, result: Result<Value, String>) {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            Ok(summary) => runs[place].summary = Some(summary),
+            Err(why) => runs[place].failure = Some(why),
+        }
+        drop(runs);
+        let Some(dir) = &self.dir else { return };
+        // Another thread is writing the table: the next one will have this run.
+        let Ok(mut next) = self.next.try_lock() else { return };
+        let started = Instant::now();
+        if started < *next {
+            return;
+        }
+        let text = table::csv(self.axes, &self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        // The final table is written again, and its error is reported.
+        let _ = dir.write(TABLE, &text);
+        let now = Instant::now();
+        *next = now + now.duration_since(started) * SHARE;
+    }
+
+    /// Returns all runs.
+    pub fn into_runs(self) -> Vec<Done> {
+        self.runs.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
