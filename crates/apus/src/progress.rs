@@ -55,6 +55,8 @@ pub struct Meter {
     bar: ProgressBar,
     timer: LineTimer,
     tracker: Tracker,
+    /// Earliest time of the next change of the bar, in milliseconds.
+    next_ms: AtomicU64,
 }
 
 /// Progress of runs, with the remaining time estimated from runs of the same name.
@@ -132,6 +134,8 @@ impl RunState {
     }
 }
 
+/// Shortest time between two changes of the bar.
+const BAR_INTERVAL_MS: u64 = 50;
 /// Steps of the bar per run.
 const BAR_STEPS: f64 = 1000.0;
 
@@ -143,16 +147,23 @@ impl Meter {
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar}") {
             bar.set_style(style);
         }
-        Self { bar, timer: LineTimer::new(), tracker: Tracker::new(names, threads) }
+        let (timer, tracker) = (LineTimer::new(), Tracker::new(names, threads));
+        Self { bar, timer, tracker, next_ms: AtomicU64::new(0) }
     }
 
     /// Records the progress of a run.
     pub fn on_step(&self, step: Step) {
         self.tracker.on_step(step);
-        let hidden = self.bar.is_hidden();
-        if hidden && !self.timer.is_due(self.tracker.created.elapsed()) {
+        let (elapsed, hidden) = (self.tracker.created.elapsed(), self.bar.is_hidden());
+        if hidden && !self.timer.is_due(elapsed) {
             return;
         }
+        // The description of many runs takes long compared with a step of a short one.
+        let now_ms = elapsed.as_millis() as u64;
+        if !hidden && now_ms < self.next_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.next_ms.store(now_ms + BAR_INTERVAL_MS, Ordering::Relaxed);
         let text = self.tracker.describe();
         if hidden {
             eprintln!("progress: {text}");
