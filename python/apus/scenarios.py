@@ -66,6 +66,7 @@ class Scenario(Written):
         quick: Quick | None = None,
         checks: Sequence[Check] | None = None,
         shows: Sequence[Check] | None = None,
+        format_version: int | None = None,
     ) -> None:
         """Set the parameters that are given.
 
@@ -106,6 +107,8 @@ class Scenario(Written):
             quick: Settings of `apus reproduce --quick` and `apus run --quick` (table).
             checks: A metric with the band in which it must be (list of tables).
             shows: A metric without a band (list of tables).
+            format_version: Version of the format of the file. A program refuses a file of a newer
+                format than its own (whole number, at least 1; default "1").
         """
         super().__init__(
             "Scenario",
@@ -144,5 +147,6 @@ class Scenario(Written):
                 "quick": quick,
                 "checks": checks,
                 "shows": shows,
+                "format_version": format_version,
             },
         )

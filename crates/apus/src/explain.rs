@@ -1,4 +1,5 @@
-//! `apus explain`: an algorithm's parameters, a column of the results, or a scenario of the library.
+//! `apus explain`: an algorithm's parameters, a column of the results, a scenario of the library, or a key of
+//! scenarios.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,11 +15,12 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::{library, text};
 
-/// Explain an algorithm (parameters, defaults and sources), a column of the results, or a scenario.
+/// Explain an algorithm (parameters, defaults and sources), a column of the results, a scenario, or a key of
+/// scenarios.
 #[derive(Args)]
 pub struct Explain {
-    /// Algorithm (see `apus list algorithms`), column (docs/outputs.md) or scenario (`apus list
-    /// scenarios`).
+    /// Algorithm (see `apus list algorithms`), column (docs/outputs.md), scenario (`apus list
+    /// scenarios`) or key of scenarios (docs/scenario-reference.md), like topology.buffer.
     name: String,
 }
 
@@ -28,24 +30,30 @@ impl Explain {
         if let Some(info) = registry().algorithms().find(|info| info.name == self.name) {
             return print(&algorithm(info));
         }
-        if let Some(text) = results::explain(&self.name) {
-            return print(&text);
+        // A column and a key can have the same name.
+        let column = results::explain(&self.name);
+        let key = apus_scenario::explain(&self.name);
+        let texts: Vec<String> = column.into_iter().chain(key).collect();
+        if !texts.is_empty() {
+            return print(&texts.join("\n"));
         }
         if let Some(source) = library::find(&self.name) {
             let read = library::read(&source, Path::new(""), &Options::default());
             let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;
             return print(&explain_scenario(&scenario));
         }
-        let mut names: Vec<&str> = results::names();
-        names.extend(registry().algorithms().map(|info| info.name).chain(library::names()));
-        let hint = match similar(&self.name, names.into_iter()) {
+        let algorithms = registry().algorithms().map(|info| info.name);
+        let mut names: Vec<String> = apus_scenario::key_names();
+        let others = results::names().into_iter().chain(algorithms).chain(library::names());
+        names.extend(others.map(str::to_owned));
+        let hint = match similar(&self.name, names.iter().map(String::as_str)) {
             Some(meant) => format!("; did you mean {meant}?"),
             // A list of all columns would be too long; the message names the commands that print
             // the names.
             None => REMEDY.to_owned(),
         };
         let name = &self.name;
-        Err(Failure::Input(format!("unknown algorithm, column or scenario `{name}`{hint}")))
+        Err(Failure::Input(format!("unknown algorithm, column, scenario or key `{name}`{hint}")))
     }
 }
 

@@ -9,6 +9,7 @@ use apus_cc::{Origin, ParamKind, Parameter};
 
 use super::algorithm::NamedAlgorithm;
 use super::declared::Keys;
+use super::format::FORMAT;
 use super::keys::RUN;
 use super::setup::Setup;
 use super::tree::{Entry, Node, Table, Value};
@@ -93,7 +94,7 @@ impl Setup {
 
     fn write_all(&self, out: &mut String, settings: &Table, annotated: bool) -> fmt::Result {
         writeln!(out, "# The effective configuration of a run: every default resolved.")?;
-        writeln!(out, "name = \"{}\"\nseed = {}", self.name, self.seed)?;
+        writeln!(out, "format_version = {FORMAT}\nname = \"{}\"\nseed = {}", self.name, self.seed)?;
         write_table(out, "", &RUN, settings)?;
         self.algorithms.iter().try_for_each(|named| write_algorithm(out, named, annotated))
     }

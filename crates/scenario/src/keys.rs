@@ -5,6 +5,7 @@ use apus_units::suggestion;
 
 use super::declared::{self, Keys, Kind, key};
 use super::fault::FAULT;
+use super::format;
 use super::host::{HOST, TRANSPORT};
 use super::measure::MEASURE;
 use super::overrides::OVERRIDE;
@@ -65,6 +66,7 @@ pub(super) static ROOT: Keys = Keys::of(&[
     ),
     key("check", Kind::Tables(&CHECK), "A metric with the band in which it must be"),
     key("show", Kind::Tables(&CHECK), "A metric without a band"),
+    format::KEY,
 ]);
 
 /// Notes every key at the root of a scenario that is none.
@@ -87,6 +89,19 @@ pub(super) fn check_keys(root: &Section<'_>, all: &[&Keys], problems: &Problems,
 #[must_use]
 pub fn schema(registry: Registry) -> serde_json::Value {
     declared::schema(&[&RUN, &ROOT], registry)
+}
+
+/// Returns all keys of scenarios by their dotted path, like `topology.buffer`.
+#[must_use]
+pub fn key_names() -> Vec<String> {
+    declared::paths(&[&RUN, &ROOT])
+}
+
+/// Explains a key by its dotted path: its kind of value, range, default and meaning, for each kind of table that
+/// has it. Numbers of elements are ignored, so that `workload.0.size` is `workload.size`. `None` for an unknown key.
+#[must_use]
+pub fn explain(path: &str) -> Option<String> {
+    declared::explain(&[&RUN, &ROOT], path)
 }
 
 /// Returns all keys of scenarios as Markdown, a table of the reference page for each table of a scenario.

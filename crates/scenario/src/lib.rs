@@ -34,6 +34,7 @@ mod ecn;
 mod effective;
 pub mod experiment;
 mod fault;
+mod format;
 mod frame;
 mod graph;
 mod halves;
@@ -83,7 +84,8 @@ mod workload;
 
 pub use check::{Check, CheckKind, Reduce, Relative};
 pub use declared::KindKeys;
-pub use keys::{declarations, reference, schema};
+pub use format::FORMAT;
+pub use keys::{declarations, explain, key_names, reference, schema};
 pub use memory::MemoryLimit;
 pub use overrides::Override;
 pub use read::{Mutation, Options, Run, Scenario};

@@ -19,7 +19,7 @@ use super::setup::Setup;
 use super::source::{FindTestbed, Place, Problem, Problems, ScenarioError, Source};
 use super::tree::{self, Table};
 use super::variant::{Variant, read_variants};
-use super::{one_line, runs_of, testbed};
+use super::{format, one_line, runs_of, testbed};
 
 /// A scenario, read and checked.
 #[derive(Clone, Debug)]
@@ -110,11 +110,14 @@ impl Scenario {
         let mut problems = Problems::default();
         let place = problems.add_file(source);
         let mut own = tree::parse(source, place, &problems);
-        one_line::expand(&mut own, &problems);
         let mut scenario = None;
-        let viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
+        let mut viewed = false;
+        if format::check(&own, &problems) {
+            one_line::expand(&mut own, &problems);
+            viewed = runs_of::take_over(&mut own, find_testbed, &mut problems);
+        }
         let mut table = own.clone();
-        // If the text is not TOML, the rest is not read.
+        // If the text is not TOML or of a newer format, the rest is not read.
         if problems.is_empty() {
             let testbed = testbed::merge(&mut table, find_testbed, &mut problems);
             let set = options.set.iter().map(|text| ("--set", text));

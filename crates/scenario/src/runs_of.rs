@@ -1,13 +1,14 @@
 //! `runs_of = "swift/cluster"`: a scenario that has only checks, on the runs of another one.
 
-use super::one_line;
 use super::source::{FindTestbed, Problems};
 use super::tree::{self, Table, Value};
+use super::{format, one_line};
 
 /// Keys that a scenario with `runs_of` may have.
-const OWN_KEYS: &[&str] = &["name", "title", "source", "runs_of", "check", "show"];
+const OWN_KEYS: &[&str] =
+    &["format_version", "name", "title", "source", "runs_of", "check", "show"];
 /// Keys that are not taken over.
-const NOT_TAKEN: &[&str] = &["name", "title", "source", "check", "show"];
+const NOT_TAKEN: &[&str] = &["format_version", "name", "title", "source", "check", "show"];
 
 /// Takes over the runs that `table` names: settings, variants, testbed, overrides and changes of a
 /// quick run. Returns `true` if the table has `runs_of`.
@@ -35,6 +36,9 @@ pub(super) fn take_over(table: &mut Table, find: FindTestbed<'_>, problems: &mut
     };
     let start = problems.add_file(&source);
     let mut other = tree::parse(&source, start, problems);
+    if !format::check(&other, problems) {
+        return false;
+    }
     one_line::expand(&mut other, problems);
     if let Some(chain) = other.get("runs_of") {
         problems.add(

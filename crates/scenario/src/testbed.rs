@@ -1,6 +1,7 @@
 //! `testbed = "t1"`: settings that several scenarios share.
 
 use super::assignment::ReasonRule;
+use super::format;
 use super::keys::{RUN, check_keys};
 use super::one_line;
 use super::section::Section;
@@ -29,6 +30,10 @@ pub(super) fn merge(
     };
     let start = problems.add_file(&source);
     let mut testbed = tree::parse(&source, start, problems);
+    if !format::check(&testbed, problems) {
+        return None;
+    }
+    testbed.entries.remove(format::KEY.name);
     one_line::expand(&mut testbed, problems);
     let root = Section::new(&testbed, &RUN, "", start, problems);
     check_keys(&root, &[&RUN], problems, &testbed);

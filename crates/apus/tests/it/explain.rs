@@ -46,15 +46,41 @@ fn every_metric_is_explained() {
 }
 
 #[test]
+fn every_key_of_scenarios_is_explained() {
+    for key in apus_scenario::key_names() {
+        let text = apus_scenario::explain(&key).unwrap_or_else(|| panic!("{key}"));
+        assert!(
+            text.starts_with(&format!("{key}, a key of scenarios\n  ")) || text.contains("kind =")
+        );
+    }
+    for (name, parts) in [
+        ("topology.buffer", &["topology.buffer, a key of scenarios", "  size"][..]),
+        ("workload.0.size", &["workload.size, a key of scenarios", "\"incast\""]),
+        ("topology", &["text or table", "keys: kind, "]),
+        // A column has this name too.
+        ("seed", &["in summary.json", "seed, a key of scenarios", "; default 1\n"]),
+        ("algorithm.profile", &["Profile of defaults"]),
+    ] {
+        let output = explain(name);
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(output.status.success(), "{name}");
+        for part in parts {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_name_is_refused_with_similar_names() {
     for (name, message) in [
         ("swfit", "did you mean"),
         ("goodput_gbs", "did you mean `goodput_gbps`?"),
         ("dctpc", "did you mean `dctcp`?"),
+        ("topology.bufer", "did you mean `topology.buffer`?"),
         ("fig17", "did you mean `bolt/fig17` or `swift/fig17`?"),
         ("goodput", "did you mean `goodput_gbps`"),
         ("something-else-entirely", "see `apus list algorithms`, `apus list scenarios` and docs"),
-        ("", "unknown algorithm, column or scenario ``"),
+        ("", "unknown algorithm, column, scenario or key ``"),
     ] {
         let output = explain(name);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");

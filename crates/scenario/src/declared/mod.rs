@@ -3,6 +3,7 @@
 //! reference page and the JSON Schema follow from the declarations. Each declaration is in the file that
 //! reads its table.
 
+mod explain;
 mod kind;
 mod listing;
 mod range;
@@ -13,6 +14,7 @@ mod tests;
 
 use super::tree::{Table, Value};
 
+pub(super) use explain::{explain, paths};
 pub(super) use kind::Kind;
 pub(super) use listing::listing;
 pub(super) use range::{Amount, Range};

@@ -9,6 +9,7 @@ mod checks;
 mod drain;
 mod expresspass;
 mod faults;
+mod format;
 mod groups;
 mod handshake;
 mod import;
