@@ -49,11 +49,11 @@ struct Entry {
 
 impl Document {
     /// Creates the folder of the page. This shows before a long run that the page can be written.
-    /// Sections of experiments other than `names` stay, unless they are of the other kind of runs
-    /// (quick or full).
+    /// Sections of experiments other than `names` stay.
     ///
     /// # Errors
-    /// If a file that the program did not write would be overwritten.
+    /// If a file that the program did not write would be overwritten, or if the page has other sections that cannot
+    /// stay, as they are of another version or of the other kind of runs (quick or full).
     pub fn create(file: &Path, quick: bool, names: &[&str]) -> Result<Self, String> {
         let fail = |why: &str| Err(format!("--report {}: {why}", file.display()));
         if file.is_dir() || file.file_name().is_none() {
@@ -70,6 +70,17 @@ impl Document {
                 "this file is not a page that `apus reproduce` wrote; move it away, or choose another \
                  name",
             );
+        }
+        let same = old.starts_with(&introduction(quick));
+        let lost = read_entries(&old).into_keys().filter(|name| !names.contains(&name.as_str()));
+        let lost: Vec<String> = if same { Vec::new() } else { lost.collect() };
+        if let Some(first) = lost.first() {
+            let count = lost.len();
+            return fail(&format!(
+                "the page is of another version, or of the other kind of runs (quick or full), so that its \
+                 other sections cannot stay ({count}, {first} first); write all of them (--all), or choose \
+                 another file"
+            ));
         }
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
@@ -89,7 +100,6 @@ impl Document {
             .map(Path::to_owned)
             .collect();
         create_folder(folder)?;
-        let same = old.starts_with(&introduction(quick));
         let version = old.lines().find_map(|line| line.strip_prefix(VERSION)).map(str::to_owned);
         let entries = if same { read_entries(&old) } else { BTreeMap::new() };
         Ok(Self { file: file.to_owned(), figures, quick, entries, version, created })

@@ -68,6 +68,16 @@ fn a_page_is_written_part_by_part() {
     assert!(folder.join("figures/swift-fig22.svg").is_file());
     let both = write("swift/fig20");
     assert!(both.find("\n## swift/fig20: ") < both.find("\n## swift/fig22: "), "in order");
+    // The sections of a page that another version wrote cannot stay, and are not dropped.
+    let old = both.replace("Tables and figures of the papers", "Figures");
+    fs::write(folder.join("page.md"), &old).expect("page");
+    let arguments = ["reproduce", "swift/fig22", "--quick", "--report", "page.md"];
+    let output = crate::support::command::apus(&folder, &arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("cannot stay (1, swift/fig20 first); write all of them"), "{stderr}");
+    assert_eq!(fs::read_to_string(folder.join("page.md")).expect("page"), old);
+    fs::write(folder.join("page.md"), &both).expect("page");
     let section = |page: &str| page.split("\n## swift/fig22: ").nth(1).map(str::to_owned);
     assert_eq!(section(&first), section(&both));
     assert_eq!(write("swift/fig22"), both);
