@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use apus_scenario::import::Traffic;
-use apus_scenario::{Options, Problem, Scenario, ScenarioError, Source};
+use apus_scenario::{Options, Problem, ScenarioError, Source};
 use apus_units::Span;
 
 use crate::failure::Failure;
-use crate::library;
+use crate::library::{self, Gathered};
 
 /// deviation: a traffic file has no duration; 10 ms after the start of the last message is many
 /// round trips. The measured phase ends earlier if all messages have ended, unless `--set
@@ -16,7 +16,7 @@ const AFTER_LAST: Span = Span::from_ms(10);
 
 /// Returns the scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8
 /// 100Gbps 1us", with Swift unless `--set algorithm.name=...` selects another algorithm.
-pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario, Failure> {
+pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Gathered, Failure> {
     let text = std::fs::read_to_string(traffic)
         .map_err(|error| Failure::Input(format!("{traffic}: cannot be read: {error}")))?;
     let messages =
@@ -39,7 +39,7 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Scenario
         quote(&path(traffic))?
     );
     let source = Source { name: format!("{name}.toml"), text };
-    library::read(&source, Path::new(""), options).map_err(|ScenarioError(problems)| {
+    library::gather(source, Path::new(""), options).map_err(|ScenarioError(problems)| {
         let lines = problems.iter().map(|problem| {
             // Positions in the text above would refer to a file that does not exist.
             match problem.position {

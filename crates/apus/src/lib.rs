@@ -21,8 +21,10 @@ pub mod api;
 mod batch;
 #[cfg(unix)]
 mod bench;
+mod bundle;
 mod chart;
 mod compare;
+mod diff;
 #[cfg(feature = "real")]
 mod emulate;
 mod explain;
@@ -50,6 +52,7 @@ mod sweep;
 mod tables;
 mod text;
 mod tune;
+mod validate;
 mod written;
 
 use std::process::ExitCode;
@@ -82,6 +85,9 @@ enum Command {
     Tune(tune::Tune),
     Compare(compare::Compare),
     Replay(replay::Replay),
+    Validate(validate::Validate),
+    Diff(diff::Diff),
+    Rerun(bundle::rerun::Rerun),
     List(list::List),
     Explain(explain::Explain),
     Schema(schema::Schema),
@@ -119,6 +125,9 @@ impl Command {
             Self::Tune(command) => command.execute(),
             Self::Compare(command) => command.execute(),
             Self::Replay(command) => command.execute(),
+            Self::Validate(command) => command.execute(),
+            Self::Diff(command) => command.execute(),
+            Self::Rerun(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),
             Self::Schema(command) => command.execute(),

@@ -1,5 +1,7 @@
 //! The built-in scenarios. They are part of the program, so that it needs no files.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use apus_scenario::{Options, Scenario, Source};
@@ -145,6 +147,13 @@ pub fn open_source(file: &str) -> Result<Source, String> {
     }
 }
 
+/// Reads a scenario as [`open`] does, and keeps the texts.
+pub fn open_gathered(file: &str, options: &Options) -> Result<Gathered, Failure> {
+    let source = open_source(file).map_err(Failure::Input)?;
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    gather(source, folder, options).map_err(|error| Failure::Input(error.to_string()))
+}
+
 /// Reads a scenario with a single run.
 pub fn open_variant(file: &str, options: &Options) -> Result<Scenario, Failure> {
     let scenario = open(file, options)?;
@@ -165,6 +174,33 @@ pub fn read(
 ) -> Result<Scenario, apus_scenario::ScenarioError> {
     let options = Options { registry: crate::registry(), ..options.clone() };
     Scenario::read(source, &|name| find_testbed(name, folder), &options)
+}
+
+/// A scenario, and the texts that it was read from.
+pub struct Gathered {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its own text.
+    pub source: Source,
+    /// The testbed and the files that it names, by the name that it uses.
+    pub files: BTreeMap<String, Source>,
+}
+
+/// Reads a scenario as [`read`] does, and keeps the texts.
+pub fn gather(
+    source: Source,
+    folder: &Path,
+    options: &Options,
+) -> Result<Gathered, apus_scenario::ScenarioError> {
+    let options = Options { registry: crate::registry(), ..options.clone() };
+    let files = RefCell::new(BTreeMap::new());
+    let find = |name: &str| {
+        let found = find_testbed(name, folder)?;
+        files.borrow_mut().insert(name.to_owned(), found.clone());
+        Ok(found)
+    };
+    let scenario = Scenario::read(&source, &find, &options)?;
+    Ok(Gathered { scenario, source, files: files.into_inner() })
 }
 
 fn read_file(path: &Path) -> Result<String, String> {

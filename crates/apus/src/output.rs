@@ -135,9 +135,9 @@ pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
 
 /// Writes a file that other processes, also on other machines, may write at the same time: each under another
 /// name of its own.
-pub fn write_shared(target: &Path, text: &str) -> Result<(), String> {
+pub fn write_shared(target: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
     let partial = partial_of(target, &format!(".{:016x}", unique()));
-    write_whole(target, &partial, |out| out.write_all(text.as_bytes()), |_| Ok(()))
+    write_whole(target, &partial, |out| out.write_all(content.as_ref()), |_| Ok(()))
 }
 
 /// Creates a directory and its parents.

@@ -11,13 +11,14 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::library::Gathered;
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::tables::TableFormat;
-use crate::{input, library, text};
+use crate::{bundle, input, library, text};
 
 /// Run a scenario and print its results.
 #[derive(Args)]
@@ -56,6 +57,10 @@ pub struct Run {
     out: Option<PathBuf>,
     #[command(flatten)]
     tables: TableFormat,
+    /// Write a bundle to this file, which must not exist: the scenario with all of its files, the results and what
+    /// another machine needs to repeat the run and compare (`apus rerun`).
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
     /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
     /// and report the waiting flow; `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
@@ -78,7 +83,11 @@ impl Run {
             memory: self.max_memory.limit(),
             ..Options::default()
         };
-        let scenario = self.open(&options)?;
+        if let Some(file) = &self.bundle {
+            bundle::check_new(file).map_err(Failure::Input)?;
+        }
+        let gathered = self.open(&options)?;
+        let scenario = &gathered.scenario;
         if self.quick && scenario.quick.is_empty() {
             let message = "--quick: has no effect, because the scenario has neither `[quick]` nor \
                            `quick = false`; remove it";
@@ -86,7 +95,7 @@ impl Run {
         }
         let out = match &self.out {
             Some(path) => {
-                let dir = OutputDir::create(path, &scenario).map_err(Failure::Input)?;
+                let dir = OutputDir::create(path, scenario).map_err(Failure::Input)?;
                 Some(dir.with_tables(self.tables.format))
             }
             None => None,
@@ -116,7 +125,7 @@ impl Run {
         let kept_in = out.map_or(Ok(()), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
-            keep(&dir, &scenario, &all, &json, (&[], &[]))
+            keep(&dir, scenario, &all, &json, (&[], &[]))
         });
         if self.json {
             print(&(to_json(&RunsWithCost::new(&runs))? + "\n"))?;
@@ -139,7 +148,10 @@ impl Run {
         if !failures.is_empty() {
             return Err(Failure::Run(failures.join("\n")));
         }
-        self.judge(&scenario, &runs.runs)
+        if let Some(file) = &self.bundle {
+            bundle::write(file, &gathered, &options, &runs.runs, &json).map_err(Failure::Run)?;
+        }
+        self.judge(scenario, &runs.runs)
     }
 
     /// Evaluates the scenario's checks, here with one seed.
@@ -159,10 +171,10 @@ impl Run {
         if judged.passes() { Ok(()) } else { Err(Failure::Checks) }
     }
 
-    fn open(&self, options: &Options) -> Result<Scenario, Failure> {
+    fn open(&self, options: &Options) -> Result<Gathered, Failure> {
         match (&self.traffic, &self.topology, &self.file) {
             (Some(traffic), Some(topology), _) => input::open(traffic, topology, options),
-            (_, _, file) => library::open(file.as_deref().unwrap_or_default(), options),
+            (_, _, file) => library::open_gathered(file.as_deref().unwrap_or_default(), options),
         }
     }
 

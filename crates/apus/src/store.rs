@@ -60,7 +60,7 @@ impl Store {
         let effective = setup.to_toml();
         let key = key_of(&effective);
         let kept = json!({ "version": VERSION, "effective": effective, "summary": summary });
-        write_shared(&self.folder.join(finished(&key)), &format!("{kept:#}\n"))?;
+        write_shared(&self.folder.join(finished(&key)), format!("{kept:#}\n"))?;
         // There is none unless an earlier attempt failed.
         let _ = fs::remove_file(self.folder.join(failed(&key)));
         Ok(())
@@ -79,7 +79,7 @@ impl Store {
             "failure": failure,
             "effective": effective,
         });
-        write_shared(&self.folder.join(failed(&key)), &format!("{kept:#}\n"))
+        write_shared(&self.folder.join(failed(&key)), format!("{kept:#}\n"))
     }
 
     /// Returns the folder of the store.

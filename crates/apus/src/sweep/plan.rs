@@ -46,7 +46,7 @@ impl Plan {
     /// Writes the plan to a store.
     pub fn save(&self, store: &Store) -> Result<(), String> {
         let json = to_json(self).map_err(|failure| failure.to_string())?;
-        write_shared(&store.file(FILE), &(json + "\n"))
+        write_shared(&store.file(FILE), json + "\n")
     }
 
     /// Writes the plan of a shard to a store. Shards of another sweep must not be in it.

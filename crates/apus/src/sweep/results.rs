@@ -1,7 +1,7 @@
 //! Files of a sweep's results, complete and partial.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use apus_sim::results::SCHEMA_VERSION;
 use serde_json::{Value, json};
@@ -49,6 +49,8 @@ pub fn write(
     dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))
 }
 
+/// Shortest time between two versions of the table of a sweep in progress.
+const INTERVAL: Duration = Duration::from_secs(1);
 /// Writing the table of a sweep in progress takes at most this part of the time: one of 50.
 const SHARE: u32 = 50;
 
@@ -90,7 +92,7 @@ impl<'a> Partial<'a> {
         // The final table is written again, and its error is reported.
         let _ = dir.write(TABLE, &text);
         let now = Instant::now();
-        *next = now + now.duration_since(started) * SHARE;
+        *next = now + INTERVAL.max(now.duration_since(started) * SHARE);
     }
 
     /// Returns all runs.

@@ -11,9 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 13] = [
     "README.md",
     "docs/tutorial.md",
+    "docs/clusters.md",
     "docs/cookbook.md",
     "docs/adding-an-algorithm.md",
     "docs/adding-a-topology.md",

@@ -32,6 +32,8 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("sweep --out o --merge a --threads 2", ["--threads", "--merge"]),
     ("sweep --out o --merge a --watchdog off", ["--watchdog", "--merge"]),
     ("sweep --out o --merge a --shard 1/2", ["--shard", "--merge"]),
+    ("diff a b --tolerance jain=1% --ignore jain", ["--tolerance jain", "--ignore jain"]),
+    ("validate mine.toml --quick", ["--quick", "[quick]"]),
     (
         "tune mine.toml --set algorithm.base_target=20us",
         ["--set algorithm.base_target", "`apus tune`"],
@@ -64,7 +66,7 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 6] = ["replay", "list", "explain", "schema", "key", "help"];
+const INDEPENDENT: [&str; 7] = ["replay", "list", "explain", "schema", "key", "help", "rerun"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {

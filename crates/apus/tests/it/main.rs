@@ -3,6 +3,7 @@
 mod adding_an_algorithm;
 mod algorithms;
 mod bench_udp;
+mod bundles;
 mod cli;
 mod compare;
 mod docs;
@@ -27,3 +28,4 @@ mod sweep;
 mod tables;
 mod tools;
 mod tune;
+mod validate;

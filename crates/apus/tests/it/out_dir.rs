@@ -26,11 +26,14 @@ const COMMANDS: &[&[&str]] = &[
     &["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "1"],
     &["tune", "mine.toml", "--seeds", "1"],
     &["perf", "127.0.0.1:9", "--insecure"],
+    &["rerun", "mine.zip"],
 ];
 
 fn folder(test: &str) -> PathBuf {
     let path = command::folder(test);
     fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    let made = command::apus(&path, &["run", "mine.toml", "--bundle", "mine.zip"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     path
 }
 
@@ -142,7 +145,7 @@ fn a_report_replaces_no_other_page() {
     fs::write(folder.join("figures/mine.svg"), "<svg/>").expect("file");
     let output = apus(&folder, COMMANDS[1], &["--report", "page.md"]);
     refused(&output, &["figures/mine.svg is there, but not a figure of that page"]);
-    assert_eq!(names(&folder), ["figures", "mine.toml", "notes.md"]);
+    assert_eq!(names(&folder), ["figures", "mine.toml", "mine.zip", "notes.md"]);
 }
 
 #[test]
