@@ -84,8 +84,10 @@ fn cancelled_calls_count_until_a_worker_comes_to_them() {
     let first = pair.client.call(wait, b"").start().expect("room");
     door.wait_for(1);
     let mut refused = 0;
-    for _ in 0..20 {
+    for number in 2..22 {
         let call = pair.client.call(wait, b"").start().expect("room");
+        let received = || pair.server.metrics().received.load(Ordering::Relaxed);
+        until("the call has arrived", || received() == number);
         call.cancel();
         match call.wait().expect_err("no worker is free") {
             CallError::Cancelled(Executed::NotRun) => {}

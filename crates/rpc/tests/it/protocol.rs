@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use apus_rpc::envelope::{
     CallId, Grant, Header, LanePlace, Progress, Status, VERSION, decode, encode,
 };
-use apus_rpc::{Client, ClientOptions, ConnectError, Failure, Server};
-use apus_udp::{Access, Connection, Request};
+use apus_rpc::{Client, ClientOptions, ConnectError, Failure, Server, ServerOptions};
+use apus_udp::{Access, Connection, Request, SubmitError};
 
 use crate::pair::{echo, settings};
 use crate::support::{PATIENCE, host, until};
@@ -51,6 +51,35 @@ fn client_that_breaks_the_protocol_is_disconnected() {
     let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
     let echo = client.method("echo").expect("the method");
     client.call(echo, b"x").wait().expect("other clients are served");
+}
+
+/// It goes on calling, so that its answers would pile up.
+#[test]
+fn client_that_takes_no_answers_is_served_no_longer() {
+    let mut config = settings();
+    config.max_ops = 4;
+    let server_host = Arc::new(host(config.clone()));
+    config.max_queued_messages = 1;
+    let client_host = Arc::new(host(config));
+    let options = ServerOptions { calls_per_connection: 1, ..Default::default() };
+    let server = Server::start_with(&server_host, echo(), options).expect("a server");
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    send(&connection, encode(&HELLO, b""));
+    let metrics = server.metrics();
+    let answered = || metrics.answered.load(Ordering::Relaxed);
+    let refused = || metrics.malformed.load(Ordering::Relaxed) == 1;
+    let mut turn = 0;
+    while !refused() {
+        let call = Request::message(encode(&request(0, turn), b"x"));
+        // The server closes the connection after the answers that the transport has, which the client does not take.
+        match connection.submit(call) {
+            Ok(op) => drop(op.wait()),
+            Err(error) => assert_eq!(error, SubmitError::Ended(apus_udp::End::ClosedByPeer)),
+        }
+        turn += 1;
+        until("it is answered", || answered() == u64::from(turn) || refused());
+    }
+    assert!((16..100).contains(&turn), "{turn} calls");
 }
 
 /// A client that numbers the calls of a lane as no client does.
@@ -98,7 +127,7 @@ fn body_of_an_impossible_size_ends_its_call_only() {
     send(&connection, encode(&header, b""));
     let advance = |position| Header::Advance { id, position, progress: Progress::More };
     send(&connection, encode(&advance(8), b""));
-    // The server reads 8 bytes; then the sum of position and capacity is above 2^64.
+    // More than the region has.
     send(&connection, encode(&advance(u64::MAX - 1), b""));
     loop {
         match receive(&connection) {
