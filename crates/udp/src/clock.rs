@@ -85,14 +85,14 @@ fn pair<E>(read: impl Fn() -> Result<i128, E>, host: impl Fn() -> u64) -> Result
 
 /// Returns the nanoseconds of the monotonic clock, which counts from the start of the machine.
 #[inline]
-fn monotonic() -> u64 {
+pub(crate) fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Returns the engine's time at an instant of the monotonic clock.
 #[inline]
-fn since(epoch: u64, at: u64) -> Time {
+pub(crate) fn since(epoch: u64, at: u64) -> Time {
     Time::from_ps(at.saturating_sub(epoch).saturating_mul(1_000))
 }
 
@@ -121,6 +121,11 @@ impl Clock {
             }
         };
         Ok(Self { epoch, kernel, nic, next_reading: Time::ZERO + READING_PERIOD })
+    }
+
+    /// Returns the start of the engine on the monotonic clock, in nanoseconds.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Returns the current time.

@@ -110,7 +110,7 @@ impl Host {
             (Driver::Threads { spin: CALL_SPIN }, Some(thread.spawn(run)))
         } else {
             let shared = Shared::new(engine, mode == Mode::Shared)
-                .map_err(|e| StartError::System("make an epoll", e))?;
+                .map_err(|e| StartError::System("make an epoll or a timer", e))?;
             let run = (mode == Mode::Shared).then(|| {
                 let shared = Arc::clone(&shared);
                 thread.spawn(move || shared.run_background())

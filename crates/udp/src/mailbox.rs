@@ -14,6 +14,7 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection_state::{ConnectionState, Message};
+use crate::driver::Woken;
 use crate::error::ConnectError;
 use crate::message_receiver::Attach;
 use crate::pending::Pending;
@@ -221,21 +222,23 @@ impl Mailbox {
         }
     }
 
-    /// Sleeps until an event of `epoll`, which has [`Mailbox::background_wakeup`], or `timeout`, unless `idle`, which is
-    /// called last, returns `false`.
+    /// Runs `sleep`, which sleeps on [`Mailbox::background_wakeup`] too, unless `idle`, which is called last, returns `false`.
     pub(crate) fn sleep_in_background(
         &self,
-        epoll: &OwnedFd,
-        timeout: Option<Span>,
         idle: impl FnOnce() -> bool,
-    ) {
+        sleep: impl FnOnce() -> Woken,
+    ) -> Woken {
         self.background_sleeps.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
+        let mut woken = Woken::default();
         if !self.status.is_stopped() && idle() {
-            let _ = poll(&mut [PollFd::new(epoll, PollFlags::IN)], timeout.map(timespec).as_ref());
-            clear(&self.background_wakeup);
+            woken = sleep();
+            if woken.by_thread {
+                clear(&self.background_wakeup);
+            }
         }
         self.background_sleeps.store(false, Ordering::Relaxed);
+        woken
     }
 
     /// Returns `true` if a call leads and sleeps or is about to.

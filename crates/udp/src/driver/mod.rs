@@ -3,6 +3,8 @@
 //! By default, waiting calls drive their engine in turns ([`shared`]), so that ops cross no thread. An engine in
 //! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which never sleeps.
 
+mod alarm;
+mod background;
 mod look;
 mod prompt;
 mod shared;
@@ -23,6 +25,7 @@ use crate::containment::{ContainedWaker, contain};
 use crate::engine::Engine;
 use crate::mailbox::Mailbox;
 
+pub(crate) use background::Woken;
 pub(crate) use shared::Shared;
 
 /// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs

@@ -16,7 +16,7 @@
 //! If the thread of a leader has always waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
 //! away. Acknowledgements of the datagrams that ended its wait are held, so that they leave in one burst with what the thread
 //! submits, and wake the peer once ([`Engine::step_and_hold`]). The socket stays with the thread. If it waits again, it leads
-//! without a change; another call that waits leads in its place. Otherwise the tick of the background thread, which the leader
+//! without a change; another call that waits leads in its place. Otherwise the alarm of the background thread, which the leader
 //! set before it went away, relieves it after at most [`SEND_AFTER`], sends what is held and drives the engine. So no answer to a
 //! peer waits longer for a slow application. `remote_queuing` includes the time for which an acknowledgement was held.
 //!
@@ -26,22 +26,19 @@
 //! that at least one of them sees what the other did.
 //!
 //! # No timer is forgotten
-//! Before a thread sleeps, it records under the engine's lock until when. A thread that unlocks the engine with an earlier
-//! timer wakes the sleeping thread. The tick is a timer of the kernel that is set at most once per [`SEND_AFTER`]; it wakes the
-//! background thread later, and not at once.
+//! A leader sleeps at most until the next timer, and records under the engine's lock until when. The background thread is
+//! woken by its alarm, a timer of the kernel. A thread that unlocks the engine, or stops leading, sets the alarm to the next
+//! timer if neither the leader nor the alarm wakes a thread before ([`super::background`]). Setting the alarm wakes no thread, and
+//! an alarm that is early enough stays as it is.
 
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use apus_units::{Span, Time};
-use rustix::event::{Timespec, epoll};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
-};
 
+use super::background::{Background, Woken};
 use super::look::Look;
 use super::turns::{self, Own, Role, Turns, with_own};
 use super::{Awaited, Waited, hold_locks, holds_locks};
@@ -61,56 +58,12 @@ const FLUSH_OPS: usize = 32;
 /// Time after which the background thread sends an op whose thread does not wait for it, and acknowledgements that are
 /// held for a thread that does not wait again. deviation: no source; a thousand
 /// wake-ups per second, while ops are submitted, take less than 1 % of a core.
-const SEND_AFTER: Duration = Duration::from_millis(1);
+const SEND_AFTER: Span = Span::from_ms(1);
 /// Time after which the background thread tries again to send what the socket had no room for. deviation: no source; 10 Gb/s
 /// empty a quarter of the socket's buffer by then.
 const RETRY_AFTER: Span = Span::from_ms(1);
 /// Time between checks whether calls of a stopped engine still lead; they stop within a step. deviation: no source.
 const STOP_CHECK: Duration = Duration::from_micros(50);
-
-/// State of the background thread: what it sleeps on, and until when.
-struct Background {
-    epoll: OwnedFd,
-    /// The engine's socket; `None` after the engine has ended.
-    socket: Mutex<Option<Arc<Socket>>>,
-    /// Whether the socket reports departures.
-    reports: bool,
-    /// Time until which the thread sleeps, in picoseconds of the engine's clock; 0 while it is awake.
-    wakes_at: AtomicU64,
-    /// Wakes the thread [`SEND_AFTER`] after it was set.
-    tick: OwnedFd,
-    /// Whether it is set.
-    ticks: AtomicBool,
-}
-
-impl Background {
-    fn socket(&self) -> MutexGuard<'_, Option<Arc<Socket>>> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ensures that the thread wakes within [`SEND_AFTER`], without waking it now.
-    fn ensure_tick(&self) {
-        if self.ticks.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let value = Timespec { tv_sec: 0, tv_nsec: SEND_AFTER.subsec_nanos().into() };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        // It fails only if the time is not one.
-        let _ = timerfd_settime(&self.tick, TimerfdTimerFlags::empty(), &once);
-    }
-
-    /// Ends the tick, if it has come; returns whether it has.
-    fn take_tick(&self) -> bool {
-        let ticked = rustix::io::read(&self.tick, &mut [0; 8]).is_ok();
-        // What was done before it was found set is seen afterwards.
-        ticked && self.ticks.swap(false, Ordering::SeqCst)
-    }
-}
-
-/// Identifiers of the events in the background thread's epoll. They are not read.
-const SOCKET: epoll::EventData = epoll::EventData::new_u64(0);
-const WAKEUP: epoll::EventData = epoll::EventData::new_u64(1);
-const TICK: epoll::EventData = epoll::EventData::new_u64(2);
 
 /// The turn of a call that waits. It ends even if the code that is waited for panics.
 struct Turn<'a> {
@@ -164,28 +117,10 @@ impl Shared {
     /// Wraps an engine so that calls can drive it. With `thread`, a thread must call [`Shared::run_background`].
     ///
     /// # Errors
-    /// If the system cannot create an epoll.
+    /// If the system cannot create an epoll or a timer.
     pub(crate) fn new(engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
         let mailbox = Arc::clone(&engine.mailbox);
-        let background = if thread {
-            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-            let watched = epoll::EventFlags::IN;
-            epoll::add(&epoll, mailbox.background_wakeup(), WAKEUP, watched)?;
-            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-            let tick = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-            epoll::add(&epoll, &tick, TICK, watched)?;
-            epoll::add(&epoll, engine.socket().as_fd(), SOCKET, watched)?;
-            Some(Background {
-                epoll,
-                socket: Mutex::new(Some(engine.socket())),
-                reports: engine.reports_departures(),
-                wakes_at: AtomicU64::new(0),
-                tick,
-                ticks: AtomicBool::new(false),
-            })
-        } else {
-            None
-        };
+        let background = thread.then(|| Background::new(&engine, SEND_AFTER)).transpose()?;
         Ok(Arc::new(Self {
             engine: Mutex::new(Some(engine)),
             turns: Turns::default(),
@@ -219,21 +154,19 @@ impl Shared {
         }
     }
 
-    /// Unlocks the engine. Wakes the background thread if it would sleep past the next timer. If packets are left to send
-    /// and this thread does not continue (`goes_on`), wakes the thread that drives the engine.
+    /// Unlocks the engine. Ensures that the alarm goes off at the next timer. If packets are left to send and this thread does
+    /// not continue (`goes_on`), wakes the thread that drives the engine.
     fn unlock(&self, engine: Locked<'_>, goes_on: bool) {
         let left = !goes_on && engine.0.as_ref().is_some_and(Engine::has_left);
         let due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
-        let due = if left { Time::ZERO } else { due };
         drop(engine);
         // See the documentation of this module.
         fence(Ordering::SeqCst);
         let Some(background) = &self.background else { return };
+        background.alarm.set_by(due);
         if left && self.turns.led() {
             self.mailbox.wake_leader();
-        }
-        // An awake thread has 0 here, and no time is less.
-        if due.as_ps() < background.wakes_at.load(Ordering::SeqCst) {
+        } else if left {
             self.mailbox.wake_background();
         }
     }
@@ -284,7 +217,7 @@ impl Shared {
             self.flush();
             return;
         }
-        background.ensure_tick();
+        background.alarm.set_soon();
     }
 
     /// Waits until `awaited` ends or the deadline passes.
@@ -351,7 +284,7 @@ impl Shared {
         if !self.turns.step_away(&own.waiter) {
             return false;
         }
-        background.ensure_tick();
+        background.alarm.set_soon();
         true
     }
 
@@ -372,17 +305,9 @@ impl Shared {
 
     /// Sets whether datagrams wake the background thread.
     fn watch_socket(&self, watch: bool) {
-        let Some(background) = &self.background else { return };
-        let Some(socket) = &*background.socket() else { return };
-        let (epoll, socket, events) = (&background.epoll, socket.as_fd(), epoll::EventFlags::IN);
-        // Each fails only for lack of memory.
-        let _ = match (watch, background.reports) {
-            (true, false) => epoll::modify(epoll, socket, SOCKET, events),
-            (false, false) => epoll::modify(epoll, socket, SOCKET, epoll::EventFlags::empty()),
-            // Reports of departures are socket errors, which are always events.
-            (true, true) => epoll::add(epoll, socket, SOCKET, events),
-            (false, true) => epoll::delete(epoll, socket),
-        };
+        if let Some(background) = &self.background {
+            background.watch_socket(watch);
+        }
     }
 
     /// Drives the engine as the leader until the wait ends. Returns `None` if the call no longer leads or the engine has
@@ -509,9 +434,11 @@ impl Shared {
     pub(crate) fn run_background(&self) -> Option<Arc<Socket>> {
         let Some(background) = &self.background else { return None };
         let mut slept_until = Time::MAX;
+        let mut woken = Woken::default();
         while !self.mailbox.status.is_stopped() {
-            if background.take_tick() {
-                self.turns.relieve(|| self.watch_socket(true));
+            if woken.by_alarm {
+                background.alarm.take();
+                self.turns.relieve(|| background.watch_socket(true));
             }
             let led = self.turns.led();
             let mut engine = self.lock();
@@ -530,10 +457,8 @@ impl Shared {
                 let left = engine.has_left();
                 // No event tells this thread that the socket has room again.
                 let soon = if !led && left { now.saturating_add(RETRY_AFTER) } else { Time::MAX };
-                let wakes_at = due.min(soon);
-                background.wakes_at.store(wakes_at.as_ps(), Ordering::SeqCst);
                 slept_until = due;
-                (now, wakes_at, left)
+                (now, due.min(soon), left)
             });
             drop(engine);
             // See the documentation of this module.
@@ -543,13 +468,13 @@ impl Shared {
                 self.mailbox.wake_leader();
             }
             self.flush();
+            woken = Woken::default();
             if wakes_at > now {
+                background.alarm.set_by(wakes_at);
                 self.mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
-                let timeout = (wakes_at != Time::MAX).then(|| wakes_at.since(now));
                 let unchanged = || self.turns.led() == led && (led || !self.mailbox.has_commands());
-                self.mailbox.sleep_in_background(&background.epoll, timeout, unchanged);
+                woken = background.sleep(&self.mailbox, unchanged);
             }
-            background.wakes_at.store(0, Ordering::SeqCst);
         }
         self.lock().run(|engine| engine.step(true));
         // A leading call stops too; until then it may use the socket.

@@ -134,6 +134,11 @@ impl Engine {
         self.transmitter.reports_departures()
     }
 
+    /// Returns the start of the engine's clock on the monotonic clock, nanoseconds.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.network.epoch()
+    }
+
     /// Returns the socket.
     pub(crate) fn socket(&self) -> Arc<Socket> {
         Arc::clone(self.network.socket())

@@ -99,6 +99,11 @@ impl KernelNetwork {
         })
     }
 
+    /// Returns the start of its clock on the monotonic clock, nanoseconds.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.clock.epoch()
+    }
+
     /// Returns the socket.
     pub(crate) fn socket(&self) -> &Arc<Socket> {
         &self.socket

@@ -1,0 +1,159 @@
+//! A timer of the kernel that wakes a thread. Setting it wakes no thread, and it is set only if it would go off too late.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use apus_units::{Span, Time};
+use rustix::event::Timespec;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+
+use crate::clock::{monotonic, since};
+
+/// An alarm. Its times are those of an engine's clock.
+pub(super) struct Alarm {
+    timer: OwnedFd,
+    /// Start of the engine's clock on the monotonic clock, nanoseconds.
+    epoch: u64,
+    /// When it goes off, in picoseconds; `u64::MAX` for never.
+    at: AtomicU64,
+    /// The time that is soon.
+    soon: Span,
+    /// Whether it goes off soon.
+    is_soon: AtomicBool,
+}
+
+impl Alarm {
+    /// Returns an alarm that is not set, for a clock that started at `epoch`, in nanoseconds of the monotonic clock.
+    ///
+    /// # Errors
+    /// If the system cannot create a timer.
+    pub(super) fn new(epoch: u64, soon: Span) -> io::Result<Self> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let (at, is_soon) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
+        Ok(Self { timer, epoch, at, soon, is_soon })
+    }
+
+    /// Ensures that the alarm goes off within the time that is soon.
+    #[inline]
+    pub(super) fn set_soon(&self) {
+        if !self.is_soon.swap(true, Ordering::SeqCst) {
+            self.set_by(since(self.epoch, monotonic()) + self.soon);
+        }
+    }
+
+    /// Ensures that the alarm goes off at `at` or earlier. [`Time::MAX`] is never.
+    #[inline]
+    pub(super) fn set_by(&self, at: Time) {
+        if at.as_ps() < self.at.load(Ordering::SeqCst) {
+            self.set(at.as_ps());
+        }
+    }
+
+    fn set(&self, at: u64) {
+        if self.at.fetch_min(at, Ordering::SeqCst) <= at {
+            return;
+        }
+        let mut set = at;
+        loop {
+            // Rounded up, so that the time has come when it goes off. Zero would be never.
+            let ns = self.epoch.saturating_add(set.div_ceil(1_000)).max(1);
+            let value = Timespec {
+                tv_sec: (ns / 1_000_000_000) as i64,
+                tv_nsec: (ns % 1_000_000_000) as _,
+            };
+            let once =
+                Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+            // It fails only if the time is not one.
+            let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
+            // Another thread may have set an earlier time, and its call may have come first.
+            let at = self.at.load(Ordering::SeqCst);
+            if at >= set {
+                return;
+            }
+            set = at;
+        }
+    }
+
+    /// Ends the alarm after it has gone off. The caller then looks for what it was set for: what was done before it was found
+    /// set is seen.
+    pub(super) fn take(&self) {
+        // The read fails if another thread has set it again meanwhile; it then goes off once more.
+        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+        self.at.swap(u64::MAX, Ordering::SeqCst);
+        self.is_soon.swap(false, Ordering::SeqCst);
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_units::Span;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use super::*;
+
+    /// Returns an alarm whose clock starts now, and the current time of that clock.
+    fn alarm() -> (Alarm, impl Fn() -> Time) {
+        let epoch = monotonic();
+        let now = move || since(epoch, monotonic());
+        (Alarm::new(epoch, Span::from_ms(1)).expect("a timer"), now)
+    }
+
+    fn goes_off(alarm: &Alarm, within: Timespec) -> bool {
+        let mut fds = [PollFd::new(alarm, PollFlags::IN)];
+        poll(&mut fds, Some(&within)).expect("a poll") > 0
+    }
+
+    const LONG: Timespec = Timespec { tv_sec: 100, tv_nsec: 0 };
+    const NONE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+    #[test]
+    fn earliest_time_counts_until_the_alarm_is_taken() {
+        let (alarm, now) = alarm();
+        let hour = Time::ZERO + Span::from_secs(3_600);
+        alarm.set_by(Time::MAX);
+        alarm.set_by(hour);
+        assert!(!goes_off(&alarm, NONE));
+        let soon = now() + Span::from_ms(1);
+        alarm.set_by(soon);
+        alarm.set_by(hour);
+        assert!(goes_off(&alarm, LONG) && now() >= soon);
+        alarm.take();
+        assert!(!goes_off(&alarm, NONE), "it is not set");
+        alarm.set_by(hour);
+        assert!(!goes_off(&alarm, NONE));
+        alarm.set_by(Time::ZERO);
+        assert!(goes_off(&alarm, LONG), "a time that has passed");
+        alarm.take();
+        for _ in 0..2 {
+            let before = now();
+            alarm.set_soon();
+            alarm.set_soon();
+            assert!(goes_off(&alarm, LONG) && now() >= before + Span::from_ms(1));
+            alarm.take();
+        }
+    }
+
+    /// Threads that set times at once: the earliest one counts, whatever the order of their calls was.
+    #[test]
+    fn earliest_of_times_set_by_several_threads_counts() {
+        for _ in 0..200 {
+            let (alarm, _) = alarm();
+            std::thread::scope(|scope| {
+                for ms in [3_600_000, 1, 1_800_000] {
+                    let alarm = &alarm;
+                    scope.spawn(move || alarm.set_by(Time::ZERO + Span::from_ms(ms)));
+                }
+            });
+            assert!(goes_off(&alarm, LONG));
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What the background thread of an engine sleeps on.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use apus_units::Span;
+use rustix::event::epoll;
+
+use super::alarm::Alarm;
+use crate::engine::Engine;
+use crate::mailbox::Mailbox;
+use crate::sys::Socket;
+
+/// Identifiers of the events.
+const SOCKET: u64 = 0;
+const WAKEUP: u64 = 1;
+const ALARM: u64 = 2;
+/// Their number.
+const EVENTS: usize = 3;
+
+/// What the background thread sleeps on: the socket while no call leads, wake-ups by other threads, and its alarm.
+pub(super) struct Background {
+    epoll: OwnedFd,
+    /// The engine's socket; `None` after the engine has ended.
+    socket: Mutex<Option<Arc<Socket>>>,
+    /// Whether the socket reports departures.
+    reports: bool,
+    pub(super) alarm: Alarm,
+}
+
+/// What has ended a sleep.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Woken {
+    /// Another thread.
+    pub(crate) by_thread: bool,
+    /// The alarm.
+    pub(super) by_alarm: bool,
+}
+
+impl Background {
+    /// Returns what the thread of `engine` sleeps on. Its alarm goes off `soon` after it was asked to go off soon.
+    ///
+    /// # Errors
+    /// If the system cannot create an epoll or a timer.
+    pub(super) fn new(engine: &Engine, soon: Span) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let alarm = Alarm::new(engine.epoch(), soon)?;
+        let watch = |fd, event| {
+            epoll::add(&epoll, fd, epoll::EventData::new_u64(event), epoll::EventFlags::IN)
+        };
+        let socket = engine.socket();
+        watch(engine.mailbox.background_wakeup().as_fd(), WAKEUP)?;
+        watch(alarm.as_fd(), ALARM)?;
+        watch(socket.as_fd(), SOCKET)?;
+        let reports = engine.reports_departures();
+        Ok(Self { epoll, socket: Mutex::new(Some(socket)), reports, alarm })
+    }
+
+    /// The socket; `None` after the engine has ended.
+    pub(super) fn socket(&self) -> MutexGuard<'_, Option<Arc<Socket>>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets whether datagrams wake the thread.
+    pub(super) fn watch_socket(&self, watch: bool) {
+        let Some(socket) = &*self.socket() else { return };
+        let (epoll, socket, events) = (&self.epoll, socket.as_fd(), epoll::EventFlags::IN);
+        let data = epoll::EventData::new_u64(SOCKET);
+        // Each fails only for lack of memory.
+        let _ = match (watch, self.reports) {
+            (true, false) => epoll::modify(epoll, socket, data, events),
+            (false, false) => epoll::modify(epoll, socket, data, epoll::EventFlags::empty()),
+            // Reports of departures are socket errors, which are always events.
+            (true, true) => epoll::add(epoll, socket, data, events),
+            (false, true) => epoll::delete(epoll, socket),
+        };
+    }
+
+    /// Sleeps until an event, and ends wake-ups. The caller takes the alarm.
+    pub(super) fn sleep(&self, mailbox: &Mailbox, idle: impl FnOnce() -> bool) -> Woken {
+        mailbox.sleep_in_background(idle, || {
+            let none = epoll::Event {
+                flags: epoll::EventFlags::empty(),
+                data: epoll::EventData::new_u64(SOCKET),
+            };
+            let mut events = [none; EVENTS];
+            // It fails only if a signal interrupts it.
+            let count = epoll::wait(&self.epoll, &mut events[..], None).unwrap_or(0);
+            let has = |event| events[..count].iter().any(|woken| woken.data.u64() == event);
+            Woken { by_thread: has(WAKEUP), by_alarm: has(ALARM) }
+        })
+    }
+}
