@@ -85,6 +85,9 @@ pub enum Handled {
 const WHEEL_LEVELS: u32 = 6;
 /// 64 slots per level: an endpoint's wheel stays within a few kilobytes.
 const WHEEL_LOG2_SLOTS: u32 = 6;
+/// Maximum number of timers that [`Endpoint::settle_timers`] looks at. deviation: no source; a wake-up of a thread takes longer
+/// than this look, and an endpoint with more busy flows has a timer that is due soon.
+const MAX_SETTLED_TIMERS: usize = 8;
 
 /// A host's end of the transport.
 #[derive(Debug)]
@@ -241,6 +244,36 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         (self.next_timeout != Time::MAX).then_some(self.next_timeout)
+    }
+
+    /// Looks for the exact time of the next timer, so that a caller who sleeps until [`Endpoint::next_timeout`] is not woken for
+    /// nothing: acknowledgements do not move timers, and a distant timer is known by its slot. Looks at a few timers only.
+    /// Changes nothing else.
+    pub fn settle_timers(&mut self) {
+        for _ in 0..MAX_SETTLED_TIMERS {
+            let Some(key) = self.wheel.next_key() else {
+                self.next_timeout = Time::MAX;
+                return;
+            };
+            let Some(flow) = self.flows.get_mut(key as usize) else { return };
+            // A flow with data may be waiting for its pace.
+            let due = match flow.send.has_data() {
+                true => flow.timer,
+                false => flow.next_timer(Readiness::Waiting, &self.config),
+            };
+            if due <= flow.timer {
+                break;
+            }
+            if due == Time::MAX {
+                flow.timer = Time::MAX;
+                // As when its timer expires.
+                flow.send.free_empty_queues();
+                self.wheel.cancel(key);
+            } else {
+                self.arm(FlowId::new(key), due);
+            }
+        }
+        self.next_timeout = self.wheel.next_deadline(MAX_SETTLED_TIMERS).unwrap_or(Time::MAX);
     }
 
     /// Ends a flow whose peer is gone: unsent ops fail, the outcome of the others is unknown.

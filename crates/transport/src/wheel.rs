@@ -237,6 +237,20 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         self.earliest().map(|(_, start)| Time::from_ps(start))
     }
 
+    /// As [`TimingWheel::next_at`], but exact if the earliest slot has at most `entries` entries.
+    #[must_use]
+    pub fn next_deadline(&self, entries: usize) -> Option<Time> {
+        let (slot, start) = self.earliest()?;
+        let (mut key, mut least) = (self.heads[self.head(slot)], u64::MAX);
+        for _ in 0..entries {
+            let Some(node) = self.nodes.get(key as usize) else { break };
+            least = least.min(node.at);
+            key = node.next;
+        }
+        let exact = if key == NIL { least.max(start) } else { start };
+        Some(Time::from_ps(exact))
+    }
+
     /// Returns a key of the slot of [`TimingWheel::next_at`].
     #[inline]
     #[must_use]

@@ -134,8 +134,8 @@ impl Clock {
         since(self.epoch, monotonic())
     }
 
-    /// Compares the clocks if that is due; returns when it is due next.
-    pub(crate) fn compare(&mut self, now: Time) -> Time {
+    /// Compares the clocks if that is due.
+    pub(crate) fn compare(&mut self, now: Time) {
         if now >= self.next_reading {
             self.next_reading = now + READING_PERIOD;
             if let Some((file, nic)) = &mut self.nic
@@ -146,7 +146,6 @@ impl Clock {
             let (reading, at) = realtime_pair();
             self.kernel.update(reading, since(self.epoch, at));
         }
-        self.next_reading
     }
 
     /// Returns when a datagram was received (t2, t5): the NIC's timestamp, or the kernel's, or `now` if neither is

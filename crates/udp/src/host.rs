@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ impl Host {
             regions,
             accepted,
             drivers: Vec::new(),
-            driver: Driver::Threads { spin: Duration::ZERO },
+            driver: Driver::Threads { spin: Duration::ZERO, crowded: Arc::default() },
             next: AtomicUsize::new(0),
             addresses,
             insecure: config.keys.is_insecure(),
@@ -103,11 +103,13 @@ impl Host {
         let name = format!("apus-{}", self.drivers.len());
         let thread = std::thread::Builder::new().name(name);
         let (driver, thread) = if mode == Mode::Spinning {
+            let crowded = Arc::new(AtomicBool::new(false));
+            let driver = Driver::Threads { spin: CALL_SPIN, crowded: Arc::clone(&crowded) };
             let run = move || {
-                driver::run(&mut engine);
+                driver::run(&mut engine, &crowded);
                 engine.end()
             };
-            (Driver::Threads { spin: CALL_SPIN }, Some(thread.spawn(run)))
+            (driver, Some(thread.spawn(run)))
         } else {
             let shared = Shared::new(engine, mode == Mode::Shared)
                 .map_err(|e| StartError::System("make an epoll or a timer", e))?;

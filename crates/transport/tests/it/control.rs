@@ -160,6 +160,28 @@ fn cancel__of_an_op_whose_request_was_lost_and_waits_is_unknown() {
     }
 }
 
+/// A caller that sleeps until the next timer is woken at its time and not before, and not after all ops have ended.
+#[test]
+fn settled_timers__are_exact_and_end_with_the_ops() {
+    let mut pair = pair("1");
+    let flow = pair.flow;
+    let timeouts = |pair: &Pair| pair.sides[0].endpoint.counters(flow).expect("a flow").timeouts;
+    pair.submit(0, OpKind::Message, 8);
+    let endpoint = &mut pair.sides[0].endpoint;
+    endpoint.settle_timers();
+    let due = endpoint.next_timeout().expect("in flight");
+    endpoint.handle_timeout(due - Span::from_ns(1));
+    endpoint.settle_timers();
+    assert_eq!((endpoint.next_timeout(), timeouts(&pair)), (Some(due), 0));
+    pair.sides[0].endpoint.handle_timeout(due);
+    assert_eq!(timeouts(&pair), 1);
+    pair.run_until(FAR);
+    let side = &mut pair.sides[0];
+    assert_eq!(side.completions.len(), 1);
+    side.endpoint.settle_timers();
+    assert_eq!(side.endpoint.next_timeout(), None);
+}
+
 /// A cancellation that overtakes the request keeps the peer from executing it.
 #[test]
 fn cancel__that_arrives_before_the_request_of_an_atomic_op_prevents_it() {

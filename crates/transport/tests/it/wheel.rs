@@ -219,6 +219,23 @@ fn next_at_is_exact_at_level_0_and_pops() {
 }
 
 #[test]
+fn next_deadline_is_exact_at_every_level_for_short_lists() {
+    let mut wheel = TimingWheel::<2>::new(0, 3);
+    assert_eq!(wheel.next_deadline(8), None);
+    // Levels 2 and 1, and two entries beyond the top level.
+    for (key, at) in [(1, 40), (2, 7), (3, 100), (4, 90)] {
+        wheel.insert(key, Time::from_ps(at));
+    }
+    for (key, at) in [(2, 7), (1, 40), (4, 90), (3, 100)] {
+        assert!(wheel.next_at() <= Some(Time::from_ps(at)));
+        assert_eq!(wheel.next_deadline(2), Some(Time::from_ps(at)));
+        assert!(wheel.cancel(key));
+    }
+    (0..3).for_each(|key| wheel.insert(key, Time::from_ps(39 + u64::from(key))));
+    assert_eq!(wheel.next_deadline(2), wheel.next_at(), "three entries in one slot");
+}
+
+#[test]
 fn an_entry_in_the_past_expires_next_with_its_own_deadline() {
     let mut wheel = TimingWheel::<6>::new(10, 2);
     let mut out = Vec::new();

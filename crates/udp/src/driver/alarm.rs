@@ -48,9 +48,15 @@ impl Alarm {
     /// Ensures that the alarm goes off at `at` or earlier. [`Time::MAX`] is never.
     #[inline]
     pub(super) fn set_by(&self, at: Time) {
-        if at.as_ps() < self.at.load(Ordering::SeqCst) {
+        if !self.is_set_by(at) {
             self.set(at.as_ps());
         }
+    }
+
+    /// Returns `true` if the alarm goes off at `at` or earlier, or `at` is [`Time::MAX`].
+    #[inline]
+    pub(super) fn is_set_by(&self, at: Time) -> bool {
+        self.at.load(Ordering::SeqCst) <= at.as_ps()
     }
 
     fn set(&self, at: u64) {
@@ -96,9 +102,9 @@ impl AsFd for Alarm {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use apus_units::Span;
     use rustix::event::{PollFd, PollFlags, poll};
-    use super::*;
 
     /// Returns an alarm whose clock starts now, and the current time of that clock.
     fn alarm() -> (Alarm, impl Fn() -> Time) {

@@ -5,7 +5,6 @@
 
 mod alarm;
 mod background;
-mod look;
 mod prompt;
 mod shared;
 mod turns;
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use apus_units::Span;
+use apus_units::{Span, Time};
 
 use crate::connection_state::ConnectionState;
 use crate::containment::{ContainedWaker, contain};
@@ -32,12 +31,15 @@ pub(crate) use shared::Shared;
 /// nothing; elsewhere the scheduler would preempt the thread for milliseconds. deviation: no source. The time only decides
 /// when the core is yielded, not what is sent.
 const YIELD_AFTER: Span = Span::from_us(50);
+/// A yield that takes this long shows that another thread wants the core. deviation: no source; a yield without another thread
+/// takes less than a microsecond, and a time slice of Linux milliseconds.
+const YIELDED: Span = Span::from_us(20);
 
 /// How calls wait for an engine.
 #[derive(Clone)]
 pub(crate) enum Driver {
-    /// Threads of the host drive its engines. A wait spins this long before it sleeps.
-    Threads { spin: Duration },
+    /// Threads of the host drive its engines. A wait spins this long before it sleeps, unless other threads want the cores.
+    Threads { spin: Duration, crowded: Arc<AtomicBool> },
     /// The waiting calls drive the engine in turns.
     Shared(Arc<Shared>),
 }
@@ -233,13 +235,17 @@ impl Driver {
     fn wait_for<A: Awaited>(&self, mut awaited: A, deadline: Option<Instant>) -> Waited<A::Value> {
         match self {
             Self::Shared(shared) => shared.wait(&mut awaited, deadline),
-            Self::Threads { spin } => {
+            Self::Threads { spin, crowded } => {
                 let until = Instant::now() + *spin;
                 let until = deadline.map_or(until, |at| until.min(at));
                 loop {
                     match awaited.take() {
                         Poll::Ready(ended) => return ended,
-                        Poll::Pending if Instant::now() < until => std::hint::spin_loop(),
+                        Poll::Pending
+                            if !crowded.load(Ordering::Relaxed) && Instant::now() < until =>
+                        {
+                            std::hint::spin_loop();
+                        }
                         Poll::Pending => return turns::park(&mut awaited, deadline),
                     }
                 }
@@ -338,16 +344,28 @@ pub(crate) fn hold_locks<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs an engine in this thread until it is stopped or panics. Never sleeps.
-pub(crate) fn run(engine: &mut Engine) {
+/// Runs an engine in this thread until it is stopped or panics. Never sleeps, unless another thread wants its core: a thread that
+/// yields again and again would get the core back after a time slice each time, and a datagram does not end that wait.
+/// `crowded` tells others whether threads want its core.
+pub(crate) fn run(engine: &mut Engine, crowded: &AtomicBool) {
     let ended = hold_locks(|| {
         contain(|| {
             let mut idle_since = engine.now();
             while !engine.is_stopped() {
                 if engine.try_step(false) {
                     idle_since = engine.now();
-                } else if engine.now().since(idle_since) >= YIELD_AFTER {
-                    std::thread::yield_now();
+                    continue;
+                }
+                let before = engine.now();
+                if before.since(idle_since) < YIELD_AFTER {
+                    continue;
+                }
+                std::thread::yield_now();
+                let is_crowded = engine.now().since(before) >= YIELDED;
+                crowded.store(is_crowded, Ordering::Relaxed);
+                if is_crowded {
+                    sleep(engine);
+                    idle_since = engine.now();
                 }
             }
             engine.stop();
@@ -356,4 +374,14 @@ pub(crate) fn run(engine: &mut Engine) {
     if ended.is_none() {
         engine.fail();
     }
+}
+
+/// Sleeps until the next timer, a datagram or a command.
+fn sleep(engine: &mut Engine) {
+    let Some(rest) = engine.rest() else { return };
+    let timeout = (rest.due != Time::MAX).then(|| rest.due.since(engine.now()));
+    let (mailbox, socket) = (Arc::clone(&engine.mailbox), engine.socket());
+    mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
+    mailbox.sleep(&*socket, timeout, rest.sending, || true);
+    engine.slept(rest.due);
 }

@@ -9,8 +9,8 @@
 //! wait for a slow application. Events of the socket reach this thread only during that time. In inline mode there is no
 //! such thread: the leader never sleeps, and appoints the next leader when its wait ends.
 //!
-//! Before a leader sleeps, it looks for datagrams for a while, if short looks have paid and no other thread wants its core
-//! ([`super::look`]).
+//! A leader that has nothing to do sleeps at once. The kernel may have put the peer, or another thread of the host, on the core of
+//! the leader, because a thread that waits for an answer is expected to sleep (docs/dev/performance-notes.md).
 //!
 //! # A leader that is away
 //! If the thread of a leader has always waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
@@ -39,7 +39,6 @@ use std::time::{Duration, Instant};
 use apus_units::{Span, Time};
 
 use super::background::{Background, Woken};
-use super::look::Look;
 use super::turns::{self, Own, Role, Turns, with_own};
 use super::{Awaited, Waited, hold_locks, holds_locks};
 use crate::connection_state::ConnectionState;
@@ -97,8 +96,6 @@ pub(crate) struct Shared {
     /// Wakes the leader, if it sleeps.
     waker: Waker,
     background: Option<Background>,
-    /// How long a leader looks for datagrams before it sleeps.
-    look: Look,
 }
 
 /// An engine that this thread has locked; `None` after it has ended.
@@ -127,7 +124,6 @@ impl Shared {
             waker: Waker::from(Arc::clone(&mailbox)),
             mailbox,
             background,
-            look: Look::new(),
         }))
     }
 
@@ -156,14 +152,22 @@ impl Shared {
 
     /// Unlocks the engine. Ensures that the alarm goes off at the next timer. If packets are left to send and this thread does
     /// not continue (`goes_on`), wakes the thread that drives the engine.
-    fn unlock(&self, engine: Locked<'_>, goes_on: bool) {
+    fn unlock(&self, mut engine: Locked<'_>, goes_on: bool) {
+        let Some(background) = &self.background else { return drop(engine) };
+        let mut due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
+        if !background.alarm.is_set_by(due) {
+            engine.run(Engine::settle_timers);
+            due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
+        }
         let left = !goes_on && engine.0.as_ref().is_some_and(Engine::has_left);
-        let due = engine.0.as_ref().map_or(Time::MAX, Engine::next_due);
+        let holds = !goes_on && engine.0.as_ref().is_some_and(Engine::holds);
         drop(engine);
         // See the documentation of this module.
         fence(Ordering::SeqCst);
-        let Some(background) = &self.background else { return };
         background.alarm.set_by(due);
+        if holds {
+            background.alarm.set_soon();
+        }
         if left && self.turns.led() {
             self.mailbox.wake_leader();
         } else if left {
@@ -200,9 +204,8 @@ impl Shared {
     }
 
     /// Ensures that an op that was submitted to `flow` is sent: at once, if a call leads and sleeps, if many ops wait, or
-    /// if nothing else of the flow is outstanding. Otherwise it goes with the next acknowledgement. A thread that has led
-    /// before is expected to wait soon, which sends the op. In both cases the background thread sends it after
-    /// [`SEND_AFTER`].
+    /// if nothing else of the flow is outstanding. Otherwise it goes with the next acknowledgement, or the background thread
+    /// sends it after [`SEND_AFTER`].
     #[inline]
     pub(crate) fn submitted(&self, connection: &ConnectionState, flow: usize) {
         // See the documentation of this module.
@@ -212,7 +215,7 @@ impl Shared {
             return;
         }
         let Some(background) = &self.background else { return };
-        let alone = connection.outstanding(flow) <= 1 && !self.turns.led_before();
+        let alone = connection.outstanding(flow) <= 1;
         if alone || self.mailbox.leader_sleeps() || self.mailbox.waiting_ops() >= FLUSH_OPS {
             self.flush();
             return;
@@ -324,12 +327,11 @@ impl Shared {
         };
         let prompt = own.promptness.is_expected(self.number());
         let mut slept_until = None;
-        let mut since = Instant::now();
         // First send what the call has submitted. Queued datagrams are noticed when it goes to sleep.
         let mut first = true;
         loop {
             let mut engine = self.lock();
-            let (mut idle, mut busy) = (false, false);
+            let mut idle = false;
             let rest = engine.run(|engine| {
                 if let Some(due) = slept_until.take() {
                     engine.slept(due);
@@ -337,7 +339,7 @@ impl Shared {
                 if std::mem::take(&mut first) {
                     engine.flush();
                 } else {
-                    busy = engine.step_and_hold(|| prompt && awaited.has_ended());
+                    engine.step_and_hold(prompt, || awaited.has_ended());
                 }
                 let rest = engine.rest();
                 idle = rest.is_some() || engine.holds();
@@ -353,20 +355,9 @@ impl Shared {
                 if left.is_some_and(|left| left.is_zero()) {
                     ended = Poll::Ready(Waited::TimedOut);
                 } else if let Some(Some(rest)) = rest {
-                    let now = Instant::now();
-                    if busy {
-                        since = now;
-                    }
-                    if self.look.goes_on(since, now) {
-                        std::thread::yield_now();
-                        continue;
-                    }
                     ended = self.sleep_as_leader(background, &rest, awaited, left);
                     slept_until = Some(rest.due);
                     self.turns.leader_woke();
-                    let now = Instant::now();
-                    self.look.on_slept(now - since);
-                    since = now;
                 }
             }
             if let Poll::Ready(ended) = ended {
@@ -447,6 +438,7 @@ impl Shared {
                 if !led || engine.next_due() <= engine.now() {
                     engine.step(true);
                 }
+                engine.settle_timers();
                 let (rest, now) = (engine.rest(), engine.now());
                 let due = match &rest {
                     Some(rest) => rest.due,

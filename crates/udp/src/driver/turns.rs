@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -125,8 +125,6 @@ struct Order {
 pub(super) struct Turns {
     order: Mutex<Order>,
     led: AtomicBool,
-    /// Address of the waiter of the call that led last.
-    last: AtomicUsize,
     /// Number of wake-ups of the leader that did not end its own wait.
     wakes: AtomicU32,
     /// Whether the leader must hand over to the first parked call.
@@ -152,17 +150,6 @@ impl Turns {
     /// Returns `true` if a call leads, or its thread is expected to wait again at once.
     pub(super) fn led(&self) -> bool {
         self.led.load(Ordering::SeqCst)
-    }
-
-    /// Returns `true` if the call that led last was one of this thread.
-    #[inline]
-    pub(super) fn led_before(&self) -> bool {
-        let last = self.last.load(Ordering::Relaxed) as *const Waiter;
-        let is_last = |own: &RefCell<Option<Own>>| {
-            own.borrow().as_ref().is_some_and(|own| Arc::as_ptr(&own.waiter) == last)
-        };
-        // Destructors of other thread-local values may submit too.
-        OWN.try_with(is_last).unwrap_or(false)
     }
 
     /// Records that the leader was woken.
@@ -199,7 +186,6 @@ impl Turns {
 
     fn appoint(&self, order: &mut Order, waiter: Arc<Waiter>) {
         waiter.leads.store(true, Ordering::Release);
-        self.last.store(Arc::as_ptr(&waiter) as usize, Ordering::Relaxed);
         order.leader = Some(waiter);
         self.wakes.store(0, Ordering::Relaxed);
         self.resign.store(false, Ordering::SeqCst);

@@ -178,6 +178,7 @@ impl<N: Network> Engine<N> {
                 status,
                 dscp: config.dscp,
                 layout: config.algorithm.fields(),
+                urgent: false,
             },
             transmitter: Transmitter::new(config.departure_timestamps),
             descheduled: DescheduledDetector::new(),
@@ -215,12 +216,15 @@ impl<N: Network> Engine<N> {
         })
     }
 
-    /// As [`Engine::step`], for a thread that waits, and that is expected to submit something and to wait again at once after
-    /// its wait. If few datagrams have arrived and `ended` says that the wait has ended, their acknowledgements are held for the
-    /// next [`Engine::flush`], with which they leave together with what the thread submits. The time until then counts as
+    /// As [`Engine::step`], for a thread that waits. If few datagrams have arrived and `ended` says that the wait has ended, their
+    /// acknowledgements are held for the next step or [`Engine::flush`], with which they leave together with what the thread
+    /// submits next. They are held if nobody waits for them, because they acknowledge answers to reads and atomic ops; others
+    /// only if the thread is `expected` to submit something and to wait again at once. The time until then counts as
     /// `remote_queuing` (t4 - t2), hence as endpoint delay at the peer (Swift §3.1).
-    pub(crate) fn step_and_hold(&mut self, ended: impl Fn() -> bool) -> bool {
-        self.contained(|engine| engine.try_step_until(true, ended))
+    pub(crate) fn step_and_hold(&mut self, expected: bool, ended: impl Fn() -> bool) -> bool {
+        self.contained(|engine| {
+            engine.try_step_until(true, |protocol| (expected || !protocol.urgent) && ended())
+        })
     }
 
     /// Returns `true` if the last step held acknowledgements.
@@ -234,11 +238,11 @@ impl<N: Network> Engine<N> {
     /// # Panics
     /// If application code panics. Call [`Engine::fail`] then.
     pub(crate) fn try_step(&mut self, timed: bool) -> bool {
-        self.try_step_until(timed, || false)
+        self.try_step_until(timed, |_| false)
     }
 
     #[inline]
-    fn try_step_until(&mut self, timed: bool, ended: impl Fn() -> bool) -> bool {
+    fn try_step_until(&mut self, timed: bool, may_hold: impl Fn(&Protocol) -> bool) -> bool {
         self.holds = false;
         if self.is_stopped() {
             self.stop();
@@ -256,7 +260,7 @@ impl<N: Network> Engine<N> {
         if polled == Polled::Single || few {
             // Completions and answers go before timers. If there is no answer, the waiting application goes first too.
             let completed = self.complete();
-            if few && self.owes_acks_only() && ended() {
+            if few && self.owes_acks_only() && may_hold(&self.protocol) {
                 self.holds = true;
                 return true;
             }
@@ -303,6 +307,7 @@ impl<N: Network> Engine<N> {
         let Self { receiver, protocol, transmitter, network, .. } = self;
         // Reports of departures go first, so that acknowledgements find t1 corrected.
         transmitter.take_departures(protocol, network);
+        protocol.urgent = false;
         let status = Arc::clone(&protocol.status);
         let polled = receiver.poll(network, &status.stats, |meta, bytes| {
             // Datagrams of one aggregate mostly belong to one op.
@@ -510,15 +515,20 @@ impl<N: Network> Engine<N> {
         }
     }
 
-    /// Returns when a timer is due; [`Time::MAX`] for never. The comparison of clocks, which may be late, is left out.
+    /// Returns when a timer is due; [`Time::MAX`] for never. It may be early. The comparison of clocks, which may be late, is left out.
     pub(crate) fn next_due(&self) -> Time {
         let Protocol { connections, ops, regions, .. } = &self.protocol;
         ops.next_timeout().min(connections.next_timeout()).min(regions.next_check)
     }
 
-    /// Returns `true` if something is left to send, at once or when the socket has room.
+    /// Makes [`Engine::next_due`] exact, for a thread that is about to sleep or to set an alarm.
+    pub(crate) fn settle_timers(&mut self) {
+        self.protocol.ops.endpoint.settle_timers();
+    }
+
+    /// Returns `true` if something that is not held is left to send, at once or when the socket has room.
     pub(crate) fn has_left(&self) -> bool {
-        self.transmitter.is_blocked() || self.protocol.ops.endpoint.has_transmit()
+        !self.holds && (self.transmitter.is_blocked() || self.protocol.ops.endpoint.has_transmit())
     }
 
     /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
@@ -528,11 +538,7 @@ impl<N: Network> Engine<N> {
             return None;
         }
         let now = self.network.now();
-        let mut due = self.next_due();
-        // Clocks are compared while peers may send; an idle engine is not woken for that.
-        if !self.protocol.connections.is_empty() {
-            due = due.min(self.network.compare_clocks(now));
-        }
+        let due = self.next_due();
         if due <= now {
             return None;
         }
@@ -540,8 +546,11 @@ impl<N: Network> Engine<N> {
     }
 
     /// Records that the thread that drives the engine has slept, and that no timer was due before `due`.
+    /// Compares the clocks if that is due, for the datagrams that have arrived meanwhile: no engine is woken for it.
     pub(crate) fn slept(&mut self, due: Time) {
-        self.descheduled.on_slept(due, self.network.now());
+        let now = self.network.now();
+        self.descheduled.on_slept(due, now);
+        self.network.compare_clocks(now);
     }
 }
 

@@ -48,8 +48,8 @@ pub(crate) trait Network {
     /// Returns when a burst left (t1), if a timestamp is plausible.
     fn departed_at(&self, departure: &Departure, now: Time) -> Option<Time>;
 
-    /// Compares the clocks if that is due; returns when it is due next.
-    fn compare_clocks(&mut self, now: Time) -> Time;
+    /// Compares the clocks if that is due.
+    fn compare_clocks(&mut self, now: Time);
 
     /// Returns the MTU of the path to `peer` in bytes, as far as the kernel knows it.
     fn path_mtu(&self, peer: SocketAddr) -> Option<u32>;
@@ -213,8 +213,8 @@ impl Network for KernelNetwork {
         self.clock.sent(departure, now)
     }
 
-    fn compare_clocks(&mut self, now: Time) -> Time {
-        self.clock.compare(now)
+    fn compare_clocks(&mut self, now: Time) {
+        self.clock.compare(now);
     }
 
     fn path_mtu(&self, peer: SocketAddr) -> Option<u32> {

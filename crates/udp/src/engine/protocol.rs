@@ -39,6 +39,8 @@ pub(super) struct Protocol {
     pub(super) dscp: [u8; CLASSES],
     /// Layout of the algorithm's own fields on packets, if it has any.
     pub(super) layout: Option<FieldLayout>,
+    /// Whether an op of the peer has arrived with the last datagrams. Its application may wait for the acknowledgement.
+    pub(super) urgent: bool,
 }
 
 /// A data packet as it was received.
@@ -174,6 +176,7 @@ impl Protocol {
         locked: &mut LockedRegion<'_>,
     ) {
         let DataPacket { owner, flow, segment, .. } = data;
+        self.urgent |= segment.kind != SegmentKind::ReadResponse;
         let admission = self.admit(&data);
         let dropped = match admission {
             Admission::Refused(reason) => {

@@ -86,6 +86,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// Returns `true` if the peer opened the session.
+    pub(crate) fn is_opened_by_peer(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// Returns `true` if packets of the transport can be sent.
     #[inline]
     pub(crate) fn is_connected(&self) -> bool {

@@ -21,7 +21,7 @@ fn deliver(pair: &Pair, to: usize) -> usize {
 fn acknowledgement_leaves_with_the_answer_in_one_burst() {
     let (mut pair, message) = with_message();
     let messages = pair.server.messages.clone();
-    assert!(pair.hosts[1].engine.step_and_hold(|| !messages.is_empty()));
+    assert!(pair.hosts[1].engine.step_and_hold(true, || !messages.is_empty()));
     assert!(pair.hosts[1].engine.holds() && pair.hosts[1].engine.rest().is_none());
     assert!(pair.hosts[1].engine.network.sent.borrow().is_empty(), "held");
     submit(&pair.server, OpKind::Message, Buffers::Payload(bytes(64).into()));
@@ -41,7 +41,7 @@ fn acknowledgement_leaves_with_the_answer_in_one_burst() {
 fn time_of_holding_counts_as_endpoint_delay() {
     let (mut pair, message) = with_message();
     pair.hosts[0].engine.mailbox.status.stats.endpoint_delay.clear();
-    pair.hosts[1].engine.step_and_hold(|| true);
+    pair.hosts[1].engine.step_and_hold(true, || true);
     for host in &pair.hosts {
         host.engine.network.advance(Span::from_us(700));
     }
@@ -56,10 +56,32 @@ fn time_of_holding_counts_as_endpoint_delay() {
     assert!(error <= crate::stats::Histogram::RESOLUTION, "{delay} us");
 }
 
+/// A thread that may not wait again soon holds only what no application waits for.
+#[test]
+fn acknowledgement_of_an_answer_is_held_for_any_thread() {
+    let (mut pair, _message) = with_message();
+    let region = pair.register(0, bytes(64), Access::Read);
+    let kind = OpKind::Read { region: region.key(), address: 0 };
+    pair.hosts[1].engine.step_and_hold(false, || true);
+    assert!(!pair.hosts[1].engine.holds(), "the client may wait for its message");
+    deliver(&pair, 0);
+    let read = submit(&pair.server, kind, Buffers::Vec(vec![0; 64]));
+    pair.hosts[1].engine.flush();
+    deliver(&pair, 0);
+    pair.hosts[0].engine.step(true);
+    deliver(&pair, 1);
+    pair.hosts[1].engine.step_and_hold(false, || true);
+    assert!(pair.hosts[1].engine.holds() && !pair.hosts[1].engine.has_left());
+    assert_eq!(read.try_recv().expect("ended").expect("read").bytes, bytes(64));
+    assert_eq!(deliver(&pair, 0), 0);
+    pair.hosts[1].engine.flush();
+    assert_eq!(deliver(&pair, 0), 1);
+}
+
 #[test]
 fn any_step_sends_what_is_held() {
     let (mut pair, _message) = with_message();
-    pair.hosts[1].engine.step_and_hold(|| true);
+    pair.hosts[1].engine.step_and_hold(true, || true);
     // The background thread, after its tick.
     pair.hosts[1].engine.step(true);
     assert_eq!(deliver(&pair, 0), 1);
@@ -68,7 +90,7 @@ fn any_step_sends_what_is_held() {
 #[test]
 fn nothing_is_held_if_the_wait_goes_on_or_much_has_arrived() {
     let (mut pair, _message) = with_message();
-    pair.hosts[1].engine.step_and_hold(|| false);
+    pair.hosts[1].engine.step_and_hold(true, || false);
     assert!(!pair.hosts[1].engine.holds());
     assert_eq!(deliver(&pair, 0), 1);
     // A message of three packets, which arrive as an aggregate.
@@ -79,6 +101,6 @@ fn nothing_is_held_if_the_wait_goes_on_or_much_has_arrived() {
     let from = pair.hosts[0].engine.network.local;
     let meta = VirtualNetwork::meta(from, burst.datagrams[0].len(), 0);
     pair.hosts[1].engine.network.put_aggregate(meta, burst.datagrams.concat());
-    pair.hosts[1].engine.step_and_hold(|| true);
+    pair.hosts[1].engine.step_and_hold(true, || true);
     assert!(!pair.hosts[1].engine.holds() && deliver(&pair, 0) > 0);
 }

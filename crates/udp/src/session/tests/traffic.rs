@@ -144,7 +144,7 @@ fn keys_change_with_age_and_nothing_is_lost() {
 #[test]
 fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     let (mut world, ours, theirs) = World::connected();
-    world.run(3_600_000);
+    world.run(3_599_500);
     assert!(world.hosts[0].table.is_connected(ours) && world.hosts[1].table.is_connected(theirs));
     // Pings are sealed too: each change of a key in this hour was an event.
     for host in &mut world.hosts {
@@ -161,6 +161,28 @@ fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     assert_eq!(world.hosts[1].ends(), [(theirs, End::Idle)]);
     assert!(world.hosts[0].table.is_empty());
     assert!(world.now.since(since) <= Span::from_secs(21));
+}
+
+/// An idle host is woken once in a while for all its sessions, whenever they were opened.
+#[test]
+fn idle_sessions_are_pinged_together() {
+    let mut world = World::with(ring(), ring());
+    world.hosts.extend((3..=30).map(|n| host(n, ring(), Config::default())));
+    for n in 1..world.hosts.len() {
+        world.connect(n, 0);
+        world.run(137);
+    }
+    world.run(20_000);
+    world.seen.clear();
+    let mut times = std::collections::BTreeSet::new();
+    for ms in 0..10_000 {
+        world.run(1);
+        if !world.seen.is_empty() {
+            times.insert(ms);
+            world.seen.clear();
+        }
+    }
+    assert!((1..=3).contains(&times.len()), "at {times:?} ms");
 }
 
 #[test]
