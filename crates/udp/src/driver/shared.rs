@@ -281,7 +281,7 @@ impl Shared {
     }
 
     /// Ends the wait of a leader whose thread is expected to wait again at once. If it does not, the background thread drives
-    /// the engine from its next tick on. Returns `false` if the call does not lead.
+    /// the engine from its next alarm on. Returns `false` if the call does not lead.
     fn step_away(&self, own: &Own) -> bool {
         let Some(background) = &self.background else { return false };
         if !self.turns.step_away(&own.waiter) {

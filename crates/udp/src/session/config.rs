@@ -23,7 +23,7 @@ pub struct Config {
     /// this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a hundred times a
     /// datacenter's worst.
     pub retry: Span,
-    /// Silence after which the peer is pinged, give or take a fifth, so that idle sessions are pinged together. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
+    /// Silence after which the peer is pinged, give or take a half, so that idle sessions are pinged together. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
     /// 5 s, so that the loss of a peer is known within `idle_timeout`.
     pub keepalive: Span,
     /// Silence after which the peer is given up. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +

@@ -21,8 +21,8 @@ const MAX_WAIT: u64 = 10;
 const MIN_PINGS: u32 = 3;
 
 /// Part of the keepalive time within which the pings of several sessions leave together, so that an idle engine is woken once
-/// for all of them. deviation: no source; a fifth leaves the loss of a peer known within the idle timeout.
-const TOGETHER: u64 = 5;
+/// for all of them: a half of it. deviation: no source; an engine is then woken at most twice per keepalive time.
+const TOGETHER: u64 = 2;
 
 /// Returns the wait after `tries` tries, which doubles each time.
 fn backoff(retry: Span, tries: u32) -> Span {

@@ -70,7 +70,10 @@ fn acknowledgement_of_an_answer_is_held_for_any_thread() {
     deliver(&pair, 0);
     pair.hosts[0].engine.step(true);
     deliver(&pair, 1);
-    pair.hosts[1].engine.step_and_hold(false, || true);
+    // The acknowledgement of the request comes first.
+    while !read.has_message() {
+        pair.hosts[1].engine.step_and_hold(false, || read.has_message());
+    }
     assert!(pair.hosts[1].engine.holds() && !pair.hosts[1].engine.has_left());
     assert_eq!(read.try_recv().expect("ended").expect("read").bytes, bytes(64));
     assert_eq!(deliver(&pair, 0), 0);
@@ -82,7 +85,7 @@ fn acknowledgement_of_an_answer_is_held_for_any_thread() {
 fn any_step_sends_what_is_held() {
     let (mut pair, _message) = with_message();
     pair.hosts[1].engine.step_and_hold(true, || true);
-    // The background thread, after its tick.
+    // The background thread, after its alarm.
     pair.hosts[1].engine.step(true);
     assert_eq!(deliver(&pair, 0), 1);
 }
