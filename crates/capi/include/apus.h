@@ -11,7 +11,7 @@
  *   All functions may be called from any thread, concurrently even on one handle, except the _free
  *   functions, apus_config_* and apus_swift_*, which need exclusive use of their handle.
  *   Calls that wait drive the engine. While none does, a thread of the host drives it, except in the mode
- *   "inline". In the mode "spinning" each engine has a thread that never sleeps.
+ *   "inline". In the mode "spinning" each engine has a thread that sleeps only while another thread wants its core.
  * Memory
  *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
  *   region is freed, the caller must not change memory that may be sent or read, and must not access memory

@@ -91,7 +91,7 @@ pub enum Mode {
     /// thread of the host does, so that peers do not wait for a slow application. For everyone who has no reason for another
     /// mode.
     Shared,
-    /// Each engine has a thread that never sleeps: minimum latency, for a core of its own.
+    /// Each engine has a thread that sleeps only while another thread wants its core: minimum latency, for a core of its own.
     Spinning,
     /// Only calls that wait, and [`Host::drive`](crate::Host::drive), drive the engine, and they never sleep. For a thread
     /// that has a core of its own and is never away for long.

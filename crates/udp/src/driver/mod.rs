@@ -1,7 +1,7 @@
 //! How engines are driven, and how calls of the application wait for them.
 //!
 //! By default, waiting calls drive their engine in turns ([`shared`]), so that ops cross no thread. An engine in
-//! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which never sleeps.
+//! [`Mode::Spinning`](crate::Mode::Spinning) has its own thread ([`run`]), which sleeps only while another thread wants its core.
 
 mod alarm;
 mod background;

@@ -68,11 +68,13 @@ fn acknowledgement_of_an_answer_is_held_for_any_thread() {
     let read = submit(&pair.server, kind, Buffers::Vec(vec![0; 64]));
     pair.hosts[1].engine.flush();
     deliver(&pair, 0);
-    pair.hosts[0].engine.step(true);
+    // Two datagrams each: an acknowledgement, and the request or its answer.
+    (0..2).for_each(|_| drop(pair.hosts[0].engine.step(true)));
     deliver(&pair, 1);
-    // The acknowledgement of the request comes first.
     for _ in 0..2 {
-        pair.hosts[1].engine.step_and_hold(false, || read.has_message());
+        if !pair.hosts[1].engine.holds() {
+            pair.hosts[1].engine.step_and_hold(false, || read.has_message());
+        }
     }
     assert!(pair.hosts[1].engine.holds() && !pair.hosts[1].engine.has_left());
     assert_eq!(read.try_recv().expect("ended").expect("read").bytes, bytes(64));
