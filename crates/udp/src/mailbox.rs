@@ -14,7 +14,7 @@ use concurrent_queue::{ConcurrentQueue, PushError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::connection_state::{ConnectionState, Message};
-use crate::driver::Woken;
+use crate::driver::WokenBy;
 use crate::error::ConnectError;
 use crate::message_receiver::Attach;
 use crate::pending::Pending;
@@ -226,14 +226,14 @@ impl Mailbox {
     pub(crate) fn sleep_in_background(
         &self,
         idle: impl FnOnce() -> bool,
-        sleep: impl FnOnce() -> Woken,
-    ) -> Woken {
+        sleep: impl FnOnce() -> WokenBy,
+    ) -> WokenBy {
         self.background_sleeps.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let mut woken = Woken::default();
+        let mut woken = WokenBy::default();
         if !self.status.is_stopped() && idle() {
             woken = sleep();
-            if woken.by_thread {
+            if woken.thread {
                 clear(&self.background_wakeup);
             }
         }

@@ -31,11 +31,11 @@ pub(super) struct Background {
 
 /// What has ended a sleep.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Woken {
+pub(crate) struct WokenBy {
     /// Another thread.
-    pub(crate) by_thread: bool,
+    pub(crate) thread: bool,
     /// The alarm.
-    pub(super) by_alarm: bool,
+    pub(super) alarm: bool,
 }
 
 impl Background {
@@ -78,7 +78,7 @@ impl Background {
     }
 
     /// Sleeps until an event, and ends wake-ups. The caller takes the alarm.
-    pub(super) fn sleep(&self, mailbox: &Mailbox, idle: impl FnOnce() -> bool) -> Woken {
+    pub(super) fn sleep(&self, mailbox: &Mailbox, idle: impl FnOnce() -> bool) -> WokenBy {
         mailbox.sleep_in_background(idle, || {
             let none = epoll::Event {
                 flags: epoll::EventFlags::empty(),
@@ -88,7 +88,7 @@ impl Background {
             // It fails only if a signal interrupts it.
             let count = epoll::wait(&self.epoll, &mut events[..], None).unwrap_or(0);
             let has = |event| events[..count].iter().any(|woken| woken.data.u64() == event);
-            Woken { by_thread: has(WAKEUP), by_alarm: has(ALARM) }
+            WokenBy { thread: has(WAKEUP), alarm: has(ALARM) }
         })
     }
 }

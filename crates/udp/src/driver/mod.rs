@@ -24,7 +24,7 @@ use crate::containment::{ContainedWaker, contain};
 use crate::engine::Engine;
 use crate::mailbox::Mailbox;
 
-pub(crate) use background::Woken;
+pub(crate) use background::WokenBy;
 pub(crate) use shared::Shared;
 
 /// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 
 use apus_units::{Span, Time};
 
-use super::background::{Background, Woken};
+use super::background::{Background, WokenBy};
 use super::turns::{self, Own, Role, Turns, with_own};
 use super::{Awaited, Waited, hold_locks, holds_locks};
 use crate::connection_state::ConnectionState;
@@ -425,9 +425,9 @@ impl Shared {
     pub(crate) fn run_background(&self) -> Option<Arc<Socket>> {
         let Some(background) = &self.background else { return None };
         let mut slept_until = Time::MAX;
-        let mut woken = Woken::default();
+        let mut woken = WokenBy::default();
         while !self.mailbox.status.is_stopped() {
-            if woken.by_alarm {
+            if woken.alarm {
                 background.alarm.take();
                 self.turns.relieve(|| background.watch_socket(true));
             }
@@ -460,7 +460,7 @@ impl Shared {
                 self.mailbox.wake_leader();
             }
             self.flush();
-            woken = Woken::default();
+            woken = WokenBy::default();
             if wakes_at > now {
                 background.alarm.set_by(wakes_at);
                 self.mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
