@@ -118,6 +118,8 @@ pub enum Relative {
         runs: Vec<usize>,
         /// The metric.
         metric: String,
+        /// Whether the value is the gain over the divisor: the ratio minus 1.
+        gain: bool,
     },
 }
 

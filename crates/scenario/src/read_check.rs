@@ -96,6 +96,11 @@ pub(super) static RELATIVE_TO: Keys = Keys::of(&[
         Kind::Text,
         "The metric that it is divided by: of that variant, or of the same run; the same metric if not given",
     ),
+    key(
+        "gain",
+        Kind::Flag,
+        "`true`: the gain over the divisor, which is the ratio minus 1. A small gain is then not hidden by a ratio near 1",
+    ),
 ]);
 
 /// Reads `[[check]]` and `[[show]]`; `default_source` is the scenario's.
@@ -333,6 +338,10 @@ impl Reader<'_, '_> {
                     Some(node) => self.metric("relative_to.metric", node),
                     None => Some(metric.to_owned()),
                 };
+                let gain: Option<bool> = inner.get("gain");
+                if bases.is_none() {
+                    inner.no_effect("gain", "without `variant`, whose metric is the divisor");
+                }
                 inner.finish();
                 let other = other?;
                 if unit_of(&other) != unit_of(metric) {
@@ -340,7 +349,11 @@ impl Reader<'_, '_> {
                     self.problems.add(node.place, message);
                 }
                 match bases {
-                    Some(bases) => Some(Relative::Runs { runs: bases?, metric: other }),
+                    Some(bases) => Some(Relative::Runs {
+                        runs: bases?,
+                        metric: other,
+                        gain: gain.unwrap_or(false),
+                    }),
                     None => Some(Relative::Own { metric: other }),
                 }
             }

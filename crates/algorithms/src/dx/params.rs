@@ -44,7 +44,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("headroom"),
     profiles: &[PAPER],
     range: "1us to the larger of 10us and half the unloaded RTT of the longest path",
-    source: "deviation: DX has no parameter for the queue that it leaves; this is ours",
+    source: "deviation: DX has no parameter for the queue that it leaves; the headroom takes its place",
     bounds: |network| Range::Time(HEADROOM, network.base_rtt.mul_f64(0.5).max(Span::from_us(10))),
 }];
 

@@ -137,13 +137,15 @@ impl Data<'_> {
                     }
                     Relative::Value => Bounds::exact(self.runs[run].value?),
                     Relative::Own { metric } => self.metric(run, seed, metric)?,
-                    Relative::Runs { runs, metric } => {
+                    Relative::Runs { runs, metric, .. } => {
                         let own = place.and_then(|place| runs.get(place));
                         self.metric(*own.or(runs.first())?, seed, metric)?
                     }
                 };
                 let ratio = value.over(base);
-                (ratio.lower.is_finite() && !ratio.upper.is_nan()).then_some(ratio)
+                let known = ratio.lower.is_finite() && !ratio.upper.is_nan();
+                let gain = matches!(relative, Relative::Runs { gain: true, .. });
+                known.then(|| ratio.map(|ratio| if gain { ratio - 1.0 } else { ratio }))
             })
             .collect();
         let values = values?;
@@ -177,7 +179,7 @@ impl Data<'_> {
     fn too_few(&self, check: &Check, runs: &[usize]) -> Option<String> {
         let least = check.samples?;
         let all = match &check.relative {
-            Some(Relative::Runs { runs: bases, metric }) if *metric == check.metric => {
+            Some(Relative::Runs { runs: bases, metric, .. }) if *metric == check.metric => {
                 runs.iter().chain(bases).copied().collect()
             }
             _ => runs.to_vec(),

@@ -28,6 +28,14 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         relative_to = { variant = "30us" }
         low = 1
         [[check]]
+        name = "gain of RTT"
+        kind = "shape"
+        metric = "fabric_rtt_us.mean"
+        variant = "60us"
+        relative_to = { variant = "30us", gain = true }
+        unit = "%"
+        low = 0
+        [[check]]
         name = "each RTT over the other's"
         kind = "shape"
         metric = "fabric_rtt_us.mean"
@@ -78,6 +86,7 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
         ("RTT over target, 30us", true),
         ("RTT over target, 60us", true),
         ("RTT grows", true),
+        ("gain of RTT", true),
         ("each RTT over the other's, 30us", false),
         ("each RTT over the other's, 60us", true),
         ("throughput over the largest", true),
@@ -92,6 +101,8 @@ fn an_experiment_measures_its_checks_over_seeds_and_not_over_threads() {
     };
     let off = measured("RTT follows the target") - measured("RTT grows").log2();
     assert!(off.abs() < 1e-12, "{off}");
+    let off = measured("gain of RTT") - (measured("RTT grows") - 1.0) * 100.0;
+    assert!(off.abs() < 1e-9, "{off}");
     assert!(!one.passes());
     assert_eq!(one.shown[0].measured, None, "not measured without [measure]");
     assert_eq!(one.summaries.iter().map(Vec::len).collect::<Vec<_>>(), [3, 3]);

@@ -58,7 +58,8 @@ fn a_quick_run_is_shorter_and_lists_its_omissions() {
     let quick = read_with(&text, &Options { quick: true, ..Options::default() }).expect("good");
     assert_eq!(names(&quick), ["pairs", "each"]);
     assert_eq!(quick.checks[0].runs, [0, 1]);
-    let bases = Some(Relative::Runs { runs: vec![1, 0], metric: "goodput_gbps".to_owned() });
+    let bases =
+        Some(Relative::Runs { runs: vec![1, 0], metric: "goodput_gbps".to_owned(), gain: false });
     assert_eq!(quick.checks[0].relative, bases);
     assert_eq!(quick.checks[1].runs, [0, 1]);
     assert_eq!(quick.runs.len(), 2);
