@@ -47,6 +47,8 @@ fn every_experiment_has_its_section_with_its_checks_and_its_figure() {
         assert!(section.contains(", seeds 1 to 5."), "{name} is of five seeds; {REMEDY}");
         assert!(page.contains(&format!("\n| [{name}](#")), "{name} in the overview; {REMEDY}");
     }
+    let version = page.lines().find_map(|line| line.strip_prefix("Written by: ")).expect("version");
+    assert!(!version.is_empty(), "the page names its version; {REMEDY}");
     for link in page.split("](figures/").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(root().join("docs/figures").join(link).is_file(), "{link}; {REMEDY}");
     }
