@@ -18,8 +18,9 @@ use crate::{api, text};
 /// Check scenarios without running them, and estimate the time and memory of their runs.
 ///
 /// Time is estimated from the first events of each run, which are simulated: their number per simulated time and
-/// their cost on this machine hold for the rest. Memory is what the network, hosts, flows and known ops take; packets
-/// in switches and recorded tables come on top. The exit status is 2 if a scenario has an error.
+/// their cost on this machine hold for the rest, until `duration`. The drain after it is not part of the estimate.
+/// Memory is what the network, hosts, flows and known ops take; packets in switches and recorded tables come on top. The
+/// exit status is 2 if a scenario has an error.
 #[derive(Args)]
 pub struct Validate {
     /// Scenario files, or names of built-in scenarios.

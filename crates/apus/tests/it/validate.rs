@@ -10,7 +10,7 @@ use serde_json::Value;
 const SCENARIO: &str = include_str!("support/incast.toml");
 
 /// The largest factor between the estimated and the actual number of events of a built-in scenario, in either
-/// direction, that docs/performance.md states.
+/// direction, that docs/clusters.md states.
 const FACTOR: f64 = 2.0;
 
 fn folder(test: &str) -> PathBuf {
