@@ -520,6 +520,9 @@ class Divisor(TypedDict, total=False):
     metric: str
     """The metric that it is divided by: of that variant, or of the same run; the same metric if not
     given (text)."""
+    gain: bool
+    """`true`: the gain over the divisor, which is the ratio minus 1. A small gain is then not
+    hidden by a ratio near 1 (true or false)."""
 
 
 class Measured(TypedDict, total=False):
