@@ -51,6 +51,7 @@ mod svg;
 mod sweep;
 mod tables;
 mod text;
+mod traces;
 mod tune;
 mod validate;
 mod written;

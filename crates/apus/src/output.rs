@@ -42,6 +42,8 @@ pub struct OutputDir {
     written: Arc<Written>,
     /// Format of its tables.
     tables: Format,
+    /// Whether each run has a timeline.
+    timeline: bool,
 }
 
 impl OutputDir {
@@ -70,12 +72,22 @@ impl OutputDir {
         create_folder(path)?;
         let written = Arc::new(Written::open(path)?);
         let tables = Format::default();
-        Ok(Self { path: path.to_owned(), prefix: String::new(), written, tables })
+        Ok(Self { path: path.to_owned(), prefix: String::new(), written, tables, timeline: false })
     }
 
     /// Returns the directory with tables in this format.
     pub fn with_tables(self, tables: Format) -> Self {
         Self { tables, ..self }
+    }
+
+    /// Returns the directory, in which each run has a timeline if `timeline`.
+    pub fn with_timeline(self, timeline: bool) -> Self {
+        Self { timeline, ..self }
+    }
+
+    /// Returns `true` if each run has a timeline.
+    pub fn has_timeline(&self) -> bool {
+        self.timeline
     }
 
     /// Returns the format of its tables.

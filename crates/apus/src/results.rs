@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::output::OutputDir;
 use crate::report::Report;
-use crate::tables;
+use crate::{tables, traces};
 
 /// Content of summary.json.
 #[derive(Serialize)]
@@ -85,6 +85,7 @@ pub fn keep(
             _ => dir,
         };
         tables::write(dir, run, recording)?;
+        traces::write(dir, recording, dir.has_timeline())?;
         let numbers = of_run.and_then(|one| one.setup.host_numbers());
         dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
     }

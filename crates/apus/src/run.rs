@@ -57,6 +57,9 @@ pub struct Run {
     out: Option<PathBuf>,
     #[command(flatten)]
     tables: TableFormat,
+    /// Also write a timeline of ops, flows and queues for https://ui.perfetto.dev to this directory.
+    #[arg(long, requires = "out")]
+    timeline: bool,
     /// Write a bundle to this file, which must not exist: the scenario with all of its files, the results and what
     /// another machine needs to repeat the run and compare (`apus rerun`).
     #[arg(long, value_name = "FILE")]
@@ -96,7 +99,7 @@ impl Run {
         let out = match &self.out {
             Some(path) => {
                 let dir = OutputDir::create(path, scenario).map_err(Failure::Input)?;
-                Some(dir.with_tables(self.tables.format))
+                Some(dir.with_tables(self.tables.format).with_timeline(self.timeline))
             }
             None => None,
         };

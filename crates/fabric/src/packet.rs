@@ -229,6 +229,21 @@ impl<P> PacketPool<P> {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
     }
 
+    /// Returns a copy of the packet.
+    ///
+    /// # Panics
+    /// If it was taken out.
+    #[must_use]
+    pub fn packet(&self, packet: PacketRef) -> Packet<P>
+    where
+        P: Copy,
+    {
+        let payload = *self.payload(packet);
+        let Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion } =
+            *self.fields(packet);
+        Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
+    }
+
     /// Prefetches the packet's fields, and its payload if `payload`; has no effect on
     /// [`PacketRef::NONE`].
     #[inline]

@@ -100,7 +100,7 @@ pub(super) fn read_run(
     };
     let drain = read_drain(&root, duration, warmup);
     let ends_with_ops = read_ends_with_ops(&root, &workloads);
-    let names_links = root.node("fault").is_some() || root.node("measure").is_some();
+    let names_links = ["fault", "measure", "record"].iter().any(|key| root.node(key).is_some());
     let built = if names_links { topology.build().ok() } else { None };
     let times = (duration, drain.unwrap_or(Span::MAX));
     let faults = read_faults(&root, built.as_ref(), times);
@@ -114,7 +114,7 @@ pub(super) fn read_run(
         classes: &topology.classes,
     };
     let measure = measure::read(&root, &parts);
-    let record = record::read(&root, duration);
+    let (record, trace) = record::read(&root, duration, built.as_ref());
     let parts = contradictions::Parts {
         topology: &topology,
         algorithms: &algorithms,
@@ -140,6 +140,7 @@ pub(super) fn read_run(
         faults: faults?,
         measure: measure?,
         record,
+        trace,
         effective: Arc::new(root.effective().to_table()),
         recorded: false,
     })

@@ -1,10 +1,12 @@
 //! `[record]`: data recorded of a run when its results are written.
 
-use apus_units::Span;
+use apus_units::{PortId, Span};
 
 use super::declared::{Keys, Kind, key};
+use super::pattern::matches_pattern;
 use super::section::Section;
-use apus_sim::record::Record;
+use super::set::Topology;
+use apus_sim::record::{Record, Trace};
 
 /// Keys of `record`.
 pub(super) static RECORD: Keys = Keys::of(&[
@@ -14,7 +16,28 @@ pub(super) static RECORD: Keys = Keys::of(&[
     key("ports", Kind::Count, "Ports whose samples are kept").or("32"),
     key("ops", Kind::Count, "Most ops that are kept").at_most(MAX_OPS).or("1000000"),
     key("nics", Kind::Flag, "Sample the ports of the NICs of hosts too").or("false"),
+    key(
+        "packets",
+        Kind::Texts,
+        "Ports whose packets are written to packets.pcapng, like \"leaf 0 -> host 1\"; `*` stands for any text",
+    ),
+    key("most_packets", Kind::Count, "Most packets that are kept")
+        .within(1, MAX_TRACED)
+        .or("100000"),
+    key("events", Kind::Count, "Flows whose packets and states are written as qlog, spread evenly")
+        .at_most(MAX_TRACED_FLOWS)
+        .or("0"),
+    key("most_events", Kind::Count, "Most packets and states of these flows that are kept")
+        .within(1, MAX_TRACED)
+        .or("100000"),
 ]);
+
+// Rationale of defaults: a packet or an event takes some 250 bytes, so that both together stay below 50 MB.
+
+/// Most packets, and most events: some 250 MB each.
+const MAX_TRACED: u64 = 1_000_000;
+/// Most flows with events: each has a file.
+const MAX_TRACED_FLOWS: u64 = 1000;
 
 /// Most samples over time, so that the tables stay within memory.
 const MAX_SAMPLES: u64 = 100_000;
@@ -23,9 +46,13 @@ const MAX_KEPT: u64 = 4_000_000;
 /// Most ops: some 600 MB.
 const MAX_OPS: u64 = 10_000_000;
 
-/// Reads the section, if there is one.
-pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
-    let section = root.section("record")?;
+/// Reads the section, if there is one, and what it traces. `topology` is `None` if it is wrong.
+pub(super) fn read(
+    root: &Section<'_>,
+    duration: Span,
+    topology: Option<&Topology>,
+) -> (Option<Record>, Trace) {
+    let Some(section) = root.section("record") else { return (None, Trace::default()) };
     let default = Record::of_duration(duration);
     let interval: Span = section.get_or("interval", default.interval);
     let samples = duration.as_ps() / interval.as_ps().max(1);
@@ -56,6 +83,53 @@ pub(super) fn read(root: &Section<'_>, duration: Span) -> Option<Record> {
         ops: section.get_or_default("ops"),
         nics: section.get_or_default("nics"),
     };
+    let trace = read_trace(&section, topology);
     section.finish();
-    Some(record)
+    (Some(record), trace)
+}
+
+/// Reads the ports and flows that are traced.
+fn read_trace(section: &Section<'_>, topology: Option<&Topology>) -> Trace {
+    let ports = read_ports(section, topology);
+    if section.node("packets").is_none() {
+        section.no_effect("most_packets", "without `packets`");
+    }
+    let flows: u64 = section.get_or_default("events");
+    if flows == 0 {
+        section.no_effect("most_events", "without `events`");
+    }
+    Trace {
+        packets: if ports.is_empty() { 0 } else { section.get_or_default("most_packets") },
+        ports,
+        // At most `MAX_TRACED_FLOWS`.
+        flows: flows as u32,
+        events: if flows == 0 { 0 } else { section.get_or_default("most_events") },
+    }
+}
+
+/// Reads the names of ports, in ascending order of the ports.
+fn read_ports(section: &Section<'_>, topology: Option<&Topology>) -> Vec<PortId> {
+    let Some(patterns) = section.get::<Vec<String>>("packets") else { return Vec::new() };
+    let Some(topology) = topology else { return Vec::new() };
+    section.check(!patterns.is_empty(), "packets", "names no port; remove it");
+    let mut names = Vec::new();
+    for (index, link) in (0u32..).zip(&topology.links) {
+        let (a, b) = (topology.node_name(link.a), topology.node_name(link.b));
+        names.push((PortId::new(2 * index), format!("{a} -> {b}")));
+        names.push((PortId::new(2 * index + 1), format!("{b} -> {a}")));
+    }
+    let mut ports = Vec::new();
+    for pattern in patterns {
+        let before = ports.len();
+        let found = names.iter().filter(|(_, name)| matches_pattern(name, &pattern));
+        ports.extend(found.map(|(port, _)| *port));
+        if ports.len() == before {
+            let known = names.iter().map(|(_, name)| name.as_str());
+            let hint = apus_units::suggestion(&pattern, known);
+            section.problem("packets", format_args!("names no port by \"{pattern}\"{hint}"));
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports
 }

@@ -17,7 +17,7 @@ use super::workload::{Demand, Workload, first_message, named_workloads};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::measure::NamedWorkload;
-use apus_sim::record::Record;
+use apus_sim::record::{Record, Trace};
 
 /// The settings of one run, checked and with every default resolved.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ pub struct Setup {
     pub(super) faults: Vec<FaultSpec>,
     pub(super) measure: Measure,
     pub(super) record: Option<Record>,
+    pub(super) trace: Trace,
     /// The settings as a scenario writes them, except name, seed and algorithms.
     pub(super) effective: Arc<Table>,
     /// Whether the run is to be recorded.
@@ -146,6 +147,12 @@ impl Setup {
         let sampled = self.duration.saturating_sub(idle);
         let record = || self.record.unwrap_or_else(|| Record::of_duration(sampled));
         self.recorded.then(record)
+    }
+
+    /// Returns the packets and events that a recorded run traces.
+    #[must_use]
+    pub fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.

@@ -257,6 +257,18 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         if let Some(recorder) = &mut world.recorder {
             recorder.on_handled(connection, &handled);
+            if let Some(tracer) = &mut recorder.tracer {
+                let bytes = world.sizes.wire_bytes(&header.body);
+                let observed = (now, self.id);
+                tracer.on_handled(
+                    observed,
+                    (connection, id),
+                    header,
+                    bytes,
+                    &handled,
+                    &self.endpoint,
+                );
+            }
         }
         let finished = matches!(handled, Handled::Data { finished: true, .. });
         if finished

@@ -51,6 +51,9 @@ impl Pace {
 impl<F: AlgorithmFactory> Part<F> {
     /// Chooses by the events since the last choice. Called between windows.
     pub(crate) fn choose_pace(&mut self) {
+        if self.tap.is_some() {
+            return;
+        }
         let (now, events) = (self.world.now, self.handled.events);
         let (before, count) = self.pace.since;
         let windows = now.since(before).as_ps() / self.pace.window.as_ps().max(1);

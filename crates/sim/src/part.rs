@@ -19,6 +19,7 @@ use crate::parallel::{Exchange, Message, PanicAlarm, Parcel};
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::queue::EventQueue;
+use crate::record::Tap;
 use crate::windows::{Desk, Handled};
 use crate::world::{Entities, Entity, Pending, World};
 
@@ -39,6 +40,8 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     pub(crate) handled: Handled,
     pub(crate) desk: Desk,
     pub(crate) pace: Pace,
+    /// Takes packets at ports, if they are traced.
+    pub(crate) tap: Option<Box<Tap>>,
     /// By port: the part that simulates it.
     owners: Box<[u32]>,
     /// By part: routes that it resolved, as this part knows them, and own ones that it knows.
@@ -85,6 +88,7 @@ impl<F: AlgorithmFactory> Part<F> {
             credits: plan.credits.is_some(),
             now: Time::ZERO,
             to_hand_over: Vec::new(),
+            observes_sent: false,
             workloads: None,
             recorder: None,
             network,
@@ -102,6 +106,7 @@ impl<F: AlgorithmFactory> Part<F> {
             handled: Handled::default(),
             desk: Desk::new(ports),
             pace,
+            tap: None,
             owners: partition.ports().into(),
             imported: BTreeMap::new(),
             exported: BTreeSet::new(),
@@ -137,13 +142,14 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Runs all events before `end`.
     pub(crate) fn run_events(&mut self, end: Time) {
         match self.world.pending {
-            Pending::Queue(_) => self.run_queue(end),
+            Pending::Queue(_) if self.tap.is_some() => self.run_queue::<true>(end),
+            Pending::Queue(_) => self.run_queue::<false>(end),
             Pending::Calendar(_) => self.run_calendar(end),
         }
     }
 
-    /// Runs the event loop of a network whose nodes may affect each other without delay.
-    fn run_queue(&mut self, end: Time) {
+    /// Runs the event loop of a network whose nodes may affect each other without delay, or whose packets are traced.
+    fn run_queue<const TRACED: bool>(&mut self, end: Time) {
         let world = &mut self.world;
         while let Some((now, entity)) = queue(world).pop_before(end) {
             look_ahead(world, &self.hosts, self.first_host);
@@ -151,6 +157,12 @@ impl<F: AlgorithmFactory> Part<F> {
             self.handled.note(now, entity);
             match world.entities.of(entity) {
                 Entity::Fabric(event) => {
+                    if TRACED
+                        && let FabricEvent::Arrival(port) = event
+                        && let Some(tap) = &mut self.tap
+                    {
+                        tap.on_arrival(now, port, world, &self.hosts);
+                    }
                     if let Outcome::Delivered { host, packet } = world.handle(now, event) {
                         let host = &mut self.hosts[host.index() - self.first_host as usize];
                         if let FabricEvent::Arrival(port) = event {

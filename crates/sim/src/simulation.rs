@@ -20,7 +20,7 @@ use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
-use crate::record::{Record, Recorder, Sampler};
+use crate::record::{FlowTracer, Record, Recorder, Sampler, Tap, Trace, spread};
 use crate::reroutes::Reroutes;
 use crate::stalls::Stalls;
 use crate::summary::{Cost, Summary};
@@ -153,6 +153,38 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Ok(self)
     }
 
+    /// Traces packets at ports and events of flows of a run that is recorded. The results do not change. The run
+    /// has one thread then.
+    ///
+    /// # Errors
+    /// As [`Simulation::new`].
+    pub fn trace(mut self, trace: &Trace) -> Result<Self, PlanError> {
+        let Some(sampler) = &self.sampler else { return Ok(self) };
+        if trace.is_empty() {
+            return Ok(self);
+        }
+        if self.parts.len() > 1 {
+            let record = sampler.record();
+            return Self::of(self.plan, 1)?.record(record)?.trace(trace);
+        }
+        let connections = self.plan.connections.len();
+        let flows: Vec<_> = spread(trace.flows as usize, connections)
+            .map(|index| (index as u32, self.plan.connections[index].data_ends().0))
+            .collect();
+        for part in &mut self.parts {
+            let ports = part.world.network.ports().count();
+            part.tap = Some(Box::new(Tap::new(trace, ports)));
+            if let Some(recorder) = &mut part.world.recorder
+                && !flows.is_empty()
+            {
+                let tracer = FlowTracer::new(flows.iter().copied(), trace.events);
+                recorder.tracer = Some(Box::new(tracer));
+                part.world.observes_sent = true;
+            }
+        }
+        Ok(self)
+    }
+
     /// Always runs window by window, for tests of equal results. Without effect on a network whose
     /// nodes affect each other without delay.
     #[doc(hidden)]
@@ -260,6 +292,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         summary.cost = Cost::of(&summary.work, wall_s, self.partition.parts());
         if let Some(mut recording) = recording {
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
+            recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);
             summary.notes.extend(recording.notes.iter().cloned());
             summary.recording = Some(Arc::new(recording));

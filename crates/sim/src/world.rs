@@ -129,6 +129,8 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) to_hand_over: Vec<PortId>,
     /// Times of ops.
     pub(crate) op_times: Box<OpTimes>,
+    /// Whether sent packets are passed to `workloads` or `recorder`.
+    pub(crate) observes_sent: bool,
     /// Measurements of named workloads, if there are any.
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,
     /// Records of ops and packets, if the run is recorded.

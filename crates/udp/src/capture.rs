@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::pcapng::{Captured, Pcapng};
+use apus_traces::pcapng::{Captured, Pcapng};
 
 /// A capture file in the pcapng format. Clones write to the same file.
 ///
@@ -21,7 +21,8 @@ impl Capture {
     /// # Errors
     /// If it cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let file = Pcapng::new(File::create(path)?, "apus", 0)?;
+        let mut file = Pcapng::new(File::create(path)?, 0)?;
+        file.interface("apus")?;
         Ok(Self(Arc::new(Mutex::new(file))))
     }
 

@@ -39,7 +39,6 @@ mod message_receiver;
 mod metrics;
 mod op_counters;
 mod ops;
-pub mod pcapng;
 mod pending;
 pub mod prometheus;
 pub mod qlog;
@@ -52,6 +51,7 @@ pub mod switch;
 mod sys;
 
 pub use apus_cc::Snapshot;
+pub use apus_traces::pcapng;
 pub use apus_transport::FlowCounters;
 pub use apus_wire::RegionKey;
 pub use async_channel;

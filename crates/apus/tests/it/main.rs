@@ -27,5 +27,6 @@ mod support;
 mod sweep;
 mod tables;
 mod tools;
+mod traces;
 mod tune;
 mod validate;

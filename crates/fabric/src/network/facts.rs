@@ -10,6 +10,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 use super::Network;
 use crate::config::PortKind;
 use crate::counters::{ClassCounters, Counters, Drops, PortCounters};
+use crate::packet::PacketRef;
 use crate::port::Port;
 use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
@@ -79,6 +80,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
             Port::Strict(port) => port.class_count(),
             Port::Class(port) => port.class_count(),
         }
+    }
+
+    /// Returns the packet that arrives next at the end of the link behind a port, at `now`; `None` if there is none.
+    #[must_use]
+    pub fn arriving(&mut self, now: Time, port: PortId) -> Option<PacketRef> {
+        self.ports[port.index()].arriving(now)
     }
 
     /// Rate of the link behind a port, now.

@@ -210,6 +210,14 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
+    /// Returns the packet that arrives at the peer at `now`.
+    pub(crate) fn arriving(&mut self, now: Time) -> Option<PacketRef> {
+        match self {
+            Self::Strict(port) => port.arriving(now),
+            Self::Fifo(_) | Self::Class(_) => self.link().head(),
+        }
+    }
+
     /// Takes the packets that arrive at the peer before `limit`; when the next one does.
     #[inline(always)]
     pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {

@@ -93,6 +93,7 @@ fn run_one(
     let mut simulation = Simulation::of(plan, threads).map_err(|e| fail(e.to_string()))?;
     if let Some(record) = setup.record() {
         simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
+        simulation = simulation.trace(setup.trace()).map_err(|e| fail(e.to_string()))?;
     }
     simulation.watched_by(watch).run(setup.name(), progress).map_err(|e| fail(e.to_string()))
 }

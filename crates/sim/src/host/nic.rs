@@ -70,8 +70,9 @@ impl<F: AlgorithmFactory> Host<F> {
             payload: transmit.header,
         };
         world.metrics.on_sent(&transmit.header.body);
-        if let Some(workloads) = &mut world.workloads {
-            workloads.on_sent(flow.connection, &transmit.header.body);
+        if world.observes_sent {
+            let connection = flow.connection;
+            self.on_observed(now, connection, transmit, wire_bytes, world);
         }
         let telemetry = match transmit.congestion.fields {
             Fields::TELEMETRY_ECHO => self.endpoint.telemetry(transmit.flow),
@@ -89,6 +90,24 @@ impl<F: AlgorithmFactory> Host<F> {
         // A credit that the limit of the NIC drops takes no time on the wire.
         if accepted {
             self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
+        }
+    }
+
+    /// Measures and traces a packet that the stack passes to the NIC.
+    fn on_observed(
+        &self,
+        now: Time,
+        connection: u32,
+        transmit: &Transmit,
+        wire_bytes: u32,
+        world: &mut World<F>,
+    ) {
+        if let Some(workloads) = &mut world.workloads {
+            workloads.on_sent(connection, &transmit.header.body);
+        }
+        let recorder = world.recorder.as_mut();
+        if let Some(tracer) = recorder.and_then(|recorder| recorder.tracer.as_mut()) {
+            tracer.on_sent((now, self.id), connection, transmit, wire_bytes, &self.endpoint);
         }
     }
 

@@ -38,6 +38,7 @@ impl WorkloadMetrics {
         let members: Arc<[Member]> = members.collect::<Result<_, _>>()?;
         for part in parts {
             *part.world.op_times = OpTimes::new(plan, Arc::clone(&members), &groups, &workloads);
+            part.world.observes_sent = true;
             part.world.workloads = Some(Box::new(Self::new(plan, Arc::clone(&members))));
         }
         Ok(())

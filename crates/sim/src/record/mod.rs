@@ -8,14 +8,18 @@ mod quantity;
 mod recorder;
 mod sampler;
 mod seats;
+mod trace;
 
+use apus_cc::FieldLayout;
 use apus_transport::{FlowCounters, OpKind, Outcome};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 
 pub(crate) use ports::drops_at;
 pub use quantity::{FlowSample, FlowState, Quantity};
 pub(crate) use recorder::Recorder;
-pub(crate) use sampler::Sampler;
+pub(crate) use sampler::{Sampler, spread};
+pub use trace::{FlowEvent, FlowEventKind, PacketRecord, Trace, Traced};
+pub(crate) use trace::{FlowTracer, Tap};
 
 use crate::columns::FaultRecord;
 use crate::losses::Causes;
@@ -127,6 +131,8 @@ pub struct FlowRecord {
     pub kind: OpKind,
     /// Its algorithm.
     pub algorithm: &'static str,
+    /// Layout of the algorithm's fields on packets.
+    pub fields: Option<FieldLayout>,
     /// Best performance of the pair of hosts, in the direction of the data.
     pub ideal: Ideal,
     /// Payload bytes delivered once in the measured phase.
@@ -273,6 +279,8 @@ pub struct Recording {
     pub op_latency: Cdf,
     /// Faults of links and flows that changed their path.
     pub faults: Vec<FaultRecord>,
+    /// Packets and events of the trace.
+    pub traced: Traced,
     /// Omissions, in sentences.
     pub notes: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use apus_transport::{Completion, Handled};
 use apus_units::{Span, Time};
 
-use super::{OpRecord, OpenOpRecord, RttSum};
+use super::{FlowTracer, OpRecord, OpenOpRecord, RttSum};
 
 /// Hooks of the packet path.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Recorder {
     latest: Time,
     /// By connection.
     pub(super) rtts: Vec<RttSum>,
+    /// Keeps the events of flows, if any are traced.
+    pub(crate) tracer: Option<Box<FlowTracer>>,
 }
 
 impl Recorder {
@@ -33,6 +35,7 @@ impl Recorder {
             measured_end: Time::MAX,
             latest,
             rtts,
+            tracer: None,
         }
     }
 

@@ -9,7 +9,7 @@ use super::ports::{choose_ports, drops_at, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
     BAND, Band, Cdf, FlowRecord, FlowSample, FlowState, OpRecord, OpenOpRecord, PortRecord,
-    PortSample, Quantity, Record, Recording, RttSum,
+    PortSample, Quantity, Record, Recording, RttSum, Traced,
 };
 use crate::build::PlanError;
 use crate::columns::{faults_of_plan, gbps};
@@ -45,7 +45,7 @@ pub(crate) struct Sampler {
 }
 
 /// Returns `count` of `of` indices, evenly spaced.
-fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
+pub(crate) fn spread(count: usize, of: usize) -> impl Iterator<Item = usize> {
     let count = count.min(of);
     (0..count).map(move |i| (i as u128 * of as u128 / count as u128) as usize)
 }
@@ -98,6 +98,11 @@ impl Sampler {
             port_samples: Vec::new(),
             notes,
         })
+    }
+
+    /// Returns what is recorded.
+    pub(crate) fn record(&self) -> Record {
+        self.record
     }
 
     /// Returns the time of the next sample.
@@ -198,6 +203,7 @@ impl Sampler {
                 to: connection.to,
                 kind: connection.kind,
                 algorithm: connection.algorithm.name(),
+                fields: connection.algorithm.fields(),
                 ideal: self.ideals[index],
                 delivered: delivered(parts, index),
                 counters: now.since(then),
@@ -226,6 +232,7 @@ impl Sampler {
             fabric_rtt: Cdf::new(),
             end_to_end_rtt: Cdf::new(),
             op_latency: Cdf::new(),
+            traced: Traced::default(),
             faults: faults_of_plan(plan, &parts[0].world.network),
             notes: self.notes,
         }
@@ -290,6 +297,20 @@ impl Recording {
             ));
         }
         (self.ops, self.open_ops) = (ops, open);
+    }
+
+    /// Adds the packets and events of a trace.
+    pub(crate) fn add_trace<F: AlgorithmFactory>(&mut self, parts: &mut [Part<F>]) {
+        for part in parts {
+            if let Some(tap) = part.tap.take() {
+                tap.finish(&mut self.traced);
+            }
+            let recorder = part.world.recorder.as_mut();
+            if let Some(tracer) = recorder.and_then(|recorder| recorder.tracer.take()) {
+                tracer.finish(&mut self.traced);
+            }
+        }
+        self.notes.extend(self.traced.notes());
     }
 }
 

@@ -14,10 +14,10 @@ use crate::capture::{Capture, unix_ns};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
-use crate::pcapng::{Captured, Direction};
 use crate::stats::add;
 use crate::status::EngineStatus;
 use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, Socket, SocketOptions, TTL};
+use apus_traces::pcapng::{Captured, Direction};
 
 /// What an engine needs of the operating system.
 pub(crate) trait Network {
@@ -139,6 +139,7 @@ impl KernelNetwork {
         for (meta, datagram) in buffers.received() {
             let at = meta.received_at.and_then(|ns| u64::try_from(ns).ok());
             let packets = Captured {
+                interface: 0,
                 unix_ns: at.unwrap_or_else(unix_ns),
                 direction: Direction::In,
                 from: meta.from,
@@ -146,6 +147,7 @@ impl KernelNetwork {
                 traffic_class: meta.tos,
                 ttl: meta.ttl.unwrap_or(0),
                 datagram,
+                kept: usize::MAX,
             };
             self.write_capture(packets, meta.segment);
         }
@@ -154,6 +156,7 @@ impl KernelNetwork {
     #[cold]
     fn capture_sent(&self, burst: &Outgoing<'_>) {
         let packets = Captured {
+            interface: 0,
             unix_ns: unix_ns(),
             direction: Direction::Out,
             from: self.local_address(burst.to.local, burst.to.address),
@@ -161,6 +164,7 @@ impl KernelNetwork {
             traffic_class: burst.tos,
             ttl: TTL,
             datagram: burst.bytes,
+            kept: usize::MAX,
         };
         self.write_capture(packets, burst.segment);
     }

@@ -21,6 +21,7 @@ const START_NS: u64 = 1_795_262_400_123_456_789;
 
 fn captured<'a>(n: u64, addresses: [SocketAddr; 2], datagram: &'a [u8]) -> Captured<'a> {
     Captured {
+        interface: 0,
         unix_ns: START_NS + n,
         direction: if n.is_multiple_of(2) { Direction::Out } else { Direction::In },
         from: addresses[0],
@@ -28,7 +29,14 @@ fn captured<'a>(n: u64, addresses: [SocketAddr; 2], datagram: &'a [u8]) -> Captu
         traffic_class: 0b1011_1001, // DSCP EF (46), ECT(1)
         ttl: 61,
         datagram,
+        kept: usize::MAX,
     }
+}
+
+fn pcapng(snap: u32) -> Pcapng<Vec<u8>> {
+    let mut file = Pcapng::new(Vec::new(), snap).unwrap();
+    file.interface("engine 0").unwrap();
+    file
 }
 
 /// What an independent reader finds: nanoseconds, bytes kept, original length, direction.
@@ -69,7 +77,7 @@ fn another_reader_finds_times_addresses_marks_and_valid_checksums() {
     let v4 = ["10.0.0.1:7000", "192.168.1.2:8000"].map(|a| a.parse().unwrap());
     let v6 = ["[2001:db8::1]:7000", "[fe80::2]:8000"].map(|a| a.parse().unwrap());
     let datagrams: Vec<Vec<u8>> = (0..40).map(|n| (0..n * 37).map(|b| b as u8).collect()).collect();
-    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    let mut file = pcapng(0);
     for (n, datagram) in datagrams.iter().enumerate() {
         let addresses = if n % 3 == 0 { v6 } else { v4 };
         file.write(&captured(n as u64, addresses, datagram)).unwrap();
@@ -117,7 +125,7 @@ fn internet_sum(parts: &[&[u8]]) -> u64 {
 #[test]
 fn packets_are_cut_where_asked_and_their_length_is_kept() {
     let addresses = ["10.0.0.1:7000", "10.0.0.2:8000"].map(|a| a.parse().unwrap());
-    let mut file = Pcapng::new(Vec::new(), "engine 0", 100).unwrap();
+    let mut file = pcapng(100);
     file.write(&captured(0, addresses, &[7; 8_900])).unwrap();
     file.write(&captured(1, addresses, &[7; 10])).unwrap();
     let packets = read_back(&file.finish().unwrap());
@@ -129,7 +137,7 @@ fn packets_are_cut_where_asked_and_their_length_is_kept() {
 fn what_cannot_be_a_packet_is_an_error_and_leaves_the_file_whole() {
     let v4: SocketAddr = "10.0.0.1:7000".parse().unwrap();
     let v6: SocketAddr = "[2001:db8::1]:7000".parse().unwrap();
-    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    let mut file = pcapng(0);
     assert!(file.write(&captured(0, [v4, v6], b"x")).is_err());
     assert!(file.write(&captured(0, [v4, v4], &[0; 65_508])).is_err());
     file.write(&captured(0, [v4, v4], &[0; 65_507])).unwrap();
@@ -148,7 +156,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
     let now = Time::from_ps(0) + Span::from_secs(1);
     let mut tables =
         [1, 2].map(|n| Sessions::new(Config::default(), ring.clone(), [n; 32]).unwrap());
-    let mut file = Pcapng::new(Vec::new(), "engine 0", 0).unwrap();
+    let mut file = pcapng(0);
     let mut count = 0;
     let mut write = |from: usize, bytes: &[u8]| {
         let addresses = [addresses[from], addresses[1 - from]];

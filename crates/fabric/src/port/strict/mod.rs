@@ -272,6 +272,14 @@ impl<W: SwitchHalf> StrictPort<W> {
         (entry.packet, peer)
     }
 
+    /// Returns the packet that arrives at the peer at `now`.
+    pub(crate) fn arriving(&mut self, now: Time) -> Option<PacketRef> {
+        if self.waiting != 0 {
+            self.catch_up(now);
+        }
+        self.link.head()
+    }
+
     /// Takes the packets that arrive before `limit` and returns when the next one does. All packets
     /// that reached the port before they departed must have been offered.
     #[inline(always)]

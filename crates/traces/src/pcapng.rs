@@ -1,7 +1,6 @@
 //! Packet captures in the pcapng format with nanosecond timestamps, for Wireshark and similar tools.
 //!
-//! The engine handles datagrams, not frames. Each is written as a raw IP packet whose IP and UDP headers are rebuilt from
-//! the socket's control messages (addresses, traffic class, TTL). Format: IETF draft-ietf-opsawg-pcapng, §4; link type
+//! A datagram is written as a raw IP packet with an IP and a UDP header made from its addresses, traffic class and TTL. Format: IETF draft-ietf-opsawg-pcapng, §4; link type
 //! 101 (LINKTYPE_RAW). `tools/wireshark/apus.lua` dissects the contents.
 
 use std::io::{self, Write};
@@ -31,10 +30,12 @@ pub enum Direction {
     Out,
 }
 
-/// A datagram with the socket's control messages.
+/// A datagram and what its IP header says.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// Timestamp, in nanoseconds since 1970 (UTC).
+    /// Number of the interface, in the order of [`Pcapng::interface`].
+    pub interface: u32,
+    /// Timestamp, in nanoseconds since 1970 (UTC), or since the start of a simulation.
     pub unix_ns: u64,
     /// Direction.
     pub direction: Direction,
@@ -48,25 +49,31 @@ pub struct Captured<'a> {
     pub ttl: u8,
     /// Payload.
     pub datagram: &'a [u8],
+    /// Bytes of the datagram that are kept; the lengths in the headers are those of the whole.
+    pub kept: usize,
 }
 
 /// Writes a capture file. Dropping it does not flush: call [`Pcapng::finish`].
 #[derive(Debug)]
 pub struct Pcapng<W> {
     out: W,
-    snap: usize,
+    /// As the file says it: 0 is no limit.
+    snap: u32,
+    snap_bytes: usize,
+    interfaces: u32,
     /// The current block. Its memory is reused.
     block: Vec<u8>,
 }
 
 impl<W: Write> Pcapng<W> {
-    /// Starts a file for an interface of this name. At most `snap` bytes of each IP packet are kept (0: all).
+    /// Starts a file. At most `snap` bytes of each IP packet are kept (0: all).
     ///
     /// # Errors
     /// The writer's error.
-    pub fn new(out: W, interface: &str, snap: u32) -> io::Result<Self> {
+    pub fn new(out: W, snap: u32) -> io::Result<Self> {
         let snap_bytes = if snap == 0 { usize::MAX } else { snap as usize };
-        let mut file = Self { out, snap: snap_bytes, block: Vec::with_capacity(2048) };
+        let block = Vec::with_capacity(2048);
+        let mut file = Self { out, snap, snap_bytes, interfaces: 0, block };
         file.begin(SECTION_HEADER);
         file.put(&0x1a2b_3c4d_u32.to_le_bytes());
         file.put(&1u16.to_le_bytes());
@@ -75,26 +82,40 @@ impl<W: Write> Pcapng<W> {
         file.option(SHB_USERAPPL, concat!("apus ", env!("CARGO_PKG_VERSION")).as_bytes());
         file.option(OPTION_END, &[]);
         file.end()?;
-        file.begin(INTERFACE);
-        file.put(&LINKTYPE_RAW.to_le_bytes());
-        file.put(&[0; 2]);
-        file.put(&snap.to_le_bytes());
-        file.option(IF_NAME, interface.as_bytes());
-        file.option(IF_TSRESOL, &[9]);
-        file.option(OPTION_END, &[]);
-        file.end()?;
         Ok(file)
+    }
+
+    /// Adds an interface of this name; returns its number.
+    ///
+    /// # Errors
+    /// The writer's error.
+    pub fn interface(&mut self, name: &str) -> io::Result<u32> {
+        let number = self.interfaces;
+        self.interfaces += 1;
+        let snap = self.snap;
+        self.begin(INTERFACE);
+        self.put(&LINKTYPE_RAW.to_le_bytes());
+        self.put(&[0; 2]);
+        self.put(&snap.to_le_bytes());
+        self.option(IF_NAME, name.as_bytes());
+        self.option(IF_TSRESOL, &[9]);
+        self.option(OPTION_END, &[]);
+        self.end()?;
+        Ok(number)
     }
 
     /// Adds a datagram.
     ///
     /// # Errors
-    /// If the addresses are of different families, the datagram is longer than UDP allows, or the
-    /// writer fails.
+    /// If the interface is unknown, the addresses are of different families, the datagram is longer than UDP
+    /// allows, or the writer fails.
     pub fn write(&mut self, packet: &Captured<'_>) -> io::Result<()> {
+        if packet.interface >= self.interfaces {
+            return Err(invalid("the packet is of an interface that the file does not have"));
+        }
         let header = ip_header(packet)?;
         self.begin(ENHANCED_PACKET);
-        self.put(&0u32.to_le_bytes());
+        self.put(&packet.interface.to_le_bytes());
         self.put(&((packet.unix_ns >> 32) as u32).to_le_bytes());
         self.put(&(packet.unix_ns as u32).to_le_bytes());
         let lengths = self.block.len();
@@ -105,7 +126,8 @@ impl<W: Write> Pcapng<W> {
             .write(&mut self.block, packet.datagram)
             .map_err(|error| invalid(&error.to_string()))?;
         let whole = self.block.len() - start;
-        let kept = whole.min(self.snap);
+        let cut = packet.datagram.len().saturating_sub(packet.kept);
+        let kept = (whole - cut).min(self.snap_bytes);
         self.block.truncate(start + kept);
         self.pad();
         // Both are below 2^17.

@@ -1,0 +1,242 @@
+//! Packets at chosen ports and events of chosen flows, for the formats of packet tools.
+//!
+//! A traced run has one thread and no time windows, so that the event loop sees each packet: the loop of other runs has no
+//! code for it. The results do not change.
+
+use std::collections::BTreeMap;
+
+use apus_cc::{AlgorithmFactory, Snapshot, Telemetry};
+use apus_fabric::Packet;
+use apus_transport::{Endpoint, FlowCounters, Handled, RttSample, Transmit};
+use apus_units::{FlowId, HostId, PortId, Time};
+use apus_wire::{Body, Header};
+
+use crate::host::Host;
+use crate::world::World;
+
+/// What a trace has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Ports whose packets are kept.
+    pub ports: Vec<PortId>,
+    /// Number of packets that are kept: the first ones.
+    pub packets: u64,
+    /// Number of flows whose events are kept, evenly spaced.
+    pub flows: u32,
+    /// Number of events that are kept: the first ones.
+    pub events: u64,
+}
+
+impl Trace {
+    /// Returns `true` if nothing is traced.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.flows == 0
+    }
+}
+
+/// A packet that left a port and reached the end of its link.
+#[derive(Clone, Debug)]
+pub struct PacketRecord {
+    /// When its last bit left the port.
+    pub left: Time,
+    /// The port.
+    pub port: PortId,
+    /// The connection; `None` for a signal of a switch.
+    pub connection: Option<u32>,
+    /// The packet on the link.
+    pub packet: Packet<Header>,
+    /// Telemetry that it carries.
+    pub telemetry: Option<Box<Telemetry>>,
+}
+
+/// An event of a flow at the host that sends its data.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowEvent {
+    /// When it happened.
+    pub at: Time,
+    /// The connection.
+    pub connection: u32,
+    /// Counters of the flow.
+    pub counters: FlowCounters,
+    /// State of its algorithm.
+    pub state: Snapshot,
+    /// What happened.
+    pub what: FlowEventKind,
+}
+
+/// What happened to a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum FlowEventKind {
+    /// The stack passed a packet to the NIC; with its bytes on the wire.
+    Sent(Header, u32),
+    /// The stack handled a packet; with its bytes on the wire, and the delays that an acknowledgement shows.
+    Received(Header, u32, Option<RttSample>),
+}
+
+/// Packets and events of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    /// Packets in order of their arrival at the ends of links.
+    pub packets: Vec<PacketRecord>,
+    /// Packets at the ports, with those beyond the limit.
+    pub packets_seen: u64,
+    /// The traced connections, with the host that sends the data.
+    pub flows: Vec<(u32, HostId)>,
+    /// Events in order of time.
+    pub events: Vec<FlowEvent>,
+    /// Events of the flows, with those beyond the limit.
+    pub events_seen: u64,
+}
+
+impl Traced {
+    /// Returns sentences about what is left out.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let (kept, seen) = (self.packets.len() as u64, self.packets_seen);
+        if kept < seen {
+            notes.push(format!(
+                "the packet trace holds the first {kept} of {seen} packets (more with `most_packets` in \
+                 `[record]`)"
+            ));
+        }
+        let (kept, seen) = (self.events.len() as u64, self.events_seen);
+        if kept < seen {
+            notes.push(format!(
+                "the traces of flows hold the first {kept} of {seen} events (more with `most_events` in \
+                 `[record]`)"
+            ));
+        }
+        notes
+    }
+}
+
+/// Takes the packets at ports from the event loop.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    /// By port.
+    chosen: Box<[bool]>,
+    most: u64,
+    packets: Vec<PacketRecord>,
+    seen: u64,
+}
+
+impl Tap {
+    pub(crate) fn new(trace: &Trace, ports: usize) -> Self {
+        let mut chosen = vec![false; ports].into_boxed_slice();
+        trace.ports.iter().for_each(|port| chosen[port.index()] = true);
+        Self { chosen, most: trace.packets, packets: Vec::new(), seen: 0 }
+    }
+
+    /// A packet is about to arrive at the end of the link of `port`.
+    pub(crate) fn on_arrival<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        world: &mut World<F>,
+        hosts: &[Host<F>],
+    ) {
+        if !self.chosen[port.index()] {
+            return;
+        }
+        let Some(packet) = world.network.arriving(now, port) else { return };
+        self.seen += 1;
+        if self.packets.len() as u64 >= self.most {
+            return;
+        }
+        let pool = world.network.pool();
+        let packet_in_full = pool.packet(packet);
+        let header = &packet_in_full.payload;
+        let connection = match header.body {
+            Body::Signal(_) => None,
+            // A header names the flow of its receiver.
+            _ => {
+                let receiver = hosts.get(packet_in_full.dst.index());
+                receiver.and_then(|host| host.flows.get(header.flow.index())).map(|f| f.connection)
+            }
+        };
+        self.packets.push(PacketRecord {
+            left: now.saturating_sub(world.network.delay(port)),
+            port,
+            connection,
+            packet: packet_in_full,
+            telemetry: pool.telemetry(packet).map(|telemetry| Box::new(*telemetry)),
+        });
+    }
+
+    /// Moves the packets to `traced`.
+    pub(crate) fn finish(self, traced: &mut Traced) {
+        (traced.packets, traced.packets_seen) = (self.packets, self.seen);
+    }
+}
+
+/// Keeps the events of flows.
+#[derive(Debug)]
+pub(crate) struct FlowTracer {
+    /// The traced connections, and the host at which each is observed.
+    flows: BTreeMap<u32, HostId>,
+    most: u64,
+    events: Vec<FlowEvent>,
+    seen: u64,
+}
+
+impl FlowTracer {
+    pub(crate) fn new(flows: impl Iterator<Item = (u32, HostId)>, most: u64) -> Self {
+        Self { flows: flows.collect(), most, events: Vec::new(), seen: 0 }
+    }
+
+    fn push<F: AlgorithmFactory>(
+        &mut self,
+        (at, host): (Time, HostId),
+        (connection, flow): (u32, FlowId),
+        endpoint: &Endpoint<F>,
+        what: FlowEventKind,
+    ) {
+        if self.flows.get(&connection) != Some(&host) {
+            return;
+        }
+        self.seen += 1;
+        if self.events.len() as u64 >= self.most {
+            return;
+        }
+        let (state, counters) = (endpoint.snapshot(flow), endpoint.counters(flow));
+        let (state, counters) = (state.unwrap_or_default(), counters.unwrap_or_default());
+        self.events.push(FlowEvent { at, connection, counters, state, what });
+    }
+
+    /// The stack of `host` passes a packet to the NIC.
+    pub(crate) fn on_sent<F: AlgorithmFactory>(
+        &mut self,
+        observed: (Time, HostId),
+        connection: u32,
+        transmit: &Transmit,
+        wire_bytes: u32,
+        endpoint: &Endpoint<F>,
+    ) {
+        let what = FlowEventKind::Sent(transmit.header, wire_bytes);
+        self.push(observed, (connection, transmit.flow), endpoint, what);
+    }
+
+    /// The stack of `host` has handled a packet.
+    pub(crate) fn on_handled<F: AlgorithmFactory>(
+        &mut self,
+        observed: (Time, HostId),
+        flow: (u32, FlowId),
+        header: &Header,
+        wire_bytes: u32,
+        handled: &Handled,
+        endpoint: &Endpoint<F>,
+    ) {
+        let sample = match handled {
+            Handled::Ack(sample) => *sample,
+            _ => None,
+        };
+        self.push(observed, flow, endpoint, FlowEventKind::Received(*header, wire_bytes, sample));
+    }
+
+    /// Moves the events to `traced`.
+    pub(crate) fn finish(self, traced: &mut Traced) {
+        (traced.events, traced.events_seen) = (self.events, self.seen);
+        traced.flows = self.flows.into_iter().collect();
+    }
+}
