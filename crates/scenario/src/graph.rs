@@ -36,6 +36,8 @@ pub(super) struct GraphSpec {
     pub(super) numbers: Vec<u32>,
     /// Pipeline latency stated by the file.
     pub(super) pipeline_latency: Span,
+    /// What the file has and the topology has not, as a sentence.
+    pub(super) left_out: Option<String>,
 }
 
 /// A link, equal in both directions except for a host's buffer, which is unlimited.
@@ -116,6 +118,7 @@ impl GraphSpec {
             numbers: graph.hosts,
             switches: graph.switches,
             pipeline_latency: graph.pipeline_latency,
+            left_out: graph.left_out,
         };
         for OneLink { a, b, links } in &graph.links {
             let link = section.effective().append("link");
@@ -182,7 +185,8 @@ impl GraphSpec {
             switches[place as usize] = name;
         }
         let numbers = Vec::new();
-        Some(Self { hosts, switches, links, numbers, pipeline_latency: Span::ZERO })
+        let pipeline_latency = Span::ZERO;
+        Some(Self { hosts, switches, links, numbers, pipeline_latency, left_out: None })
     }
 
     /// Every host must have one link, every pair of hosts a path.
@@ -200,7 +204,8 @@ impl GraphSpec {
         }
         if let Some(host) = of_host.iter().position(|links| *links != 1) {
             return Err(format!(
-                "gives host {host} {} links; every host, h0 to h{}, must have exactly one",
+                "gives host {host} {} links; every host, h0 to h{}, must have exactly one (of a host with \
+                 several NICs give each NIC its own host)",
                 of_host[host],
                 self.hosts.saturating_sub(1)
             ));

@@ -149,6 +149,11 @@ impl Setup {
         self.recorded.then(record)
     }
 
+    /// Returns sentences about what the files of the scenario have and the run has not.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        self.topology.left_out().into_iter()
+    }
+
     /// Returns the packets and events that a recorded run traces.
     #[must_use]
     pub fn trace(&self) -> &Trace {

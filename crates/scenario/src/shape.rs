@@ -280,6 +280,11 @@ impl Shape {
         self.graph().map(|graph| graph.numbers.as_slice()).filter(|numbers| !numbers.is_empty())
     }
 
+    /// Returns what the topology's file has and the topology has not, as a sentence.
+    pub(super) fn left_out(&self) -> Option<&str> {
+        self.graph().and_then(|graph| graph.left_out.as_deref())
+    }
+
     /// Returns the rack of each host: the hosts of one switch. All hosts of a `links` topology are
     /// in one rack.
     pub(super) fn racks(&self) -> Vec<u32> {

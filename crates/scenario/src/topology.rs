@@ -151,6 +151,11 @@ impl TopologySpec {
         self.shape.host_numbers()
     }
 
+    /// Returns what the topology's file has and the topology has not, as a sentence.
+    pub(super) fn left_out(&self) -> Option<&str> {
+        self.shape.left_out()
+    }
+
     /// Returns the rack of each host: the hosts of one switch. All hosts of a `links` topology are
     /// in one rack.
     pub(super) fn racks(&self) -> Vec<u32> {

@@ -95,5 +95,8 @@ fn run_one(
         simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
         simulation = simulation.trace(setup.trace()).map_err(|e| fail(e.to_string()))?;
     }
-    simulation.watched_by(watch).run(setup.name(), progress).map_err(|e| fail(e.to_string()))
+    let summary = simulation.watched_by(watch).run(setup.name(), progress);
+    let mut summary = summary.map_err(|e| fail(e.to_string()))?;
+    summary.notes.extend(setup.notes().map(str::to_owned));
+    Ok(summary)
 }

@@ -13,6 +13,8 @@ pub struct Graph {
     pub links: Vec<GraphLink>,
     /// Time that a packet takes in a switch.
     pub pipeline_latency: Span,
+    /// What the file has and the topology has not, as a sentence.
+    pub left_out: Option<String>,
 }
 
 /// An end of a link.

@@ -1,8 +1,9 @@
 //! The HPCC simulator's topology.txt and flow.txt, and its fct.txt (alibaba-edu's
-//! High-Precision-Congestion-Control, and its forks).
+//! High-Precision-Congestion-Control, and its forks), and the topologies of SimAI, which is one of them.
 //!
 //! topology.txt: `nodes switches links`, then the switches' node numbers, then per link
-//! `a b rate delay error_rate`. flow.txt: the number of flows, then per flow
+//! `a b rate delay error_rate`. SimAI's first line is `nodes gpus_per_server nvswitches switches links gpu_type`; the
+//! NVSwitches come first among the switches' numbers. flow.txt: the number of flows, then per flow
 //! `src dst priority_group dport bytes start_s`. Nodes have consecutive numbers, hosts and switches
 //! alike. Text after the announced number of flows or links is a comment, as for the HPCC
 //! simulator, whose own files end with one.
@@ -74,16 +75,26 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     let mut lines = content(text).peekable();
     let (first_line, first) = lines.next().unwrap_or((1, ""));
     let words: Vec<&str> = first.split_whitespace().collect();
-    let [nodes, switches, links] = words.as_slice() else {
-        return wrong(first_line, "the first line must be three numbers: nodes switches links");
+    let (nodes, nvswitches, switches, links) = match words.as_slice() {
+        [nodes, switches, links] => (nodes, &"0", switches, links),
+        [nodes, _per_server, nvswitches, switches, links, _gpu] => {
+            (nodes, nvswitches, switches, links)
+        }
+        _ => {
+            let must = "the first line must be three numbers: nodes switches links; or SimAI's six words: nodes \
+                        gpus_per_server nvswitches switches links gpu_type";
+            return wrong(first_line, must);
+        }
     };
     let nodes: u32 = number(first_line, nodes, "a number of nodes")?;
+    let nvswitches: usize = number(first_line, nvswitches, "a number of NVSwitches")?;
     let switches: usize = number(first_line, switches, "a number of switches")?;
+    let switches = switches.saturating_add(nvswitches);
     let count: u64 = number(first_line, links, "a number of links")?;
     if count > MAX_LINKS || u64::from(nodes) > MAX_LINKS {
         return wrong(first_line, format!("a topology has at most {MAX_LINKS} nodes and links"));
     }
-    let mut is_switch = BTreeSet::new();
+    let (mut is_switch, mut is_nvswitch) = (BTreeSet::new(), BTreeSet::new());
     let mut last = first_line;
     while is_switch.len() < switches {
         let Some((line, row)) = lines.next() else {
@@ -96,6 +107,9 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
             if !is_switch.insert(node) {
                 return wrong(line, format!("switch {node} is listed twice"));
             }
+            if is_nvswitch.len() < nvswitches {
+                is_nvswitch.insert(node);
+            }
         }
         if is_switch.len() > switches {
             let found = is_switch.len();
@@ -106,20 +120,35 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         }
     }
     let hosts: Vec<u32> = (0..nodes).filter(|node| !is_switch.contains(node)).collect();
-    let switch_numbers: Vec<u32> = is_switch.iter().copied().collect();
+    let switch_numbers: Vec<u32> = is_switch.difference(&is_nvswitch).copied().collect();
     let end = |node: u32| match switch_numbers.binary_search(&node) {
         Ok(place) => End::Switch(place as u32),
-        Err(before) => End::Host(node - before as u32),
+        // Of the nodes before it, those that are not hosts are switches of either kind.
+        Err(before) => End::Host(node - before as u32 - is_nvswitch.range(..node).count() as u32),
     };
     let mut graph = Graph {
         hosts,
         switches: switch_numbers.iter().map(|n| format!("node{n}")).collect(),
         ..Graph::default()
     };
+    let mut found = 0;
+    let mut nvlinks = 0;
     for (line, row) in lines.take(count as usize) {
-        graph.links.push(parse_link(line, row, nodes, &end)?);
+        found += 1;
+        let (a, b, rate, delay) = parse_link(line, row, nodes)?;
+        if is_nvswitch.contains(&a) || is_nvswitch.contains(&b) {
+            nvlinks += 1;
+            continue;
+        }
+        graph.links.push(GraphLink { a: end(a), b: end(b), rate, delay });
     }
-    let found = graph.links.len() as u64;
+    if !is_nvswitch.is_empty() {
+        graph.left_out = Some(format!(
+            "the topology is the network between servers: {} NVSwitches and their {nvlinks} links are left out, \
+             because a host has one link; messages between GPUs of a server pass the network",
+            is_nvswitch.len()
+        ));
+    }
     if found < count {
         let message =
             format!("the first line announces {count} links, but there are {found}; correct it");
@@ -128,12 +157,8 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     Ok(graph)
 }
 
-fn parse_link(
-    line: usize,
-    row: &str,
-    nodes: u32,
-    end: &dyn Fn(u32) -> End,
-) -> Result<GraphLink, ImportError> {
+/// Reads the ends, the rate and the delay of a link.
+fn parse_link(line: usize, row: &str, nodes: u32) -> Result<(u32, u32, Rate, Span), ImportError> {
     let words: Vec<&str> = row.split_whitespace().collect();
     let [a, b, rate, delay, errors] = words.as_slice() else {
         let found = words.len();
@@ -159,7 +184,7 @@ fn parse_link(
         return wrong(line, format!("the rate is {rate}; it must be at least 1kbps"));
     }
     match errors.parse::<f64>() {
-        Ok(0.0) => Ok(GraphLink { a: end(a), b: end(b), rate, delay }),
+        Ok(0.0) => Ok((a, b, rate, delay)),
         Ok(rate) if (0.0..=1.0).contains(&rate) => wrong(
             line,
             format!(

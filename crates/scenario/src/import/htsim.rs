@@ -285,6 +285,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
             .flat_map(|(name, count)| (0..*count).map(move |n| format!("{name}{n}")))
             .collect(),
         links: Vec::new(),
+        left_out: None,
         pipeline_latency: Span::from_ns(tiers[0].or("Switch_Latency_ns", 0).min(1_000_000_000)),
     };
     if let Some(other) =

@@ -54,6 +54,32 @@ fn a_connection_matrix_is_read() {
     assert_eq!(second.start, Span::from_us(5));
 }
 
+/// Two servers of two GPUs in SimAI's form: NVSwitches 4 and 5, a leaf per rail, a spine.
+const SIMAI: &str = "9 2 2 3 10 H100\n4 5 6 7 8 \n\
+    0 4 2880Gbps 0.000025ms 0\n0 6 400Gbps 0.0005ms 0\n1 4 2880Gbps 0.000025ms 0\n1 7 400Gbps 0.0005ms 0\n\
+    2 5 2880Gbps 0.000025ms 0\n2 6 400Gbps 0.0005ms 0\n3 5 2880Gbps 0.000025ms 0\n3 7 400Gbps 0.0005ms 0\n\
+    6 8 400Gbps 0.0005ms 0\n7 8 400Gbps 0.0005ms 0\n";
+
+#[test]
+fn a_topology_of_simai_is_the_network_between_servers() {
+    let graph = Graph::parse(SIMAI).expect("read");
+    assert_eq!(graph.hosts, [0, 1, 2, 3]);
+    assert_eq!(graph.switches, ["node6", "node7", "node8"]);
+    let ends: Vec<_> = graph.links.iter().map(|link| (link.a, link.b)).collect();
+    let host = |n, leaf| (End::Host(n), End::Switch(leaf));
+    let up = |leaf| (End::Switch(leaf), End::Switch(2));
+    assert_eq!(ends, [host(0, 0), host(1, 1), host(2, 0), host(3, 1), up(0), up(1)]);
+    assert!(graph.links.iter().all(|link| link.rate == Rate::from_gbps(400)));
+    assert!(graph.links.iter().all(|link| link.delay == Span::from_ns(500)));
+    let left_out = graph.left_out.expect("NVSwitches");
+    assert!(left_out.contains("2 NVSwitches and their 4 links"), "{left_out}");
+    // Numbers of hosts above an NVSwitch count without it.
+    let moved = "5 2 1 1 3 H100\n1 3\n0 3 1Gbps 1us 0\n2 3 1Gbps 1us 0\n4 3 1Gbps 1us 0\n";
+    let graph = Graph::parse(moved).expect("read");
+    assert_eq!((graph.hosts, graph.links.len()), (vec![0, 2, 4], 3));
+    assert_eq!(graph.links[2].a, End::Host(2));
+}
+
 #[test]
 fn hpcc_files_are_read() {
     let flows = Traffic::parse(
@@ -142,6 +168,9 @@ fn wrong_topologies_are_refused_with_line_and_remedy() {
         (with("Radix_Down 2", "Radix_Down 3"), "17: 16 switches of tier 1"),
         ("1 2".to_owned(), "1: the first line must be three numbers"),
         ("3 1 2\n".to_owned(), "1: the node numbers of 1 switches must follow"),
+        ("3 1 1 1 2\n".to_owned(), "1: the first line must be three numbers"),
+        ("3 1 x 1 2 H100\n".to_owned(), "1: `x` is not a number of NVSwitches"),
+        ("3 1 1 1 2 H100\n1\n".to_owned(), "2: the node numbers of 2 switches must follow"),
         ("3 1 2\n7\n".to_owned(), "2: unknown node 7"),
         ("3 2 2\n0 0\n".to_owned(), "2: switch 0 is listed twice"),
         ("3 1 2\n0\n0 1 1Gbps 1us 0\n".to_owned(), "1: the first line announces 2 links"),
