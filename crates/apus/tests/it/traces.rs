@@ -15,8 +15,8 @@ const TRAFFIC: &str = "start_us,from,to,bytes\n0,0,2,64000\n1,1,2,64000\n2,0,2,1
 
 fn run(folder: &Path, more: &[&str]) {
     fs::write(folder.join("t.csv"), TRAFFIC).expect("file");
-    fs::write(folder.join("star.txt"), "star hosts=3 100Gbps 1us 4MB\n").expect("file");
-    let arguments = ["run", "--traffic", "t.csv", "--topology", "star.txt", "--out", "out"];
+    let star = "star hosts=3 100Gbps 1us";
+    let arguments = ["run", "--traffic", "t.csv", "--topology", star, "--out", "out"];
     let output = command::apus(folder, &[&arguments, more].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -39,7 +39,9 @@ fn tshark(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.args(["-X", &format!("lua_script:{}", dissector.display())]);
     command.arg("-r").arg(file).args(["-T", "fields"]);
-    fields.iter().for_each(|field| drop(command.args(["-e", field])));
+    for field in fields {
+        command.args(["-e", field]);
+    }
     let output = command.output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
@@ -126,9 +128,9 @@ fn flows_are_traced_as_qlog() {
         let named = |name: &str| events.iter().filter(|e| e["name"] == name).count();
         assert_eq!(named("apus:connection_started"), 1);
         assert_eq!(named("apus:packet_sent").to_string(), row["packets_sent"]);
-        // Every acknowledgement shows the state of the algorithm.
-        assert_eq!(named("apus:packet_received"), named("apus:recovery_metrics_updated"));
-        assert!(named("apus:packet_received") > 0);
+        // An acknowledgement with a sample of the delay shows the state of the algorithm.
+        let states = named("apus:recovery_metrics_updated");
+        assert!((1..=named("apus:packet_received")).contains(&states), "{states}");
         let lengths = events.iter().filter(|event| event["name"] == "apus:packet_sent");
         let sum: u64 =
             lengths.filter_map(|event| event["data"]["frames"][0]["length"].as_u64()).sum();
