@@ -49,7 +49,7 @@ fn text(recording: &Recording, connection: u32, events: &[&FlowEvent]) -> [Vec<u
         true => (flow.to, VantagePoint::Client),
         false => (flow.from, VantagePoint::Server),
     };
-    let title = format!("flow {connection}: host {here} host {there}");
+    let title = format!("flow {connection}: {here}, {there}");
     let mut out = Events::new(Time::ZERO, 1);
     let first = events.first().map_or(Time::ZERO, |event| event.at);
     out.started(first, [address(here), address(there)], flow.algorithm);

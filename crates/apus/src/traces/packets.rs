@@ -10,12 +10,14 @@ use apus_traces::pcapng::{Captured, Direction, Pcapng};
 use apus_transport::{ExtensionBuffer, extension_of, written};
 use apus_units::{HostId, Span};
 use apus_wire::{
-    CHECKSUM_BYTES, Extension, HOP_BYTES, Hops, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_PAYLOAD,
-    encode_extended,
+    Extension, HOP_BYTES, Hops, MAX_EXTENSION_BYTES, MAX_HEADER_BYTES, MAX_PAYLOAD, encode_extended,
 };
 
 /// UDP port of all hosts: the first of the dynamic ones, which belong to no protocol.
 const PORT: u16 = 49_152;
+
+/// Bytes behind the payload in the insecure mode (`apus_udp::session`): session, packet number and checksum.
+const GUARD_BYTES: usize = 12;
 
 /// Returns the address of a host: 10.0.0.0 and its number.
 pub(super) fn address(host: HostId) -> SocketAddr {
@@ -56,7 +58,7 @@ pub(super) fn write(out: impl Write, recording: &Recording) -> io::Result<()> {
     file.finish().map(drop)
 }
 
-/// Writes the datagram that carries a packet in the insecure mode, with zeros for payload and checksum. Returns the
+/// Writes the datagram that carries a packet in the insecure mode, with zeros for what follows the headers. Returns the
 /// length of its headers.
 fn encode(
     record: &PacketRecord,
@@ -79,7 +81,7 @@ fn encode(
     // A simulation may have packets that are longer than a datagram.
     let payload = header.payload_len().min(MAX_PAYLOAD as usize - headers - 100);
     datagram.truncate(headers);
-    datagram.resize(headers + payload + CHECKSUM_BYTES, 0);
+    datagram.resize(headers + payload + GUARD_BYTES, 0);
     Ok(headers)
 }
 

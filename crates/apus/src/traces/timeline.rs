@@ -59,7 +59,7 @@ fn flows(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Resu
             continue;
         }
         let (from, to, algorithm) = (flow.from, flow.to, flow.algorithm);
-        let name = format!("flow {number}: host {from} -> host {to} ({algorithm})");
+        let name = format!("flow {number}: {from} -> {to} ({algorithm})");
         let group = timeline.track(&name, None)?;
         op_slices(timeline, group, own)?;
         if let Some(place) = sampled {

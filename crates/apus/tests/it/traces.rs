@@ -157,7 +157,7 @@ fn settings_of_a_trace_without_effect_are_errors() {
     fs::write(folder.join("mine.toml"), scenario).expect("file");
     for (setting, part) in [
         ("record.packets=[\"switch 0 -> host 99\"]", "names no port"),
-        ("record.packets=[]", "names no port"),
+        ("record.packets=[]", "the list is empty"),
         ("record.most_packets=5", "without `packets`"),
         ("record.most_events=5", "without `events`"),
     ] {
