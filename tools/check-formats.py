@@ -59,9 +59,11 @@ def check_timeline(path: pathlib.Path, ops: pathlib.Path) -> None:
     """Every field is one of Perfetto's schema, slices end and nest, and there is one for each op."""
     trace = perfetto.Trace()
     trace.ParseFromString(path.read_bytes())
+    whole = trace.ByteSize()
+    trace.DiscardUnknownFields()
+    assert trace.ByteSize() == whole, "a field is not one of Perfetto's schema"
     tracks, depth, slices, values = {}, {}, 0, 0
     for packet in trace.packet:
-        assert not packet.UnknownFields() if hasattr(packet, "UnknownFields") else True
         if packet.HasField("track_descriptor"):
             descriptor = packet.track_descriptor
             assert descriptor.name and descriptor.uuid not in tracks
