@@ -284,6 +284,17 @@ class Record(TypedDict, total=False):
     """Most ops that are kept (whole number, at most 10000000; default "1000000")."""
     nics: bool
     """Sample the ports of the NICs of hosts too (true or false; default "false")."""
+    packets: Sequence[str]
+    """Ports whose packets are written to packets.pcapng, like "leaf 0 -> host 1"; `*` stands for
+    any text (list of texts)."""
+    most_packets: int
+    """Most packets that are kept (whole number, from 1 to 1000000; default "100000")."""
+    events: int
+    """Flows whose packets and states are written as qlog, spread evenly (whole number, at most
+    1000; default "0")."""
+    most_events: int
+    """Most packets and states of these flows that are kept (whole number, from 1 to 1000000;
+    default "100000")."""
 
 
 class Override(TypedDict, total=False):
