@@ -4,6 +4,7 @@
 //! Everything that may take long goes through [`door::enter`]: it releases the interpreter's lock, and looks
 //! for signals while the work goes on.
 
+mod commands;
 mod door;
 mod errors;
 mod options;
@@ -17,6 +18,8 @@ mod table;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::commands::{Compared, compare, replay};
     #[pymodule_export]
     use super::outcome::{Outcome, Run};
     #[pymodule_export]

@@ -56,20 +56,42 @@ impl RunOptions {
         Ok((Watch { silence, tell: Some(tell), ..Watch::default() }, warnings))
     }
 
-    /// Returns the number of parallel runs, and of the threads of each.
-    pub fn share_threads(&self, setups: &[Setup]) -> PyResult<(NonZeroUsize, u32)> {
-        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    /// The limit of memory as the user wrote it.
+    pub fn max_memory(&self) -> Option<&str> {
+        self.max_memory.as_deref()
+    }
+
+    /// Returns the threads and the memory that runs may take.
+    pub fn cores(&self) -> PyResult<Cores> {
+        let all = available_parallelism().unwrap_or(NonZeroUsize::MIN);
         if self.threads == Some(0) {
             return Err(errors::of_input("threads=0: must be at least 1"));
         }
-        let threads = self.threads.and_then(NonZeroUsize::new).map_or(cores, |n| n.min(cores));
-        let mut at_once = threads.min(NonZeroUsize::new(setups.len()).unwrap_or(NonZeroUsize::MIN));
-        if let Some(limit) = limit(self.max_memory.as_deref())? {
+        let threads = self.threads.and_then(NonZeroUsize::new).map_or(all, |n| n.min(all));
+        // Without `threads` each run has one, as with the command.
+        let divided = self.threads.is_some();
+        Ok(Cores { threads, divided, memory: limit(self.max_memory.as_deref())? })
+    }
+}
+
+/// Threads and memory that runs may take.
+pub struct Cores {
+    threads: NonZeroUsize,
+    /// Whether fewer runs than threads have several threads each.
+    divided: bool,
+    memory: Option<MemoryLimit>,
+}
+
+impl Cores {
+    /// Returns the number of these runs to execute in parallel, and of the threads of each.
+    pub fn share(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
+        let runs = NonZeroUsize::new(setups.len()).unwrap_or(NonZeroUsize::MIN);
+        let mut at_once = self.threads.min(runs);
+        if let Some(limit) = &self.memory {
             at_once = limit.runs_at_once(setups.iter().map(Setup::estimated_memory), at_once);
         }
-        // Without `threads` each run has one, as with the command.
-        let each = if self.threads.is_some() { threads.get() / at_once.get() } else { 1 };
-        Ok((at_once, each as u32))
+        let each = if self.divided { self.threads.get() / at_once.get() } else { 1 };
+        (at_once, each as u32)
     }
 }
 
@@ -77,7 +99,7 @@ impl RunOptions {
 pub type Warnings = Arc<Mutex<Vec<String>>>;
 
 /// Returns the limit that the user sets, or that of the machine.
-fn limit(max_memory: Option<&str>) -> PyResult<Option<MemoryLimit>> {
+pub fn limit(max_memory: Option<&str>) -> PyResult<Option<MemoryLimit>> {
     let Some(text) = max_memory else { return Ok(api::memory_of_machine()) };
     match text.parse::<Bytes>() {
         Ok(bytes) if bytes > Bytes::ZERO => {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use apus::api;
 use apus_scenario::Run as Planned;
+use apus_scenario::experiment::Experiment;
 use apus_sim::summary::Summary;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use serde_json::json;
 
 use crate::options::Warnings;
 
@@ -80,6 +82,12 @@ pub struct Outcome {
     /// Reports of flows without progress.
     #[pyo3(get)]
     warnings: Vec<String>,
+    /// The checks and numbers of the scenario as JSON, over the complete seeds; `None` if it has none.
+    #[pyo3(get)]
+    checks_json: Option<String>,
+    /// The table of the checks that the command prints; empty if there are none.
+    #[pyo3(get)]
+    checks_text: String,
     raised: Option<PyErr>,
 }
 
@@ -97,14 +105,16 @@ impl Outcome {
     pub fn new(
         py: Python<'_>,
         planned: &[Planned],
-        results: impl Iterator<Item = Result<Summary, String>>,
+        results: Vec<Option<Result<Summary, String>>>,
+        judged: Option<Experiment>,
         raised: Option<PyErr>,
         warnings: &Warnings,
     ) -> PyResult<Self> {
         let (mut runs, mut failures) = (Vec::new(), Vec::new());
-        for (result, planned) in results.zip(planned.iter().cycle()) {
+        for (result, planned) in results.into_iter().zip(planned.iter().cycle()) {
             match result {
-                Ok(summary) => {
+                None => {}
+                Some(Ok(summary)) => {
                     // An interruption is an exception of its own.
                     if let (Some(why), false) = (&summary.stop_reason, raised.is_some()) {
                         let (name, seed) = (&summary.name, summary.seed);
@@ -113,10 +123,16 @@ impl Outcome {
                     let (variant, value) = (planned.variant.clone(), planned.value);
                     runs.push(Py::new(py, Run { variant, value, summary: Arc::new(summary) })?);
                 }
-                Err(why) => failures.push(why),
+                Some(Err(why)) => failures.push(why),
             }
         }
         let warnings = warnings.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
-        Ok(Self { runs, failures, warnings, raised })
+        let checks_text =
+            judged.as_ref().map_or_else(String::new, |e| api::describe_checks(&e.checks, &e.shown));
+        let checks_json = judged.map(|experiment| {
+            let Experiment { checks, shown, .. } = experiment;
+            json!({ "checks": checks, "shown": shown }).to_string()
+        });
+        Ok(Self { runs, failures, warnings, checks_json, checks_text, raised })
     }
 }

@@ -1,37 +1,43 @@
 //! Progress of runs, reported to a function of Python.
 
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
 
 use apus::api::Tracker;
-use apus_scenario::experiment::Step;
 use pyo3::prelude::*;
 
-/// Progress of the runs of a call.
+/// Progress of a call, which executes one batch of runs after another.
 pub struct Progress {
-    tracker: Tracker,
-    /// Called with the share that is done, from 0 to 1, and a description.
+    tracker: Mutex<Arc<Tracker>>,
+    /// Called with the share of the batch that is done, from 0 to 1, and a description.
     report: Option<Py<PyAny>>,
 }
 
 impl Progress {
-    /// Returns the progress of `runs` runs of a scenario, `at_once` of them in parallel.
-    pub fn new(name: &str, runs: usize, at_once: NonZeroUsize, report: Option<Py<PyAny>>) -> Self {
-        Self { tracker: Tracker::new(&vec![name; runs], at_once), report }
+    /// Returns the progress of a call that has not begun a run.
+    pub fn new(report: Option<Py<PyAny>>) -> Self {
+        let tracker = Mutex::new(Arc::new(Tracker::new(&[], NonZeroUsize::MIN)));
+        Self { tracker, report }
     }
 
-    /// Records the progress of a run; called from any thread.
-    pub fn on_step(&self, step: Step) {
-        self.tracker.on_step(step);
-    }
-
-    /// Records the end of a run; called from any thread.
-    pub fn on_end(&self, run: usize) {
-        self.tracker.on_end(run);
+    /// Begins a batch of `runs` runs of a scenario, `at_once` of them in parallel. Its progress is recorded
+    /// in the tracker that is returned, from any thread.
+    pub fn begin(&self, name: &str, runs: usize, at_once: NonZeroUsize) -> Arc<Tracker> {
+        let tracker = Arc::new(Tracker::new(&vec![name; runs], at_once));
+        if let Ok(mut current) = self.tracker.lock() {
+            *current = Arc::clone(&tracker);
+        }
+        tracker
     }
 
     /// Calls the function of Python, if there is one.
     pub fn report(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(report) = &self.report else { return Ok(()) };
-        report.call1(py, (self.tracker.share(), self.tracker.describe())).map(drop)
+        let (Some(report), Ok(tracker)) = (&self.report, self.tracker.lock()) else {
+            return Ok(());
+        };
+        let (share, text) = (tracker.share(), tracker.describe());
+        // The function may take its time.
+        drop(tracker);
+        report.call1(py, (share, text)).map(drop)
     }
 }

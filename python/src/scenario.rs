@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use apus::api;
-use apus_scenario::experiment::{Step, run_each};
+use apus_scenario::experiment::{Experiment, Step, collect, run_each};
 use apus_scenario::{Scenario as Checked, Source};
+use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
 use crate::options::{ReadOptions, RunOptions};
@@ -27,6 +28,14 @@ impl Scenario {
         let options = options.options()?;
         let checked = py.detach(|| api::open(file, &options)).map_err(|e| errors::of_open(&e))?;
         Ok(Self { checked })
+    }
+
+    /// Opens an experiment: a built-in one by name, or a file with checks.
+    #[staticmethod]
+    fn open_experiment(py: Python<'_>, name: &str, options: ReadOptions) -> PyResult<Self> {
+        let options = options.options()?;
+        let opened = py.detach(|| api::open_experiment(name, &options));
+        Ok(Self { checked: opened.map_err(|error| errors::of_open(&error))? })
     }
 
     /// Reads a text; files that it names are relative to the current folder.
@@ -95,12 +104,13 @@ impl Scenario {
         };
         let setups: Vec<_> = (0..seeds).flat_map(of_seed).collect();
         let (watch, warnings) = options.watch()?;
-        let (at_once, each) = options.share_threads(&setups)?;
-        let progress = Progress::new(&self.checked.name, setups.len(), at_once, on_progress);
+        let (at_once, each) = options.cores()?.share(&setups);
+        let progress = Progress::new(on_progress);
+        let tracker = progress.begin(&self.checked.name, setups.len(), at_once);
         let results: Vec<_> = setups.iter().map(|_| Mutex::new(None)).collect();
-        let on_step = |step: Step| progress.on_step(step);
+        let on_step = |step: Step| tracker.on_step(step);
         let on_end = |run: usize, result| {
-            progress.on_end(run);
+            tracker.on_end(run);
             if let Ok(mut place) = results[run].lock() {
                 *place = Some(result);
             }
@@ -111,7 +121,25 @@ impl Scenario {
             || run_each(&setups, at_once, each, &watch, &on_step, &on_end),
             |py| progress.report(py),
         );
-        let results = results.into_iter().filter_map(|place| place.into_inner().ok().flatten());
-        Outcome::new(py, runs, results, raised, &warnings)
+        let results: Vec<_> =
+            results.into_iter().map(|place| place.into_inner().ok().flatten()).collect();
+        let judged = py.detach(|| self.judge(&results));
+        Outcome::new(py, runs, results, judged, raised, &warnings)
+    }
+}
+
+impl Scenario {
+    /// Evaluates the checks of the scenario, if it has some, over the seeds of which every run is complete.
+    fn judge(&self, results: &[Option<Result<Summary, String>>]) -> Option<Experiment> {
+        let Checked { checks, shown, .. } = &self.checked;
+        if checks.is_empty() && shown.is_empty() {
+            return None;
+        }
+        let complete = |result: &Option<Result<Summary, String>>| match result {
+            Some(Ok(summary)) if summary.interrupted => None,
+            Some(Ok(summary)) => Some(Ok(Summary { recording: None, ..summary.clone() })),
+            Some(Err(_)) | None => None,
+        };
+        collect(&self.checked, results.iter().map(complete).collect()).ok()
     }
 }

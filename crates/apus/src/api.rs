@@ -11,7 +11,12 @@ use apus_sim::summary::Summary;
 use apus_units::Span;
 use serde_json::{Value, json};
 
+pub use crate::batch::Job;
+pub use crate::compare::{Comparison, Contest};
+pub use crate::library::{open_experiment, single};
 pub use crate::progress::Tracker;
+pub use crate::replay::states as replay;
+pub use crate::reproduce::tables::tables as describe_checks;
 use crate::{interrupt, library, memory, text};
 
 /// Reason why a scenario cannot be opened.

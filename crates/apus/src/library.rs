@@ -7,7 +7,7 @@ use std::path::Path;
 use apus_scenario::{Options, Scenario, Source};
 use apus_units::{similar, suggestion};
 
-use crate::api;
+use crate::api::{self, OpenError};
 use crate::failure::Failure;
 
 macro_rules! files {
@@ -154,16 +154,38 @@ pub fn open_gathered(file: &str, options: &Options) -> Result<Gathered, Failure>
     gather(source, folder, options).map_err(|error| Failure::Input(error.to_string()))
 }
 
+/// Reads an experiment: a built-in one by name, or a scenario file of one's own.
+pub fn open_experiment(name: &str, options: &Options) -> Result<Scenario, OpenError> {
+    let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
+    if !own && !experiments().any(|known| known == name) {
+        let hint = match similar(name, experiments()) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => "; see `apus list experiments`".to_owned(),
+        };
+        let own = " (a scenario file of your own ends in `.toml`)";
+        return Err(OpenError::File(format!("unknown experiment `{name}`{hint}{own}")));
+    }
+    let scenario = api::open(name, options)?;
+    if scenario.checks.is_empty() && scenario.shown.is_empty() {
+        let why = "has no `[[check]]` and no `[[show]]`; `apus run` prints all its numbers";
+        return Err(OpenError::File(format!("{name} {why}")));
+    }
+    Ok(scenario)
+}
+
 /// Reads a scenario with a single run.
 pub fn open_variant(file: &str, options: &Options) -> Result<Scenario, Failure> {
-    let scenario = open(file, options)?;
+    single(file, open(file, options)?).map_err(Failure::Input)
+}
+
+/// Returns the scenario `file` if it has a single run, or the error that it has several.
+pub fn single(file: &str, scenario: Scenario) -> Result<Scenario, String> {
     if scenario.runs.len() == 1 {
         return Ok(scenario);
     }
     let names = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
     let names = names.collect::<Vec<_>>().join(", ");
-    let message = format!("{file}: has several variants; choose one with --variant ({names})");
-    Err(Failure::Input(message))
+    Err(format!("{file}: has several variants; choose one with --variant ({names})"))
 }
 
 /// Reads a scenario; `folder` is the folder of testbeds that are named by their file.

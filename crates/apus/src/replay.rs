@@ -1,5 +1,6 @@
 //! `apus replay`: the reaction of an algorithm to a recorded log.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,8 @@ pub struct Replay {
 impl Replay {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let sender = self.sender()?;
+        let sender =
+            sender(&self.algorithm, self.profile.as_deref(), &self.set).map_err(Failure::Input)?;
         if self.trace == Path::new("-") {
             return print("standard input", io::stdin().lock(), sender);
         }
@@ -62,18 +64,38 @@ impl Replay {
         replay(&name, input, sender.clone(), nowhere).map_err(failure)?;
         print(&name, open()?.0, sender)
     }
+}
 
-    fn sender(&self) -> Result<BuiltInSender, Failure> {
-        let pairs = self.set.iter().map(|text| {
-            text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
-                Failure::Input(format!("--set {text}: lacks `=`; write --set base_target=30us"))
-            })
-        });
-        let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
-        let config = registry()
-            .build(&self.algorithm, self.profile.as_deref(), &pairs)
-            .map_err(|error| Failure::Input(error.to_string()))?;
-        Ok(config.sender(&FlowInfo::default()))
+/// Returns the sender of an algorithm with the settings of `--set`.
+fn sender(algorithm: &str, profile: Option<&str>, set: &[String]) -> Result<BuiltInSender, String> {
+    let pairs = set.iter().map(|text| {
+        text.split_once('=')
+            .map(|(key, value)| (key.trim(), value.trim()))
+            .ok_or_else(|| format!("--set {text}: lacks `=`; write --set base_target=30us"))
+    });
+    let pairs: Vec<_> = pairs.collect::<Result<_, _>>()?;
+    let config = registry().build(algorithm, profile, &pairs).map_err(|error| error.to_string())?;
+    Ok(config.sender(&FlowInfo::default()))
+}
+
+/// Returns the state of an algorithm after each event of a log, which is `input`, named `name`.
+///
+/// # Errors
+/// An unknown algorithm or setting, or an error in the log.
+pub fn states(
+    (algorithm, profile, set): (&str, Option<&str>, &[String]),
+    name: &str,
+    input: impl BufRead,
+) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    let keep = |row: &Row| {
+        rows.push(*row);
+        Ok::<(), Infallible>(())
+    };
+    match replay(name, input, sender(algorithm, profile, set)?, keep) {
+        Ok(()) => Ok(rows),
+        Err(ReplayError::Trace(error)) => Err(error.to_string()),
+        Err(ReplayError::Output(never)) => match never {},
     }
 }
 

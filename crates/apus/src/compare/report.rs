@@ -14,7 +14,7 @@ use crate::tables::to_csv;
 use crate::text::{bounds, columns, number};
 
 /// Results of a comparison.
-pub(super) struct Report<'a> {
+pub struct Report<'a> {
     pub(super) scenario: &'a Scenario,
     /// First seed and number of seeds.
     pub(super) seeds: (u64, u64),
@@ -139,7 +139,7 @@ impl Report<'_> {
         tables
     }
 
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let medians = self.medians(|value| bounds(value.median));
         let mut text = format!("{}\n\n{}", self.caption(), columns(&medians, ""));
         text.extend(self.notes().map(|note| note + "\n"));
@@ -166,7 +166,7 @@ impl Report<'_> {
         self.contestants.iter().flat_map(line).collect()
     }
 
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let rows = self.rows();
         let algorithms = self.contestants.iter().enumerate().map(|(index, one)| {
             let metrics: Map<String, Value> = rows
@@ -219,7 +219,7 @@ impl Report<'_> {
     }
 
     /// Returns the CSV table: one line per metric and algorithm.
-    pub(super) fn csv(&self) -> String {
+    pub fn csv(&self) -> String {
         let header = ["metric", "unit", "algorithm", "median", "lower", "upper", "min", "max"];
         let mut lines = vec![header.map(str::to_owned).to_vec()];
         for (name, values) in self.rows() {
@@ -236,7 +236,7 @@ impl Report<'_> {
     }
 
     /// Returns the page, in one file.
-    pub(super) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let title = escape(&self.scenario.name);
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n\

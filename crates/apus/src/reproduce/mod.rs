@@ -10,12 +10,11 @@ mod pool;
 mod result;
 pub mod tables;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS};
 use apus_scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
-use apus_units::similar;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
@@ -227,21 +226,7 @@ impl Reproduce {
     fn read(&self, name: &str) -> Result<Scenario, Failure> {
         let options =
             Options { quick: self.quick, memory: self.max_memory.limit(), ..Options::default() };
-        let own = Path::new(name).extension().is_some_and(|extension| extension == "toml");
-        if !own && !library::experiments().any(|known| known == name) {
-            let hint = match similar(name, library::experiments()) {
-                Some(meant) => format!("; did you mean {meant}?"),
-                None => "; see `apus list experiments`".to_owned(),
-            };
-            let own = " (a scenario file of your own ends in `.toml`)";
-            return Err(Failure::Input(format!("unknown experiment `{name}`{hint}{own}")));
-        }
-        let scenario = library::open(name, &options)?;
-        if scenario.checks.is_empty() && scenario.shown.is_empty() {
-            let why = "has no `[[check]]` and no `[[show]]`; `apus run` prints all its numbers";
-            return Err(Failure::Input(format!("{name} {why}")));
-        }
-        Ok(scenario)
+        library::open_experiment(name, &options).map_err(|error| Failure::Input(error.to_string()))
     }
 
     /// Keeps and prints the results of an experiment.

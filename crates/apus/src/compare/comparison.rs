@@ -1,0 +1,230 @@
+//! A comparison: its settings, its runs and their results, independent of the command line.
+
+use std::ops::Range;
+
+use apus_scenario::{MemoryLimit, Options, Scenario};
+use apus_sim::results::METRICS;
+use apus_units::suggestion;
+use clap::Args;
+use serde_json::Value;
+
+use super::field::{self, Changes};
+use super::report::Report;
+use super::table::{Contestant, Metrics};
+use super::tuning::{Objective, Search};
+use crate::batch::{Job, read_percent};
+
+/// What is compared, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Contest {
+    /// Algorithms by name, each with a profile if it is not the default one (`swift,dctcp:gcn`), or by
+    /// their label in the scenario.
+    #[arg(long, value_name = "NAME[:PROFILE],...", required = true, value_delimiter = ',')]
+    pub algorithms: Vec<String>,
+    /// Change a setting of all runs (`--set duration=50ms`), or a parameter of one algorithm of the
+    /// comparison (`--set hpcc.base_rtt=13us`). May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Compare on this variant of the scenario.
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+    /// Number of seeds, from the scenario's own upwards; all algorithms run with each. The table shows
+    /// medians, and differences with a confidence interval. If the first two seeds give equal results,
+    /// no other seed is run.
+    #[arg(long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+    /// Additional metric for the table (see `apus list metrics`); may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub metric: Vec<String>,
+    /// First search the best value of each algorithm's own parameter, with one objective and one number
+    /// of runs for all. The comparison then uses these values.
+    #[arg(long)]
+    pub tune_each: bool,
+    /// The metric to search for: the lowest value, or the highest of goodput, throughput, utilisation,
+    /// fairness and completed ops.
+    #[arg(
+        long,
+        value_name = "METRIC",
+        default_value = "op_latency_us.p99",
+        requires = "tune_each"
+    )]
+    pub objective: String,
+    /// Minimum goodput of a value, in percent of the algorithm's best.
+    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each",
+          value_parser = read_percent)]
+    pub keep: f64,
+    /// Values per algorithm, including its present parameters.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "tune_each",
+          value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub tune_values: u32,
+    /// Seeds per value; they differ from the seeds of the comparison.
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "tune_each",
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub tune_seeds: u64,
+}
+
+/// Executes runs: returns the summary of each as JSON, `None` if it failed or was interrupted, and the errors.
+pub type Run<'a> = dyn Fn(Vec<Job>) -> (Vec<Option<Value>>, Vec<String>) + 'a;
+
+/// A scenario under several algorithms.
+pub struct Comparison<'a> {
+    contest: &'a Contest,
+    scenario: Scenario,
+    contestants: Vec<Contestant>,
+    metrics: Metrics,
+    objective: Option<Objective>,
+}
+
+impl Contest {
+    /// Returns the options with which the scenario is read.
+    #[must_use]
+    pub fn options(&self, memory: Option<MemoryLimit>) -> Options {
+        Options {
+            set: Changes::new(&self.set, &self.algorithms).scenario,
+            variant: self.variant.clone(),
+            memory,
+            ..Options::default()
+        }
+    }
+
+    /// Returns the objective of `--tune-each`, if it is given.
+    fn objective(&self, first: u64, metrics: &Metrics) -> Result<Option<Objective>, String> {
+        if !self.tune_each {
+            return Ok(None);
+        }
+        let metric = self.objective.clone();
+        let known = || METRICS.iter().copied().chain(metrics.names.iter().map(String::as_str));
+        if !known().any(|name| name == metric) {
+            let hint = suggestion(&metric, known());
+            return Err(format!("--objective: unknown metric `{metric}`{hint}"));
+        }
+        Ok(Some(Objective {
+            metric,
+            keep: self.keep / 100.0,
+            values: self.tune_values as usize,
+            seeds: (first.saturating_add(self.seeds), self.tune_seeds),
+        }))
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// Prepares the comparison on `scenario`, which has a single run.
+    ///
+    /// # Errors
+    /// An unknown algorithm or metric, and settings without effect.
+    pub fn new(contest: &'a Contest, scenario: Scenario) -> Result<Self, String> {
+        let changes = Changes::new(&contest.set, &contest.algorithms);
+        let setup = &scenario.runs[0].setup;
+        field::check_settings(setup, &contest.algorithms, &changes)?;
+        let seeds = contest.seeds as usize;
+        let contestants = field::contestants(setup, &contest.algorithms, &changes, seeds)?;
+        let metrics = Metrics::of(&contestants[0].setup, &scenario, &contest.metric)?;
+        let objective = contest.objective(setup.seed(), &metrics)?;
+        Ok(Self { contest, scenario, contestants, metrics, objective })
+    }
+
+    /// Executes all runs and returns the errors of runs.
+    pub fn run(&mut self, run: &Run<'_>, interrupted: &dyn Fn() -> bool) -> Vec<String> {
+        let mut failures = Vec::new();
+        if let Some(objective) = &self.objective {
+            failures.extend(tune(&mut self.contestants, objective, run));
+        }
+        if failures.is_empty() && !interrupted() {
+            failures.extend(compare(&mut self.contestants, self.contest.seeds as usize, run));
+        }
+        failures
+    }
+
+    /// Returns the results so far.
+    #[must_use]
+    pub fn report(&self) -> Report<'_> {
+        Report {
+            objective: self.objective.as_ref(),
+            scenario: &self.scenario,
+            seeds: (self.scenario.runs[0].setup.seed(), self.contest.seeds),
+            contestants: &self.contestants,
+            metrics: &self.metrics,
+        }
+    }
+}
+
+/// Searches the best value of every algorithm's parameter and sets it. Returns errors of runs.
+fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Run<'_>) -> Vec<String> {
+    let mut searches: Vec<Search> =
+        contestants.iter().map(|one| Search::new(one, objective)).collect();
+    let mut places = Vec::new();
+    let mut jobs = Vec::new();
+    let (first, seeds) = objective.seeds;
+    for (index, (search, one)) in searches.iter().zip(contestants.iter()).enumerate() {
+        // Nothing is searched without a parameter.
+        let candidates = if search.tunable.is_some() { &search.candidates[..] } else { &[] };
+        for (which, candidate) in candidates.iter().enumerate() {
+            let value = candidate.value.as_deref().unwrap_or("as it is");
+            for seed in 0..seeds {
+                let setup = candidate.setup.clone().with_seed(first.saturating_add(seed));
+                let settings = format!("{}, {value}, seed {}", one.label, setup.seed());
+                jobs.push(Job { setup, settings });
+                places.push((index, which, seed as usize));
+            }
+        }
+    }
+    let (summaries, failures) = run(jobs);
+    for ((index, which, seed), summary) in places.into_iter().zip(summaries) {
+        searches[index].candidates[which].summaries[seed] = summary;
+    }
+    for (one, mut search) in contestants.iter_mut().zip(searches) {
+        search.choose(objective);
+        one.setup = search.candidates[search.best].setup.clone();
+        one.search = Some(search);
+    }
+    failures
+}
+
+/// Runs every algorithm with every seed, or with two if these give equal results. Returns errors of
+/// runs.
+fn compare(contestants: &mut [Contestant], seeds: usize, run: &Run<'_>) -> Vec<String> {
+    let mut failures = run_seeds(contestants, 0..seeds.min(2), run);
+    for one in contestants.iter_mut() {
+        if let [Some(first), Some(second), ..] = &one.summaries[..] {
+            one.same = measured(first) == measured(second);
+        }
+    }
+    if failures.is_empty() {
+        failures = run_seeds(contestants, 2..seeds.max(2), run);
+    }
+    for one in contestants.iter_mut().filter(|one| one.same) {
+        let first = one.summaries[0].clone();
+        one.summaries.fill(first);
+    }
+    failures
+}
+
+/// Runs the seeds of those algorithms whose results depend on it.
+fn run_seeds(contestants: &mut [Contestant], seeds: Range<usize>, run: &Run<'_>) -> Vec<String> {
+    let mut places = Vec::new();
+    let mut jobs = Vec::new();
+    for (index, one) in contestants.iter().enumerate().filter(|(_, one)| !one.same) {
+        for place in seeds.clone() {
+            let seed = one.setup.seed().saturating_add(place as u64);
+            let setup = one.setup.clone().with_seed(seed);
+            jobs.push(Job { setup, settings: format!("{}, seed {seed}", one.label) });
+            places.push((index, place));
+        }
+    }
+    let (summaries, failures) = run(jobs);
+    for ((index, place), summary) in places.into_iter().zip(summaries) {
+        contestants[index].summaries[place] = summary;
+    }
+    failures
+}
+
+/// Returns the summary of a run without its seed and cost.
+fn measured(summary: &Value) -> Value {
+    let mut measured = summary.clone();
+    if let Some(fields) = measured.as_object_mut() {
+        fields.remove("seed");
+        fields.remove("cost");
+    }
+    measured
+}

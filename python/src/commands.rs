@@ -1,0 +1,211 @@
+//! Commands that execute many runs or none: comparisons and replays.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use apus::api::{self, Comparison, Contest, Job};
+use apus_scenario::experiment::{Step, run_all};
+use apus_scenario::{Options, Setup, Source};
+use apus_sim::Watch;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::options::{Cores, RunOptions, limit};
+use crate::progress::Progress;
+use crate::{door, errors};
+
+/// What is compared, and how; see `Contest`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct ContestOptions {
+    algorithms: Vec<String>,
+    set: Vec<String>,
+    variant: Option<String>,
+    seeds: u64,
+    metrics: Vec<String>,
+    tune_each: bool,
+    objective: String,
+    keep: f64,
+    tune_values: u32,
+    tune_seeds: u64,
+}
+
+impl ContestOptions {
+    /// Returns the contest, whose numbers are within the limits of the command.
+    fn contest(self) -> PyResult<Contest> {
+        let within = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(errors::of_input(&format!("{name}={value}: must be from {low} to {high}")))
+        };
+        within("seeds", self.seeds, 1, 1000)?;
+        within("tune_values", self.tune_values.into(), 2, 100)?;
+        within("tune_seeds", self.tune_seeds, 1, 1000)?;
+        if !(self.keep > 0.0 && self.keep < 100.0) {
+            let message = format!("keep={}: must be above 0 and below 100 percent", self.keep);
+            return Err(errors::of_input(&message));
+        }
+        if self.algorithms.is_empty() {
+            return Err(errors::of_input("algorithms=[]: must name at least one algorithm"));
+        }
+        let Self { algorithms, set, variant, seeds, tune_each, objective, keep, .. } = self;
+        let (tune_values, tune_seeds, metric) = (self.tune_values, self.tune_seeds, self.metrics);
+        Ok(Contest {
+            algorithms,
+            set,
+            variant,
+            seeds,
+            metric,
+            tune_each,
+            objective,
+            keep,
+            tune_values,
+            tune_seeds,
+        })
+    }
+}
+
+/// The result of a comparison.
+#[pyclass(frozen, module = "apus._native")]
+pub struct Compared {
+    /// The numbers as JSON, as in compare.json.
+    #[pyo3(get)]
+    json: String,
+    /// The tables that the command prints.
+    #[pyo3(get)]
+    text: String,
+    /// The page that the command writes.
+    #[pyo3(get)]
+    html: String,
+    /// Why runs have no results.
+    #[pyo3(get)]
+    failures: Vec<String>,
+    /// Reports of flows without progress.
+    #[pyo3(get)]
+    warnings: Vec<String>,
+    raised: Option<PyErr>,
+}
+
+#[pymethods]
+impl Compared {
+    /// The exception that ended the runs early, such as `KeyboardInterrupt`.
+    #[getter]
+    fn raised(&self, py: Python<'_>) -> Option<PyErr> {
+        self.raised.as_ref().map(|error| error.clone_ref(py))
+    }
+}
+
+/// Compares algorithms on a scenario: the text `text`, or the file or built-in scenario `name`.
+#[pyfunction]
+#[pyo3(signature = (name, text, contest, options, on_progress=None))]
+pub fn compare(
+    py: Python<'_>,
+    name: &str,
+    text: Option<String>,
+    contest: ContestOptions,
+    options: RunOptions,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Compared> {
+    let contest = contest.contest()?;
+    let read: Options = contest.options(limit(options.max_memory())?);
+    let scenario = match text {
+        Some(text) => {
+            let source = Source { name: name.to_owned(), text };
+            let read = py.detach(|| api::read(&source, Path::new(""), &read));
+            read.map_err(|error| errors::of_scenario(&error))?
+        }
+        None => py.detach(|| api::open(name, &read)).map_err(|error| errors::of_open(&error))?,
+    };
+    let scenario = api::single(name, scenario).map_err(|why| errors::of_input(&why))?;
+    let label = scenario.name.clone();
+    let prepared = py.detach(|| Comparison::new(&contest, scenario));
+    let mut comparison = prepared.map_err(|why| errors::of_input(&why))?;
+    let (watch, warnings) = options.watch()?;
+    let cores = options.cores()?;
+    let progress = Progress::new(on_progress);
+    let execute = |jobs: Vec<Job>| execute(&label, jobs, &cores, &watch, &progress);
+    let interrupted = || watch.stop.load(Ordering::Relaxed);
+    let (failures, raised) = door::enter(
+        py,
+        &watch,
+        || comparison.run(&execute, &interrupted),
+        |py| progress.report(py),
+    );
+    let report = comparison.report();
+    let (json, text, html) = (report.json().to_string(), report.text(), report.html());
+    let warnings = warnings.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
+    Ok(Compared { json, text, html, failures, warnings, raised })
+}
+
+/// Executes the runs of a batch: returns the summary of each, and the errors.
+fn execute(
+    name: &str,
+    jobs: Vec<Job>,
+    cores: &Cores,
+    watch: &Watch,
+    progress: &Progress,
+) -> (Vec<Option<Value>>, Vec<String>) {
+    let (setups, settings): (Vec<Setup>, Vec<String>) =
+        jobs.into_iter().map(|job| (job.setup, job.settings)).unzip();
+    let (at_once, each) = cores.share(&setups);
+    let tracker = progress.begin(name, setups.len(), at_once);
+    let on_step = |step: Step| tracker.on_step(step);
+    let results = run_all(&setups, at_once, each, watch, &on_step);
+    let interrupted = watch.stop.load(Ordering::Relaxed);
+    let (mut summaries, mut failures) = (Vec::new(), Vec::new());
+    for (result, settings) in results.into_iter().zip(settings) {
+        let summary = match result {
+            Ok(summary) if summary.interrupted && interrupted => None,
+            Ok(summary) => match &summary.stop_reason {
+                Some(why) => {
+                    failures.push(format!("{} ({settings}): {why}", summary.name));
+                    None
+                }
+                None => serde_json::to_value(&summary).ok(),
+            },
+            Err(_) if interrupted => None,
+            Err(why) => {
+                failures.push(why);
+                None
+            }
+        };
+        summaries.push(summary);
+    }
+    (summaries, failures)
+}
+
+/// The columns of a replay's rows.
+type ReplayRow = (u64, &'static str, Option<u64>, Option<f64>, Option<f64>, f64, u64, u64);
+
+/// Returns the state of an algorithm after each event of a log, in the order of the log.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "arguments of Python's")]
+pub fn replay(
+    py: Python<'_>,
+    algorithm: &str,
+    profile: Option<&str>,
+    set: Vec<String>,
+    trace: &str,
+) -> PyResult<Vec<ReplayRow>> {
+    let read = || {
+        let file = File::open(trace).map_err(|why| format!("{trace}: cannot be read: {why}"))?;
+        api::replay((algorithm, profile, &set), trace, BufReader::new(file))
+    };
+    let rows = py.detach(read).map_err(|why| errors::of_input(&why))?;
+    let row = |row: &apus_scenario::replay::Row| {
+        (
+            row.time.as_ps(),
+            row.event.name(),
+            row.target_delay.map(|target| target.as_ps()),
+            row.fabric_cwnd,
+            row.endpoint_cwnd,
+            row.cwnd,
+            row.pacing_delay.as_ps(),
+            row.rto.as_ps(),
+        )
+    };
+    Ok(rows.iter().map(row).collect())
+}
