@@ -3,13 +3,35 @@
 from collections.abc import Callable
 from typing import final
 
-from apus._types import ReadOptions, RunOptions
+from apus._types import ContestOptions, ReadOptions, RunOptions
 
-__all__ = ["Outcome", "Run", "Scenario", "Table", "__version__", "declarations"]
+__all__ = [
+    "Compared",
+    "Outcome",
+    "Run",
+    "Scenario",
+    "Table",
+    "__version__",
+    "compare",
+    "declarations",
+    "explain",
+    "replay",
+]
 
 __version__: str
 
+def compare(
+    name: str,
+    text: str | None,
+    contest: ContestOptions,
+    options: RunOptions,
+    on_progress: Callable[[float, str], None] | None = None,
+) -> Compared: ...
 def declarations() -> str: ...
+def explain(name: str) -> str: ...
+def replay(
+    algorithm: str, profile: str | None, set: list[str], trace: str
+) -> list[tuple[int, str, int | None, float | None, float | None, float, int, int]]: ...
 
 @final
 class Scenario:
@@ -17,6 +39,8 @@ class Scenario:
 
     @staticmethod
     def open(file: str, options: ReadOptions) -> Scenario: ...
+    @staticmethod
+    def open_experiment(name: str, options: ReadOptions) -> Scenario: ...
     @staticmethod
     def read(name: str, text: str, options: ReadOptions) -> Scenario: ...
     @property
@@ -29,7 +53,7 @@ class Scenario:
     def variants(self) -> list[str | None]: ...
     @property
     def quick(self) -> list[str]: ...
-    def effective(self) -> list[str]: ...
+    def plan(self) -> list[tuple[str, int, float, int, str]]: ...
     def run(
         self,
         seeds: int,
@@ -77,6 +101,27 @@ class Outcome:
 
     @property
     def runs(self) -> list[Run]: ...
+    @property
+    def failures(self) -> list[str]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def checks_json(self) -> str | None: ...
+    @property
+    def checks_text(self) -> str: ...
+    @property
+    def raised(self) -> BaseException | None: ...
+
+@final
+class Compared:
+    """The result of a comparison."""
+
+    @property
+    def json(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def html(self) -> str: ...
     @property
     def failures(self) -> list[str]: ...
     @property

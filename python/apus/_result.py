@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
+from apus._checks import Check, Shown
 from apus._native import Table
 from apus.summary import Summary
 
@@ -106,8 +107,19 @@ class Result(Sequence[Run]):
     A table has the rows of all runs. Its first columns are the variant and the seed of the run.
     """
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = tuple(runs)
+    def __init__(self, outcome: _native.Outcome) -> None:
+        self._runs = tuple(Run(run) for run in outcome.runs)
+        checks = json.loads(outcome.checks_json or '{"checks": [], "shown": []}')
+        self._checks_text = outcome.checks_text
+        self.checks: tuple[Check, ...] = tuple(Check(check) for check in checks["checks"])
+        """The checks of the scenario, over the seeds of which every run is complete."""
+        self.shown: tuple[Shown, ...] = tuple(Shown(shown) for shown in checks["shown"])
+        """Numbers that the scenario shows without a band."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether every check passes, or differs as the scenario documents."""
+        return all(check.passes for check in self.checks)
 
     @property
     def summary(self) -> Summary:
@@ -172,4 +184,6 @@ class Result(Sequence[Run]):
         return len(self._runs)
 
     def __repr__(self) -> str:
+        if self._checks_text:
+            return self._checks_text
         return "\n".join(map(repr, self._runs))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from apus import _native
 from apus._progress import Reporter
-from apus._result import Result, Run
+from apus._result import Result
 from apus._toml import assignments
 from apus.errors import Interrupted, RunError, ScenarioError
 from apus.scenarios import Scenario
@@ -61,13 +61,7 @@ def run(
         Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
 
     """
-    read: ReadOptions = {
-        "set": assignments(set),
-        "seed": seed,
-        "variant": variant,
-        "quick": quick,
-        "max_memory": max_memory,
-    }
+    read = read_options(set, seed=seed, variant=variant, quick=quick, max_memory=max_memory)
     how: RunOptions = {
         "threads": threads,
         "watchdog": watchdog,
@@ -76,12 +70,105 @@ def run(
     opened = opened_with(scenario, read)
     with Reporter(progress) as reporter:
         outcome = opened.run(seeds, record, how, reporter.report)
+    return finished(outcome, len(opened.variants) * seeds)
+
+
+def reproduce(
+    experiment: str | os.PathLike[str],
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    threads: int | None = None,
+    max_memory: str | None = None,
+    record: bool = False,
+    progress: Progress = None,
+) -> Result:
+    """Run an experiment and hold its numbers against its checks: `result.checks`.
+
+    Args:
+        experiment: Name of a built-in experiment, or a scenario file (`.toml`) with checks.
+        seeds: Number of seeds; 5 if not given, and 1 with `quick`.
+        quick: Run the shortened version of the scenario.
+        threads: See `apus.run`.
+        max_memory: See `apus.run`.
+        record: Keep the tables of the results, besides the summaries.
+        progress: See `apus.run`.
+
+    Raises:
+        ScenarioError: The experiment is unknown or has no checks. Nothing was run.
+        RunError: A run failed, or made no progress; `result` has the others.
+        Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
+    """
+    read = read_options(None, quick=quick, max_memory=max_memory)
+    how: RunOptions = {"threads": threads, "watchdog": "1s", "max_memory": max_memory}
+    opened = _native.Scenario.open_experiment(os.fspath(experiment), read)
+    count = (1 if quick else 5) if seeds is None else seeds
+    with Reporter(progress) as reporter:
+        outcome = opened.run(count, record, how, reporter.report)
+    return finished(outcome, len(opened.variants) * count)
+
+
+class PlannedRun(NamedTuple):
+    """A run of a scenario that was checked and not executed."""
+
+    name: str
+    """Name of the scenario, and of its variant."""
+    seed: int
+    """Seed of all random number streams."""
+    duration_s: float
+    """Simulated time, warm-up included and drain excluded."""
+    memory_bytes: int
+    """Estimate of the memory that the run takes on one thread."""
+    effective: str
+    """The effective configuration: a scenario with every default resolved."""
+
+
+def validate(
+    scenario: str | os.PathLike[str] | Scenario,
+    *,
+    set: Settings | None = None,  # noqa: A002 - the name of the command's option
+    seed: int | None = None,
+    variant: str | None = None,
+    quick: bool = False,
+    max_memory: str | None = None,
+) -> list[PlannedRun]:
+    """Check a scenario without running it, and return its runs.
+
+    The arguments are those of `apus.run`.
+
+    Raises:
+        ScenarioError: The scenario or an argument is wrong.
+    """
+    read = read_options(set, seed=seed, variant=variant, quick=quick, max_memory=max_memory)
+    return [PlannedRun(*run) for run in opened_with(scenario, read).plan()]
+
+
+def read_options(
+    set: Settings | None,  # noqa: A002 - the name of the command's option
+    *,
+    seed: int | None = None,
+    variant: str | None = None,
+    quick: bool = False,
+    max_memory: str | None = None,
+) -> ReadOptions:
+    """Return how the native module reads a scenario."""
+    return {
+        "set": assignments(set),
+        "seed": seed,
+        "variant": variant,
+        "quick": quick,
+        "max_memory": max_memory,
+    }
+
+
+def finished(outcome: _native.Outcome, planned: int) -> Result:
+    """Return the results of runs, or raise what ended them."""
     for text in outcome.warnings:
-        warnings.warn(text, ApusWarning, stacklevel=2)
-    result = Result([Run(one) for one in outcome.runs])
+        warnings.warn(text, ApusWarning, stacklevel=3)
+    result = Result(outcome)
     raised = outcome.raised
     if isinstance(raised, KeyboardInterrupt):
-        raise Interrupted(interruption(result, len(opened.variants) * seeds), result) from raised
+        raise Interrupted(interruption(result, planned), result) from raised
     if raised is not None:
         raise raised
     if outcome.failures:

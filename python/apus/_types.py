@@ -41,3 +41,18 @@ class RunOptions(TypedDict):
     threads: int | None
     watchdog: str
     max_memory: str | None
+
+
+class ContestOptions(TypedDict):
+    """What the native module compares, and how."""
+
+    algorithms: Sequence[str]
+    set: Sequence[str]
+    variant: str | None
+    seeds: int
+    metrics: Sequence[str]
+    tune_each: bool
+    objective: str
+    keep: float
+    tune_values: int
+    tune_seeds: int

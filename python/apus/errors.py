@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from apus._compare import Comparison
     from apus._result import Result
 
 
@@ -55,10 +56,10 @@ class ScenarioError(ApusError, ValueError):
 class RunError(ApusError, RuntimeError):
     """A run failed, or ended because it made no progress."""
 
-    result: Result | None
+    result: Result | Comparison | None
     """The runs that have results."""
 
-    def __init__(self, message: str, result: Result | None = None) -> None:
+    def __init__(self, message: str, result: Result | Comparison | None = None) -> None:
         super().__init__(message, result)
         self.result = result
 
@@ -69,10 +70,10 @@ class RunError(ApusError, RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """The user ended a call early (Ctrl-C)."""
 
-    result: Result
+    result: Result | Comparison
     """The complete runs, and the runs that the interruption ended, up to that time."""
 
-    def __init__(self, message: str, result: Result) -> None:
+    def __init__(self, message: str, result: Result | Comparison) -> None:
         super().__init__(message, result)
         self.result = result
 

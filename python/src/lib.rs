@@ -19,7 +19,7 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::commands::{Compared, compare, replay};
+    use super::commands::{Compared, compare, explain, replay};
     #[pymodule_export]
     use super::outcome::{Outcome, Run};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use apus::api;
 use apus_scenario::experiment::{Experiment, Step, collect, run_each};
-use apus_scenario::{Scenario as Checked, Source};
+use apus_scenario::{Run, Scenario as Checked, Source};
 use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
@@ -76,9 +76,15 @@ impl Scenario {
         self.checked.quick.clone()
     }
 
-    /// Returns the effective configuration of each run: a scenario with every default resolved.
-    fn effective(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.checked.runs.iter().map(|run| run.setup.to_annotated_toml()).collect())
+    /// Returns name, seed, simulated seconds, estimated memory in bytes and effective configuration of each run.
+    fn plan(&self, py: Python<'_>) -> Vec<(String, u64, f64, u64, String)> {
+        let plan = |run: &Run| {
+            let setup = &run.setup;
+            let (name, seconds) = (setup.name().to_owned(), setup.duration().as_secs_f64());
+            let memory = setup.estimated_memory().get();
+            (name, setup.seed(), seconds, memory, setup.to_annotated_toml())
+        };
+        py.detach(|| self.checked.runs.iter().map(plan).collect())
     }
 
     /// Runs every variant with `seeds` seeds, from the scenario's own upwards; seed by seed, so that an

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 pub use crate::batch::Job;
 pub use crate::compare::{Comparison, Contest};
+pub use crate::explain::text_of as explain;
 pub use crate::library::{open_experiment, single};
 pub use crate::progress::Tracker;
 pub use crate::replay::states as replay;

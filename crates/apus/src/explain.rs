@@ -27,34 +27,40 @@ pub struct Explain {
 impl Explain {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        if let Some(info) = registry().algorithms().find(|info| info.name == self.name) {
-            return print(&algorithm(info));
-        }
-        // A column and a key can have the same name.
-        let column = results::explain(&self.name);
-        let key = apus_scenario::explain(&self.name);
-        let texts: Vec<String> = column.into_iter().chain(key).collect();
-        if !texts.is_empty() {
-            return print(&texts.join("\n"));
-        }
-        if let Some(source) = library::find(&self.name) {
-            let read = library::read(&source, Path::new(""), &Options::default());
-            let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;
-            return print(&explain_scenario(&scenario));
-        }
-        let algorithms = registry().algorithms().map(|info| info.name);
-        let mut names: Vec<String> = apus_scenario::key_names();
-        let others = results::names().into_iter().chain(algorithms).chain(library::names());
-        names.extend(others.map(str::to_owned));
-        let hint = match similar(&self.name, names.iter().map(String::as_str)) {
-            Some(meant) => format!("; did you mean {meant}?"),
-            // A list of all columns would be too long; the message names the commands that print
-            // the names.
-            None => REMEDY.to_owned(),
-        };
-        let name = &self.name;
-        Err(Failure::Input(format!("unknown algorithm, column, scenario or key `{name}`{hint}")))
+        print(&text_of(&self.name).map_err(Failure::Input)?)
     }
+}
+
+/// Returns the explanation of an algorithm, a column of the results, a scenario or a key of scenarios.
+///
+/// # Errors
+/// The name is unknown.
+pub fn text_of(name: &str) -> Result<String, String> {
+    if let Some(info) = registry().algorithms().find(|info| info.name == name) {
+        return Ok(algorithm(info));
+    }
+    // A column and a key can have the same name.
+    let column = results::explain(name);
+    let key = apus_scenario::explain(name);
+    let texts: Vec<String> = column.into_iter().chain(key).collect();
+    if !texts.is_empty() {
+        return Ok(texts.join("\n"));
+    }
+    if let Some(source) = library::find(name) {
+        let read = library::read(&source, Path::new(""), &Options::default());
+        return Ok(explain_scenario(&read.map_err(|error| error.to_string())?));
+    }
+    let algorithms = registry().algorithms().map(|info| info.name);
+    let mut names: Vec<String> = apus_scenario::key_names();
+    let others = results::names().into_iter().chain(algorithms).chain(library::names());
+    names.extend(others.map(str::to_owned));
+    let hint = match similar(name, names.iter().map(String::as_str)) {
+        Some(meant) => format!("; did you mean {meant}?"),
+        // A list of all columns would be too long; the message names the commands that print
+        // the names.
+        None => REMEDY.to_owned(),
+    };
+    Err(format!("unknown algorithm, column, scenario or key `{name}`{hint}"))
 }
 
 const REMEDY: &str = "; see `apus list algorithms`, `apus list scenarios` and docs/outputs.md, and for keys of scenarios docs/scenario-reference.md";

@@ -1,0 +1,176 @@
+"""One scenario under several algorithms."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from apus import _native
+from apus._progress import Reporter
+from apus._run import ApusWarning
+from apus._toml import assignments
+from apus.errors import Interrupted, RunError, ScenarioError
+from apus.scenarios import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from apus._types import ContestOptions, Progress, RunOptions, Settings
+    from apus.algorithms import Algorithm
+
+
+class Comparison:
+    """The numbers of several algorithms on one scenario: medians and differences."""
+
+    def __init__(self, native: _native.Compared) -> None:
+        self._text = native.text
+        self._data: Mapping[str, Any] = json.loads(native.json)
+        self.html: str = native.html
+        """The page that `apus compare --out` writes."""
+
+    @property
+    def algorithms(self) -> list[str]:
+        """The algorithms in their order. Differences are from the first."""
+        return [one["algorithm"] for one in self._data["algorithms"]]
+
+    def median(self, algorithm: str, metric: str) -> float | None:
+        """Return the median of a metric over the seeds; `None` if it is unknown or censored.
+
+        Raises:
+            KeyError: The algorithm or the metric is not of this comparison.
+        """
+        value = self._of(algorithm)["metrics"][metric]
+        return None if value is None else value["median"]
+
+    def difference(self, algorithm: str, metric: str) -> tuple[float, float, float] | None:
+        """Return how much a metric of an algorithm differs from that of the first one.
+
+        Mean over the seeds of both, and the 95 % confidence interval (Student's t, paired by seed);
+        `None` if it is not known for two seeds.
+
+        Raises:
+            KeyError: The algorithm or the metric is not of this comparison.
+        """
+        of = self._of(algorithm)
+        value = None if of["differences"] is None else of["differences"][metric]
+        if value is None or value["low"] is None:
+            return None
+        return (value["mean"], value["low"], value["high"])
+
+    def rows(self) -> list[dict[str, str | float | None]]:
+        """Return a row per algorithm and metric, for data libraries."""
+        return [
+            {"algorithm": one["algorithm"], "metric": metric, **(value or {"median": None})}
+            for one in self._data["algorithms"]
+            for metric, value in one["metrics"].items()
+        ]
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return everything as in compare.json."""
+        return self._data
+
+    def _of(self, algorithm: str) -> Mapping[str, Any]:
+        for one in self._data["algorithms"]:
+            if one["algorithm"] == algorithm:
+                return dict(one)
+        raise KeyError(algorithm)
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def compare(
+    scenario: str | os.PathLike[str] | Scenario,
+    algorithms: Sequence[str | Algorithm],
+    *,
+    set: Settings | None = None,  # noqa: A002 - the name of the command's option
+    variant: str | None = None,
+    seeds: int = 5,
+    metrics: Sequence[str] = (),
+    tune_each: bool = False,
+    objective: str = "op_latency_us.p99",
+    keep: float = 98.0,
+    tune_values: int = 8,
+    tune_seeds: int = 3,
+    threads: int | None = None,
+    watchdog: str = "1s",
+    max_memory: str | None = None,
+    progress: Progress = None,
+) -> Comparison:
+    """Run one scenario with several algorithms and compare their results.
+
+    Each algorithm carries all of the scenario's traffic, with switches that do what it needs.
+
+    Args:
+        scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
+        algorithms: Names, each with a profile if it is not the default one (`"dctcp:gcn"`), labels
+            of algorithms in the scenario, or algorithms with parameters (`apus.Swift(...)`).
+        set: Settings of all runs, or of one algorithm of the comparison:
+            `{"hpcc.base_rtt": "13us"}`.
+        variant: Compare on this variant of the scenario.
+        seeds: Number of seeds, from the scenario's own upwards. If the first two give equal
+            results, no other is run.
+        metrics: Further metrics (`apus list metrics`).
+        tune_each: First search the best value of each algorithm's own parameter.
+        objective: The metric to search for.
+        keep: Minimum goodput of a value, in percent of the algorithm's best.
+        tune_values: Values per algorithm, its present parameters included.
+        tune_seeds: Seeds per value; they differ from the seeds of the comparison.
+        threads: See `apus.run`.
+        watchdog: See `apus.run`.
+        max_memory: See `apus.run`.
+        progress: See `apus.run`.
+
+    Raises:
+        ScenarioError: The scenario or an argument is wrong. Nothing was run.
+        RunError: A run failed, or made no progress; `result` has the others.
+        Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
+    """
+    labels, parameters = named(algorithms)
+    contest: ContestOptions = {
+        "algorithms": labels,
+        "set": [*parameters, *assignments(set)],
+        "variant": variant,
+        "seeds": seeds,
+        "metrics": list(metrics),
+        "tune_each": tune_each,
+        "objective": objective,
+        "keep": keep,
+        "tune_values": tune_values,
+        "tune_seeds": tune_seeds,
+    }
+    how: RunOptions = {"threads": threads, "watchdog": watchdog, "max_memory": max_memory}
+    text = scenario.to_toml() if isinstance(scenario, Scenario) else None
+    name = "Scenario" if isinstance(scenario, Scenario) else os.fspath(scenario)
+    try:
+        with Reporter(progress) as reporter:
+            native = _native.compare(name, text, contest, how, reporter.report)
+    except ScenarioError as error:
+        raise scenario.located(error) if isinstance(scenario, Scenario) else error from None
+    for report in native.warnings:
+        warnings.warn(report, ApusWarning, stacklevel=2)
+    comparison, raised = Comparison(native), native.raised
+    if isinstance(raised, KeyboardInterrupt):
+        raise Interrupted("interrupted; results are partial", comparison) from raised
+    if raised is not None:
+        raise raised
+    if native.failures:
+        raise RunError("\n".join(native.failures), comparison)
+    return comparison
+
+
+def named(algorithms: Sequence[str | Algorithm]) -> tuple[list[str], list[str]]:
+    """Return the labels of algorithms, and their parameters as settings."""
+    labels, settings = [], []
+    for one in algorithms:
+        if isinstance(one, str):
+            labels.append(one)
+            continue
+        parameters = dict(one.settings)
+        name, profile = parameters.pop("name"), parameters.pop("profile", None)
+        label = f"{name}" if profile is None else f"{name}:{profile}"
+        labels.append(label)
+        settings += [f"{label}.{text}" for text in assignments(parameters)]
+    return labels, settings

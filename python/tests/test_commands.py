@@ -1,0 +1,107 @@
+"""Comparisons, experiments, replays and explanations."""
+
+from pathlib import Path
+
+import pytest
+
+import apus
+
+CHECKED = """\
+[[check]]
+name = "goodput"
+kind = "invariant"
+metric = "goodput_gbps"
+low = 50
+high = 98.5
+source = "the rate of the link"
+[[check]]
+name = "loss"
+kind = "invariant"
+metric = "loss_rate"
+high = -1
+source = "impossible"
+"""
+
+
+def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
+    algorithms = ["cubic", apus.Swift(base_target="40us")]
+    comparison = apus.compare(incast, algorithms, seeds=2, metrics=["jain"])
+    assert comparison.algorithms == ["cubic", "swift"]
+    # Cubic fills the buffer of 4 MB, which takes 320 us at 100 Gb/s; Swift keeps its target.
+    cubic = comparison.median("cubic", "fabric_rtt_us.p50")
+    swift = comparison.median("swift", "fabric_rtt_us.p50")
+    assert cubic is not None
+    assert swift is not None
+    assert swift < 60 < cubic
+    assert {row["metric"] for row in comparison.rows()} >= {"goodput_gbps", "jain"}
+    assert "swift" in repr(comparison)
+    with pytest.raises(KeyError):
+        comparison.median("dctcp", "jain")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"algorithms": ["swif"]}, "did you mean"),
+        ({"algorithms": []}, "at least one algorithm"),
+        ({"algorithms": ["swift"], "seeds": 0}, "seeds=0: must be from 1 to 1000"),
+        ({"algorithms": ["swift"], "keep": 100.0}, "below 100 percent"),
+        ({"algorithms": ["swift"], "metrics": ["jan"]}, "unknown metric"),
+        ({"algorithms": ["swift"], "set": {"dctcp.g": "1"}}, "dctcp"),
+    ],
+)
+def test_wrong_comparisons_are_errors(
+    incast: Path, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(apus.ScenarioError, match=message):
+        apus.compare(incast, **arguments)  # type: ignore[arg-type]
+
+
+def test_an_experiment_is_held_against_its_checks(incast: Path) -> None:
+    incast.write_text(incast.read_text() + CHECKED)
+    result = apus.reproduce(incast, seeds=2)
+    goodput, loss = result.checks
+    assert (goodput.name, goodput.verdict, goodput.passes) == ("goodput", "pass", True)
+    assert goodput.measured == result[0].summary.goodput_gbps
+    assert len(goodput.seeds) == 2
+    assert (loss.verdict, loss.passes) == ("fail", False)
+    assert not result.passes
+    assert "the rate of the link" in repr(result)
+
+
+def test_unknown_experiments_are_errors(incast: Path) -> None:
+    with pytest.raises(apus.ScenarioError, match="did you mean"):
+        apus.reproduce("swift/table33")
+    with pytest.raises(apus.ScenarioError, match=r"has no `\[\[check\]\]`"):
+        apus.reproduce(incast)
+
+
+def test_a_valid_scenario_is_planned_with_its_memory(incast: Path) -> None:
+    (run,) = apus.validate(incast, seed=3)
+    assert (run.seed, run.duration_s) == (3, 0.002)
+    assert run.memory_bytes > 0
+    assert "base_target" in run.effective
+    with pytest.raises(apus.ScenarioError, match="unknown variant"):
+        apus.validate(incast, variant="a")
+
+
+def test_a_log_is_replayed(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    header = "time_ps,event,rtt_ps,fabric_delay_ps,endpoint_delay_ps,hops,acked\n"
+    log.write_text(header + "30000000,ack,20000000,20000000,0,3,1\n60000000,timeout,,,,,\n")
+    ack, timeout = apus.replay(apus.Swift(base_target="25us"), log)
+    assert (ack.event, ack.time_ps) == ("ack", 30_000_000)
+    assert ack.fabric_cwnd is not None
+    assert timeout.event == "timeout"
+    assert timeout.cwnd <= ack.cwnd
+    assert apus.replay("swift", log, set={"base_target": "25us"}) == [ack, timeout]
+    log.write_text(header + "x,ack,1,1,1,1,1\n")
+    with pytest.raises(apus.ScenarioError, match=r"log.csv:2"):
+        apus.replay("swift", log)
+
+
+def test_names_are_explained() -> None:
+    assert "base_target" in apus.explain("swift")
+    assert "unit: Gb/s" in apus.explain("goodput_gbps")
+    with pytest.raises(apus.ScenarioError, match="did you mean goodput_gbps"):
+        apus.explain("goodput_gbp")
