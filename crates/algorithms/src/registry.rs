@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use apus_cc::{
-    AlgorithmInfo, Derivation, ForeignAlgorithm, NetworkInfo, Origin, Parameter, ProfilePackets,
-    SettingError, Settings, Tunable,
+    AlgorithmInfo, Derivation, ForeignAlgorithm, ForeignFactory, NetworkInfo, Origin, Parameter,
+    ProfilePackets, SettingError, Settings, Tunable,
 };
 use apus_units::suggestion;
 
@@ -66,6 +66,19 @@ impl Registry {
             }
         }
         Ok(registry)
+    }
+
+    /// These algorithms and another one, which replaces an earlier foreign one of its name. A program that
+    /// does not know its algorithms when it starts adds them one by one; each call keeps a list until the
+    /// program ends.
+    ///
+    /// # Errors
+    /// As [`Registry::with`].
+    pub fn and(self, algorithm: &'static dyn ForeignAlgorithm) -> Result<Self, SettingError> {
+        let name = algorithm.info().name;
+        let others = self.foreign.iter().copied().filter(|other| other.info().name != name);
+        let all: Vec<_> = others.chain([algorithm]).collect();
+        Self::with(all.leak())
     }
 
     fn rows(self) -> impl Iterator<Item = Row> + Clone {
@@ -205,6 +218,15 @@ impl AlgorithmConfig {
     #[must_use]
     pub fn info(&self) -> &'static AlgorithmInfo {
         self.0.info
+    }
+
+    /// The algorithm with its parameters if it is a foreign one.
+    #[must_use]
+    pub fn foreign(&self) -> Option<&dyn ForeignFactory> {
+        match &self.0.params {
+            Params::Foreign(factory) => Some(&**factory),
+            _ => None,
+        }
     }
 
     /// The profile that gave the defaults.

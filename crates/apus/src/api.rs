@@ -4,6 +4,8 @@
 use std::fmt;
 use std::path::Path;
 
+use apus_algorithms::Registry;
+use apus_cc::{ForeignAlgorithm, SettingError};
 use apus_scenario::{MemoryLimit, Options, Scenario, ScenarioError, Source};
 use apus_sim::columns::{CellType, Column, Table};
 use apus_sim::results::TABLES;
@@ -60,6 +62,21 @@ pub fn read(source: &Source, folder: &Path, options: &Options) -> Result<Scenari
     library::read(source, folder, options)
 }
 
+/// Adds an algorithm to those that scenarios of this process may name. It replaces an earlier one of its name
+/// that was added in the same way, and stays until the process ends.
+///
+/// # Errors
+/// If Apus has an algorithm of this name, or one with the same identifier of fields.
+pub fn register(algorithm: &'static dyn ForeignAlgorithm) -> Result<(), SettingError> {
+    crate::register(algorithm)
+}
+
+/// Returns the algorithms that scenarios of this process may name.
+#[must_use]
+pub fn registry() -> Registry {
+    crate::registry()
+}
+
 /// Returns the limit of memory that the available memory of this machine sets; `None` if it is unknown.
 #[must_use]
 pub fn memory_of_machine() -> Option<MemoryLimit> {
@@ -75,10 +92,10 @@ pub fn read_watchdog(text: &str) -> Result<Option<Span>, String> {
 }
 
 /// Returns the declarations of scenarios and results as JSON: see
-/// [`declarations`](apus_scenario::declarations), and `results`, the tables of results with their columns.
+/// [`declarations`](apus_scenario::declarations) with the built-in algorithms, and `results`, the tables of results with their columns.
 #[must_use]
 pub fn declarations() -> Value {
-    let mut all = apus_scenario::declarations(crate::registry());
+    let mut all = apus_scenario::declarations(Registry::BUILT_IN);
     let column = |column: &Column| {
         json!({
             "name": column.name,

@@ -49,7 +49,7 @@ pub fn watch(silence: Silence) -> Result<Watch, Failure> {
         TOLD => eprintln!("warning: further flows without progress are only in the results"),
         _ => {}
     };
-    Ok(Watch { stop, silence: silence.0, tell: Some(Tell(Arc::new(tell))) })
+    Ok(Watch { stop, silence: silence.0, tell: Some(Tell(Arc::new(tell))), ..Watch::default() })
 }
 
 /// Returns `true` if the user has asked to end the runs.

@@ -57,9 +57,10 @@ mod validate;
 mod written;
 
 use std::process::ExitCode;
-use std::sync::OnceLock;
+use std::sync::{PoisonError, RwLock};
 
 use apus_algorithms::Registry;
+use apus_cc::SettingError;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 
@@ -157,10 +158,17 @@ impl Command {
 }
 
 /// The algorithms that this process knows.
-static REGISTRY: OnceLock<Registry> = OnceLock::new();
+static REGISTRY: RwLock<Registry> = RwLock::new(Registry::BUILT_IN);
 
 pub(crate) fn registry() -> Registry {
-    REGISTRY.get().copied().unwrap_or_default()
+    *REGISTRY.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds an algorithm to those that this process knows ([`Registry::and`]).
+pub(crate) fn register(algorithm: &'static dyn ForeignAlgorithm) -> Result<(), SettingError> {
+    let mut registry = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
+    *registry = registry.and(algorithm)?;
+    Ok(())
 }
 
 /// Runs the command of the process's arguments, with `algorithms` in addition to those of Apus.
@@ -173,7 +181,7 @@ pub fn main_with(algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgori
     let algorithms: Vec<_> = algorithms.into_iter().collect();
     let done = match Registry::with(algorithms.leak()) {
         Ok(registry) => {
-            REGISTRY.get_or_init(|| registry);
+            *REGISTRY.write().unwrap_or_else(PoisonError::into_inner) = registry;
             Arguments::parse().command.execute()
         }
         Err(error) => Err(Failure::Input(error.to_string())),

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::any::Any;
 use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
@@ -36,7 +37,7 @@ pub trait ForeignAlgorithm: Send + Sync {
 }
 
 /// A foreign algorithm with its parameters ([`AlgorithmFactory`]).
-pub trait ForeignFactory: Debug + Send + Sync {
+pub trait ForeignFactory: Any + Debug + Send + Sync {
     /// Returns the sender half of a new flow.
     fn sender(&self, flow: &FlowInfo) -> BoxedSender;
     /// Returns the receiver half of a new flow.
@@ -89,11 +90,11 @@ impl<A: Algorithm> ForeignAlgorithm for Entry<A> {
 
 impl<A: Algorithm> ForeignFactory for Configured<A> {
     fn sender(&self, flow: &FlowInfo) -> BoxedSender {
-        BoxedSender(Box::new(AlgorithmFactory::sender(self, flow)))
+        BoxedSender::new(AlgorithmFactory::sender(self, flow))
     }
 
     fn receiver(&self, flow: &FlowInfo) -> BoxedReceiver {
-        BoxedReceiver(Box::new(Box::new(AlgorithmFactory::receiver(self, flow))))
+        BoxedReceiver::new(AlgorithmFactory::receiver(self, flow))
     }
 
     fn switch(&self, port: &SwitchInfo) -> Option<BoxedSwitch> {
@@ -183,6 +184,22 @@ pub struct BoxedSender(Box<dyn DynSender>);
 /// The receiver half of a foreign algorithm. Boxed twice: a pointer of one word keeps the flows of all
 /// algorithms small.
 pub struct BoxedReceiver(Box<Box<dyn DynReceiver>>);
+
+impl BoxedSender {
+    /// Boxes a sender half.
+    #[must_use]
+    pub fn new(half: impl ReplaySender + Clone + Debug + Send + Sync + 'static) -> Self {
+        Self(Box::new(half))
+    }
+}
+
+impl BoxedReceiver {
+    /// Boxes a receiver half.
+    #[must_use]
+    pub fn new(half: impl Receiver + Clone + Debug + Send + Sync + 'static) -> Self {
+        Self(Box::new(Box::new(half)))
+    }
+}
 
 /// The switch half of a foreign algorithm.
 pub struct BoxedSwitch(Box<dyn DynSwitch>);

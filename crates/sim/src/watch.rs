@@ -1,12 +1,13 @@
 //! Early ends of a run: by request, or because it makes no progress.
 
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Bytes, FlowId, Span, Time};
 
+use crate::Fault;
 use crate::host::Host;
 use crate::part::Part;
 use crate::plan::Plan;
@@ -22,6 +23,8 @@ pub struct Watch {
     pub silence: Option<Span>,
     /// Receives reports of flows without progress while the run goes on, of a few flows per run.
     pub tell: Option<Tell>,
+    /// The first failure of an algorithm from outside, for the caller of the runs.
+    pub fault: Arc<Mutex<Option<Fault>>>,
 }
 
 /// Receiver of reports: a function of the name of a run and a sentence about it.
@@ -47,6 +50,22 @@ pub(crate) struct Watcher {
 
 /// Maximum number of flows in a report.
 const NAMED_FLOWS: usize = 3;
+
+impl Watch {
+    /// Keeps the failure of an algorithm for the caller of the runs; returns its message.
+    #[must_use]
+    pub fn failed(&self, fault: Fault) -> String {
+        let message = fault.message.clone();
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        message
+    }
+
+    /// Returns the first failure of an algorithm, once.
+    #[must_use]
+    pub fn take_fault(&self) -> Option<Fault> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 impl Watcher {
     pub(crate) fn new(watch: Watch) -> Self {

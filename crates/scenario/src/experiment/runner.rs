@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::Setup;
 use apus_sim::summary::Summary;
-use apus_sim::{Progress, Watch};
+use apus_sim::{Fault, Progress, Watch};
 
 /// The progress of one of several runs.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub fn run_all(
     results.collect()
 }
 
-/// Runs all setups; `done` is called with each run's index as soon as it ends. The runs begin in
+/// Runs all setups, in this thread and others; `done` is called with each run's index as soon as it ends. The runs begin in
 /// the order of `setups`.
 pub fn run_each(
     setups: &[Setup],
@@ -55,17 +55,19 @@ pub fn run_each(
     done: &(dyn Fn(usize, Result<Summary, String>) + Sync),
 ) {
     let next = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..side_by_side.get().min(setups.len()) {
-            scope.spawn(|| {
-                loop {
-                    let run = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(setup) = setups.get(run) else { return };
-                    let mut report = |p| progress(Step { run, progress: p });
-                    done(run, run_one(setup, threads_per_run, watch, &mut report));
-                }
-            });
+    let work = || {
+        loop {
+            let run = next.fetch_add(1, Ordering::Relaxed);
+            let Some(setup) = setups.get(run) else { return };
+            let mut report = |p| progress(Step { run, progress: p });
+            done(run, run_one(setup, threads_per_run, watch, &mut report));
         }
+    };
+    thread::scope(|scope| {
+        for _ in 1..side_by_side.get().min(setups.len()) {
+            scope.spawn(work);
+        }
+        work();
     });
 }
 
@@ -89,14 +91,17 @@ fn run_one(
     if watch.stop.load(Ordering::Relaxed) {
         return Err(fail("interrupted before it began".to_owned()));
     }
-    let plan = setup.plan().map_err(|e| fail(e.to_string()))?;
-    let mut simulation = Simulation::of(plan, threads).map_err(|e| fail(e.to_string()))?;
-    if let Some(record) = setup.record() {
-        simulation = simulation.record(record).map_err(|e| fail(e.to_string()))?;
-        simulation = simulation.trace(setup.trace()).map_err(|e| fail(e.to_string()))?;
-    }
-    let summary = simulation.watched_by(watch).run(setup.name(), progress);
-    let mut summary = summary.map_err(|e| fail(e.to_string()))?;
-    summary.notes.extend(setup.notes().map(str::to_owned));
-    Ok(summary)
+    let run = || {
+        let plan = setup.plan().map_err(|e| e.to_string())?;
+        let mut simulation = Simulation::of(plan, threads).map_err(|e| e.to_string())?;
+        if let Some(record) = setup.record() {
+            simulation = simulation.record(record).map_err(|e| e.to_string())?;
+            simulation = simulation.trace(setup.trace()).map_err(|e| e.to_string())?;
+        }
+        let summary = simulation.watched_by(watch).run(setup.name(), progress);
+        let mut summary = summary.map_err(|e| e.to_string())?;
+        summary.notes.extend(setup.notes().map(str::to_owned));
+        Ok(summary)
+    };
+    Fault::caught(run).unwrap_or_else(|fault| Err(watch.failed(fault))).map_err(fail)
 }
