@@ -1,37 +1,84 @@
 """Datacenter congestion control that you can simulate and deploy."""
 
-from apus import algorithms, topologies, workloads
+from apus import algorithms, parameters, topologies, workloads
 from apus._checks import Check, Shown
 from apus._compare import Comparison, compare
-from apus._native import Table, __version__
+from apus._native import (
+    AckEvent,
+    Allowance,
+    FlowInfo,
+    LossEvent,
+    PacketSizeEvent,
+    SendInfo,
+    SignalEvent,
+    Table,
+    TimeoutEvent,
+    __version__,
+)
+from apus._own import OwnAlgorithm, algorithm
 from apus._replay import ReplayRow, explain, replay
 from apus._result import Result, Run
 from apus._run import ApusWarning, PlannedRun, reproduce, run, validate
+from apus._transport import Connection, Host, Op, Region, make_key
 from apus.algorithms import *  # noqa: F403
-from apus.errors import ApusError, Interrupted, Problem, RunError, ScenarioError
+from apus.errors import (
+    ApusError,
+    ConnectError,
+    ConnectionEndedError,
+    FullError,
+    HostError,
+    Interrupted,
+    OpError,
+    Problem,
+    RunError,
+    ScenarioError,
+    TransportError,
+)
 from apus.scenarios import Scenario
 from apus.topologies import *  # noqa: F403
 from apus.workloads import *  # noqa: F403
 
 __all__ = [
+    "AckEvent",
+    "Allowance",
     "ApusError",
     "ApusWarning",
     "Check",
     "Comparison",
+    "ConnectError",
+    "Connection",
+    "ConnectionEndedError",
+    "FlowInfo",
+    "FullError",
+    "Host",
+    "HostError",
     "Interrupted",
+    "LossEvent",
+    "Op",
+    "OpError",
+    "OwnAlgorithm",
+    "PacketSizeEvent",
     "PlannedRun",
     "Problem",
+    "Region",
     "ReplayRow",
     "Result",
     "Run",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "SendInfo",
     "Shown",
+    "SignalEvent",
     "Table",
+    "TimeoutEvent",
+    "TransportError",
     "__version__",
+    "algorithm",
     "compare",
     "explain",
+    "make_key",
+    "parameters",
     "replay",
     "reproduce",
     "run",

@@ -58,6 +58,11 @@ class Run:
         return self._summary
 
     @property
+    def cost(self) -> dict[str, float]:
+        """What the run cost on this machine: real time, threads, events per second."""
+        return dict(json.loads(self._native.cost_json()))
+
+    @property
     def ops(self) -> Table:
         """Every op: its times, latency and slowdown."""
         return Table.of([self._native], "ops", keys=False)

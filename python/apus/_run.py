@@ -172,7 +172,7 @@ def finished(outcome: _native.Outcome, planned: int) -> Result:
     if raised is not None:
         raise raised
     if outcome.failures:
-        raise RunError("\n".join(outcome.failures), result)
+        raise RunError("\n".join(outcome.failures), result) from outcome.cause
     return result
 
 

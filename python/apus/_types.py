@@ -56,3 +56,45 @@ class ContestOptions(TypedDict):
     keep: float
     tune_values: int
     tune_seeds: int
+
+
+class ParameterDeclaration(TypedDict):
+    """A parameter of an algorithm in Python."""
+
+    name: str
+    kind: str
+    must: str
+    doc: str
+    default: str
+    source: str
+    words: Sequence[str]
+
+
+class AlgorithmDeclaration(TypedDict):
+    """An algorithm in Python, as the native module registers it."""
+
+    summary: str
+    source: str
+    parameters: Sequence[ParameterDeclaration]
+    methods: Sequence[str]
+    ecn: bool
+
+
+class HostOptions(TypedDict):
+    """Settings of a host; `None` is the default."""
+
+    mode: str
+    engines: int
+    algorithm: str | None
+    parameters: Sequence[tuple[str, str]]
+    behind_switch: bool
+    line_rate: str | None
+    max_mtu: int | None
+    max_flows: int | None
+    max_ops: int | None
+    max_message: int | None
+    max_queued_bytes: int | None
+    max_queued_messages: int | None
+    handshake_timeout: str | None
+    idle_timeout: str | None
+    cipher: str | None

@@ -79,3 +79,37 @@ class Interrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class TransportError(ApusError):
+    """Base of the errors of the transport over UDP."""
+
+
+class HostError(TransportError):
+    """A host cannot start: an address cannot be opened, or the system lacks something."""
+
+
+class ConnectError(TransportError, ConnectionError):
+    """A connection could not be opened."""
+
+
+class ConnectionEndedError(TransportError, ConnectionError):
+    """A connection has ended. An op that was submitted to it had no effect."""
+
+
+class OpError(TransportError):
+    """An op failed, or was not accepted."""
+
+    may_be_applied: bool
+    """`True`: the peer may have applied the op, all of it or a part. `False`: it has not."""
+
+    def __init__(self, message: str, may_be_applied: bool) -> None:  # noqa: FBT001 - an attribute
+        super().__init__(message, may_be_applied)
+        self.may_be_applied = may_be_applied
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class FullError(OpError):
+    """The limit of outstanding ops is reached. Wait for one, then try again."""

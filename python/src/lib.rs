@@ -4,12 +4,15 @@
 //! Everything that may take long goes through [`door::enter`]: it releases the interpreter's lock, and looks
 //! for signals while the work goes on.
 
+mod algorithm;
 mod commands;
 mod door;
 mod errors;
 mod options;
 mod outcome;
 mod progress;
+#[cfg(all(feature = "real", target_os = "linux"))]
+mod real;
 mod scenario;
 mod table;
 
@@ -18,6 +21,13 @@ mod table;
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::algorithm::events::{
+        AckEvent, Allowance, FlowInfo, LossEvent, PacketSizeEvent, SendInfo, SignalEvent,
+        TimeoutEvent,
+    };
+    #[pymodule_export]
+    use super::algorithm::{algorithm_parameters, register_algorithm};
     #[pymodule_export]
     use super::commands::{Compared, compare, explain, replay};
     #[pymodule_export]
@@ -35,6 +45,8 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        #[cfg(all(feature = "real", target_os = "linux"))]
+        super::real::add_to(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -10,7 +10,7 @@ use apus_sim::{Tell, Watch};
 use apus_units::Bytes;
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::{algorithm, errors};
 
 /// How a scenario is read.
 #[derive(FromPyObject)]
@@ -89,6 +89,10 @@ impl Cores {
         let mut at_once = self.threads.min(runs);
         if let Some(limit) = &self.memory {
             at_once = limit.runs_at_once(setups.iter().map(Setup::estimated_memory), at_once);
+        }
+        // Runs that call Python would only wait for each other.
+        if !self.divided && setups.iter().any(algorithm::calls_python) {
+            at_once = NonZeroUsize::MIN;
         }
         let each = if self.divided { self.threads.get() / at_once.get() } else { 1 };
         (at_once, each as u32)

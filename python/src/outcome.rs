@@ -89,10 +89,17 @@ pub struct Outcome {
     #[pyo3(get)]
     checks_text: String,
     raised: Option<PyErr>,
+    cause: Option<PyErr>,
 }
 
 #[pymethods]
 impl Outcome {
+    /// The first exception of an algorithm in Python, which ended its run.
+    #[getter]
+    fn cause(&self, py: Python<'_>) -> Option<PyErr> {
+        self.cause.as_ref().map(|error| error.clone_ref(py))
+    }
+
     /// The exception that ended the runs early, such as `KeyboardInterrupt`.
     #[getter]
     fn raised(&self, py: Python<'_>) -> Option<PyErr> {
@@ -108,6 +115,7 @@ impl Outcome {
         results: Vec<Option<Result<Summary, String>>>,
         judged: Option<Experiment>,
         raised: Option<PyErr>,
+        cause: Option<PyErr>,
         warnings: &Warnings,
     ) -> PyResult<Self> {
         let (mut runs, mut failures) = (Vec::new(), Vec::new());
@@ -133,6 +141,6 @@ impl Outcome {
             let Experiment { checks, shown, .. } = experiment;
             json!({ "checks": checks, "shown": shown }).to_string()
         });
-        Ok(Self { runs, failures, warnings, checks_json, checks_text, raised })
+        Ok(Self { runs, failures, warnings, checks_json, checks_text, raised, cause })
     }
 }

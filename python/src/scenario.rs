@@ -6,13 +6,14 @@ use std::sync::Mutex;
 use apus::api;
 use apus_scenario::experiment::{Experiment, Step, collect, run_each};
 use apus_scenario::{Run, Scenario as Checked, Source};
+use apus_sim::Fault;
 use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
 use crate::options::{ReadOptions, RunOptions};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
-use crate::{door, errors};
+use crate::{algorithm, door, errors};
 
 /// A scenario that was read and checked. It does not change.
 #[pyclass(frozen, module = "apus._native")]
@@ -26,7 +27,9 @@ impl Scenario {
     #[staticmethod]
     fn open(py: Python<'_>, file: &str, options: ReadOptions) -> PyResult<Self> {
         let options = options.options()?;
-        let checked = py.detach(|| api::open(file, &options)).map_err(|e| errors::of_open(&e))?;
+        let opened = py.detach(|| Fault::caught(|| api::open(file, &options)));
+        let opened = opened.map_err(|fault| algorithm::fault_of_reading(py, fault))?;
+        let checked = opened.map_err(|error| errors::of_open(&error))?;
         Ok(Self { checked })
     }
 
@@ -42,7 +45,8 @@ impl Scenario {
     #[staticmethod]
     fn read(py: Python<'_>, name: String, text: String, options: ReadOptions) -> PyResult<Self> {
         let (source, options) = (Source { name, text }, options.options()?);
-        let read = py.detach(|| api::read(&source, Path::new(""), &options));
+        let read = py.detach(|| Fault::caught(|| api::read(&source, Path::new(""), &options)));
+        let read = read.map_err(|fault| algorithm::fault_of_reading(py, fault))?;
         Ok(Self { checked: read.map_err(|error| errors::of_scenario(&error))? })
     }
 
@@ -130,7 +134,8 @@ impl Scenario {
         let results: Vec<_> =
             results.into_iter().map(|place| place.into_inner().ok().flatten()).collect();
         let judged = py.detach(|| self.judge(&results));
-        Outcome::new(py, runs, results, judged, raised, &warnings)
+        let cause = algorithm::take_exception(&watch);
+        Outcome::new(py, runs, results, judged, raised, cause, &warnings)
     }
 }
 

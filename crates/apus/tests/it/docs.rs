@@ -4,7 +4,7 @@
 //! * ```` ```toml file=mine.toml ```` (or `csv`): a file that the reader saves under this name; a
 //!   scenario must be one that can be read.
 //! * ```` ```sh run ````: commands that a reader types, in order, in one folder per document.
-//! * ```` ```rust file=crates/... ````: a part of that file of the repository, which its own tests
+//! * ```` ```rust file=crates/... ```` (or `python`): a part of that file of the repository, which its own tests
 //!   run.
 
 use std::fs;
@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 13] = [
     "docs/adding-a-topology.md",
     "docs/adding-a-workload.md",
     "docs/udp.md",
+    "docs/python.md",
     "docs/rpc.md",
     "docs/quinn.md",
     "docs/adding-a-metric.md",
@@ -53,7 +54,7 @@ fn check(document: &str) -> usize {
         let mut words = info.split_whitespace();
         match (words.next(), words.next()) {
             (Some("sh"), Some("run")) => run(document, &folder, &body),
-            (Some("rust"), Some(file)) => {
+            (Some("rust" | "python"), Some(file)) => {
                 let file = file.strip_prefix("file=").expect("file=");
                 let source = fs::read_to_string(root().join(file)).expect(file);
                 assert!(source.contains(&body), "{document}: {file} does not hold\n{body}");

@@ -36,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
-    ("../python", &["scenario", "sim", "tables", "units"]),
+    ("../python", &["algorithms", "cc", "scenario", "sim", "tables", "udp", "units"]),
 ];
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock

@@ -1,0 +1,218 @@
+"""Algorithms in Python."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from apus import _native
+from apus.algorithms import Algorithm
+from apus.errors import ScenarioError
+from apus.parameters import Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from apus._native import (
+        AckEvent,
+        Allowance,
+        FlowInfo,
+        LossEvent,
+        PacketSizeEvent,
+        SendInfo,
+        SignalEvent,
+        TimeoutEvent,
+    )
+    from apus._types import AlgorithmDeclaration, Value
+
+_HOOKS = (
+    "on_transmit",
+    "on_idle",
+    "on_signal",
+    "on_packet_size",
+    "on_timer",
+    "rto",
+    "path_label",
+)
+"""Methods that are called only if a class has its own."""
+
+
+class OwnAlgorithm(Algorithm, ABC):
+    """Base of algorithms in Python: the sending half, which reacts to events and sets a window.
+
+    A subclass declares its parameters as attributes (`apus.parameters`). The object that a user
+    makes, such as `Mine(target="30us")`, names the algorithm and its parameters in a scenario. Each
+    flow has another object of the class, with all parameters as attributes; it begins with `start`.
+
+    Times are in seconds, sizes in bytes, rates in bits per second.
+    """
+
+    ecn: ClassVar[bool] = False
+    """Whether switches may mark its packets instead of dropping them."""
+    source: ClassVar[str] = "own algorithm"
+    """The publication that defines it."""
+
+    def __init__(self, **parameters: Value) -> None:
+        """Set the parameters that are given; others have their defaults."""
+        given = [(key, _text(value)) for key, value in parameters.items()]
+        self.__dict__.update(_native.algorithm_parameters(self.name(), given))
+        super().__init__(type(self).__name__, {"name": self.name()}, {}, parameters)
+
+    def start(self, flow: FlowInfo) -> None:
+        """Begin a flow: set the state of the object."""
+
+    @abstractmethod
+    def on_ack(self, event: AckEvent) -> None:
+        """Take an acknowledgement."""
+
+    @abstractmethod
+    def on_loss(self, event: LossEvent) -> None:
+        """Take packets that were declared lost."""
+
+    @abstractmethod
+    def on_timeout(self, event: TimeoutEvent) -> None:
+        """Take the end of the retransmission timeout."""
+
+    @abstractmethod
+    def allowance(self) -> float | Allowance:
+        """Return the window in packets, or an `Allowance` with a pace within it.
+
+        Called once after each event. The answer depends on events only.
+        """
+
+    def on_transmit(self, info: SendInfo) -> None:
+        """Take a data packet that is about to leave."""
+
+    def on_idle(self, now: float) -> None:
+        """Take an event after which the flow has no data to send."""
+
+    def on_signal(self, event: SignalEvent) -> None:
+        """Take a congestion signal of a switch."""
+
+    def on_packet_size(self, event: PacketSizeEvent) -> None:
+        """Take another size of full packets, which paths over UDP can have.
+
+        A window in packets should keep its size in bytes (RFC 8899 §3).
+        """
+
+    def next_timer(self) -> float | None:
+        """Return the time of the next `on_timer`, as `now` of the events; `None` for none.
+
+        Called only if the class has its own `on_timer`.
+        """
+        return None
+
+    def on_timer(self, now: float) -> None:
+        """Take the time of `next_timer`."""
+
+    def rto(self) -> float:
+        """Return the retransmission timeout.
+
+        Without an own method it follows from the smoothed RTT by the parameters `rto_gain`,
+        `rto_multiplier`, `min_rto` and `initial_rto`, which every own algorithm has.
+        """
+        raise NotImplementedError
+
+    def path_label(self) -> int:
+        """Return the label of the path that the flow should take; a change selects another."""
+        return 0
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the algorithm in scenarios.
+
+        Without `apus.algorithm` it follows from the name of the class: `my_own` for `MyOwn`.
+        """
+        name = cls.__dict__.get("_registered")
+        if isinstance(name, str):
+            return name
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        algorithm(name, cls)
+        return name
+
+    def replace(self, **changes: object) -> Self:
+        """Return a copy with other parameters; `None` removes one."""
+        given: dict[str, Any] = {**self._given, **changes}
+        return type(self)(**{key: value for key, value in given.items() if value is not None})
+
+    @classmethod
+    def _for_flow(cls, parameters: Mapping[str, object], flow: FlowInfo) -> Self:
+        """Return the object of a new flow."""
+        own = cls.__new__(cls)
+        own.__dict__.update(parameters)
+        own.start(flow)
+        return own
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        if not hasattr(self, "_arguments"):
+            return super().__reduce__()
+        # Another process imports the class and registers it there.
+        return _restore, (type(self), self.name(), self._given)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        copied = self.__class__.__new__(self.__class__)
+        copied.__dict__.update(deepcopy(self.__dict__, memo))
+        return copied
+
+    def __repr__(self) -> str:
+        given = self._given if hasattr(self, "_arguments") else {}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
+def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
+    """Register an algorithm in Python, so that scenarios of this process may name it.
+
+    The class replaces one that was registered under the same name. Scenarios that were read before
+    keep theirs. A registration stays until the process ends.
+
+    Args:
+        name: Name in scenarios: letters, digits, `_` and `-`.
+        cls: The class.
+
+    Raises:
+        ScenarioError: A built-in algorithm has this name, or the class is not complete.
+
+    """
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise ScenarioError(f"name={name!r}: a name has letters, digits, `_` and `-` only")
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ScenarioError(f"{cls.__name__} lacks {', '.join(f'`{one}`' for one in missing)}")
+    parameters = {
+        key: value
+        for base in reversed(cls.__mro__)
+        for key, value in vars(base).items()
+        if isinstance(value, Parameter)
+    }
+    declaration: AlgorithmDeclaration = {
+        "summary": (cls.__doc__ or cls.__name__).strip().splitlines()[0],
+        "source": cls.source,
+        "parameters": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "must": one.must,
+                "doc": one.doc,
+                "default": one.default,
+                "source": one.source,
+                "words": list(one.words),
+            }
+            for one in parameters.values()
+        ],
+        "methods": [one for one in _HOOKS if getattr(cls, one) is not getattr(OwnAlgorithm, one)],
+        "ecn": cls.ecn,
+    }
+    _native.register_algorithm(name, cls, declaration)
+    cls._registered = name  # type: ignore[attr-defined]
+
+
+def _restore(cls: type[OwnAlgorithm], name: str, given: Mapping[str, Value]) -> OwnAlgorithm:
+    """Return the settings of an algorithm that another process has made."""
+    algorithm(name, cls)
+    return cls(**given)
+
+
+def _text(value: Value) -> str:
+    """Return the value of a parameter as in a scenario file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

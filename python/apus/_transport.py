@@ -1,0 +1,226 @@
+"""The transport over UDP between real processes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
+from weakref import WeakSet
+
+from apus import _native
+from apus.errors import ScenarioError, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Buffer
+
+    from apus._native import Connection, Op, Region
+    from apus._types import HostOptions, Value
+    from apus.algorithms import Algorithm
+else:
+
+    class Missing:
+        """Stands for a class of the transport in a build without it."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            _missing()
+
+    Connection = getattr(_native, "Connection", Missing)
+    Op = getattr(_native, "Op", Missing)
+    Region = getattr(_native, "Region", Missing)
+
+__all__ = ["Connection", "Host", "Op", "Region", "make_key"]
+
+_HOSTS: WeakSet[Host] = WeakSet()
+
+
+def _missing() -> NoReturn:
+    raise TransportError(
+        "this build of apus has no transport over UDP: it needs Linux, and the feature `real` "
+        "of the native module"
+    )
+
+
+class Host:
+    """A host of the transport in this process: sockets, engines, and the memory that peers use.
+
+    Everything that takes time returns an `Op`: `op.wait()` blocks, and `await op` suspends a task
+    of asyncio. A host ends with its `with` block.
+    """
+
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        *,
+        key_file: str | os.PathLike[str] | None = None,
+        insecure: bool = False,
+        algorithm: str | Algorithm | None = None,
+        parameters: Mapping[str, Value] | None = None,
+        mode: Literal["shared", "spinning"] = "shared",
+        engines: int = 1,
+        behind_switch: bool = False,
+        line_rate: str | None = None,
+        max_mtu: int | None = None,
+        max_flows: int | None = None,
+        max_ops: int | None = None,
+        max_message: int | None = None,
+        max_queued_bytes: int | None = None,
+        max_queued_messages: int | None = None,
+        handshake_timeout: str | None = None,
+        idle_timeout: str | None = None,
+        cipher: str | None = None,
+    ) -> None:
+        """Open the sockets and start the engines.
+
+        Args:
+            address: Address to serve, like "[::]:48700" or "127.0.0.1:0", or several; port 0 lets
+                the system choose.
+            key_file: The key that peers must have too (`apus.make_key`).
+            insecure: Encrypt nothing, and let anyone connect.
+            algorithm: The algorithm of every flow, by name or as an object. Swift with settings for
+                UDP if not given.
+            parameters: Parameters of an algorithm that is given by name, or of Swift.
+            mode: "shared": calls that wait drive the engine. "spinning": the engine has a thread
+                that never sleeps, for a core of its own.
+            engines: Number of engines per address, each with a thread and a socket.
+            behind_switch: Every path leads through an `apus switch` with the same algorithm.
+            line_rate: Rate of the host's link, like "10Gbps", for algorithms that start from it.
+            max_mtu: Longest IP packet in bytes.
+            max_flows: Most flows of a connection.
+            max_ops: Most outstanding ops of a flow.
+            max_message: Longest message from a peer in bytes.
+            max_queued_bytes: Most bytes of messages that wait for `receive`.
+            max_queued_messages: Most messages that wait for `receive`.
+            handshake_timeout: Time after which an attempt to connect ends, like "5s".
+            idle_timeout: Time without packets after which a connection ends, like "15s".
+            cipher: "aes-256-gcm" or "aegis-128x".
+
+        Raises:
+            ScenarioError: A setting is wrong.
+            HostError: An address cannot be opened, or the system lacks something.
+
+        """
+        native = getattr(_native, "Host", None)
+        if native is None:
+            _missing()
+        if insecure == (key_file is not None):
+            raise ScenarioError(
+                "a host needs either key_file=FILE (apus.make_key makes one) or insecure=True, "
+                "which encrypts nothing and lets anyone connect"
+            )
+        if algorithm is not None and not isinstance(algorithm, str):
+            if parameters:
+                raise ScenarioError("parameters: an algorithm that is an object has its own")
+            settings = algorithm.settings
+            algorithm = str(settings["name"])
+            parameters = {key: value for key, value in settings.items() if key != "name"}
+        options: HostOptions = {
+            "mode": mode,
+            "engines": engines,
+            "algorithm": algorithm,
+            "parameters": [
+                (key, str(value).lower() if isinstance(value, bool) else str(value))
+                for key, value in (parameters or {}).items()
+            ],
+            "behind_switch": behind_switch,
+            "line_rate": line_rate,
+            "max_mtu": max_mtu,
+            "max_flows": max_flows,
+            "max_ops": max_ops,
+            "max_message": max_message,
+            "max_queued_bytes": max_queued_bytes,
+            "max_queued_messages": max_queued_messages,
+            "handshake_timeout": handshake_timeout,
+            "idle_timeout": idle_timeout,
+            "cipher": cipher,
+        }
+        addresses = [address] if isinstance(address, str) else list(address)
+        key_file = None if key_file is None else os.fspath(key_file)
+        self._native: _native.Host = native(addresses, key_file, options)
+        _HOSTS.add(self)
+
+    @property
+    def address(self) -> str:
+        """The first of its addresses."""
+        return self._native.addresses[0]
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses of its sockets."""
+        return self._native.addresses
+
+    def connect(self, peer: str, *, classes: Sequence[int] = (0,)) -> Op[Connection]:
+        """Connect to a peer, when it is waited for.
+
+        Args:
+            peer: Its address, like "10.0.0.2:48700".
+            classes: Traffic class of each flow of the connection; `[0, 0]` gives two flows.
+
+        Raises:
+            ConnectError: The peer does not answer or refuses.
+
+        """
+        return self._native.connect(peer, list(classes))
+
+    def accept(self) -> Op[Connection]:
+        """Take the next connection that a peer opens."""
+        return self._native.accept()
+
+    def register(
+        self,
+        memory: int | Buffer,
+        access: Literal["read", "write", "read-write"] = "read-write",
+    ) -> Region:
+        """Let peers that know its key use memory.
+
+        Args:
+            memory: A number of bytes, all 0 at first, or an object with a writable buffer, such as
+                a `bytearray` or an array, which then keeps its length.
+            access: What peers may do. Atomic ops need "read-write".
+
+        """
+        return self._native.register(memory, access)
+
+    def drain(self, timeout: float = 5.0) -> bool:
+        """End every connection in order, so that no op is cut off.
+
+        Args:
+            timeout: Seconds to wait at most.
+
+        Returns:
+            Whether every connection has ended. Close the host afterwards in either case.
+
+        """
+        return self._native.drain(timeout)
+
+    def close(self) -> None:
+        """End every connection, and tell the peers."""
+        self._native.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def make_key(file: str | os.PathLike[str]) -> None:
+    """Create a key file, which the hosts of a group share and nobody else may read."""
+    native = getattr(_native, "make_key", None)
+    if native is None:
+        _missing()
+    native(os.fspath(file))
+
+
+@atexit.register
+def _close_all() -> None:
+    """End the engines while the interpreter can still run algorithms in Python."""
+    for host in list(_HOSTS):
+        host.close()

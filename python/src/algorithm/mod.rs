@@ -1,0 +1,230 @@
+//! Algorithms in Python: classes that run beside the built-in algorithms, in the simulator and over UDP.
+//!
+//! A class is registered once per name ([`register_algorithm`]) and stays until the process ends, because its
+//! description is `'static` in the layers below. Each flow has an object of the class, which [`sender`] calls
+//! with the interpreter's lock.
+
+mod declaration;
+pub mod events;
+mod sender;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apus::api;
+use apus_algorithms::AlgorithmConfig;
+use apus_cc::rtt::RtoRule;
+use apus_cc::{
+    Acknowledging, AlgorithmInfo, BoxedReceiver, BoxedSender, BoxedSwitch, CreditLimit, Derivation,
+    FieldLayout, FlowInfo, ForeignAlgorithm, ForeignFactory, ParamKind, ProfilePackets,
+    SettingError, Settings, SwitchInfo, Tunable,
+};
+use apus_scenario::Setup;
+use apus_sim::{Fault, Watch};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+use declaration::{Declaration, Hooks};
+use sender::PySender;
+
+/// An algorithm whose sender half is a class of Python. Switches take no part.
+struct PyAlgorithm {
+    info: &'static AlgorithmInfo,
+    class: Arc<Class>,
+}
+
+/// A class of Python, and the methods that it has.
+struct Class {
+    class: Py<PyAny>,
+    /// Name of the class, for errors.
+    name: String,
+    hooks: Hooks,
+}
+
+/// The classes that are registered, by the names of their algorithms.
+static REGISTERED: Mutex<Vec<(&'static str, Arc<Class>)>> = Mutex::new(Vec::new());
+
+/// Registers a class under a name, in place of an earlier class of that name.
+#[pyfunction]
+pub fn register_algorithm(
+    name: String,
+    cls: Bound<'_, PyAny>,
+    declaration: Declaration,
+) -> PyResult<()> {
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let earlier = registered.iter().position(|(other, _)| *other == name);
+    if earlier.is_some_and(|place| registered[place].1.class.is(&cls)) {
+        return Ok(());
+    }
+    let class = Arc::new(Class {
+        name: cls.getattr("__qualname__")?.extract()?,
+        class: cls.unbind(),
+        hooks: declaration.hooks(),
+    });
+    let info = declaration.info(name).map_err(|error| errors::of_input(&error))?;
+    let algorithm = Box::leak(Box::new(PyAlgorithm { info, class: Arc::clone(&class) }));
+    api::register(algorithm).map_err(|error| errors::of_input(&error.message))?;
+    match earlier {
+        Some(place) => registered[place].1 = class,
+        None => registered.push((info.name, class)),
+    }
+    Ok(())
+}
+
+/// Returns the parameters of a registered algorithm as its objects get them: those that are `given`, and
+/// the defaults of the others.
+#[pyfunction]
+pub fn algorithm_parameters<'py>(
+    py: Python<'py>,
+    name: &str,
+    given: Vec<(String, String)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let given: Vec<_> = given.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let built = api::registry().build(name, None, &given);
+    let config = built.map_err(|error| errors::of_input(&error.message))?;
+    match factory(&config) {
+        Some(factory) => factory.parameters.bind(py).copy(),
+        None => Err(errors::of_input(&format!("`{name}` is no algorithm in Python"))),
+    }
+}
+
+/// Returns the factory of an algorithm in Python; `None` for another algorithm.
+pub fn factory(config: &AlgorithmConfig) -> Option<&PyFactory> {
+    let foreign: &dyn Any = config.foreign()?;
+    foreign.downcast_ref().map(|SharedFactory(factory)| &**factory)
+}
+
+/// Returns `true` if a run calls Python, so that its threads wait for the interpreter's lock.
+pub fn calls_python(setup: &Setup) -> bool {
+    setup.algorithms().any(|(_, config)| factory(config).is_some())
+}
+
+/// Returns the exception of a scenario whose algorithm failed when it was read, which makes a flow.
+pub fn fault_of_reading(py: Python<'_>, fault: Fault) -> PyErr {
+    let error = errors::of_input(&fault.message);
+    error.set_cause(py, exception_of(fault));
+    error
+}
+
+fn exception_of(fault: Fault) -> Option<PyErr> {
+    fault.cause.downcast().ok().map(|error| *error)
+}
+
+/// Returns the exception of an algorithm in Python that ended one of the watched runs.
+pub fn take_exception(watch: &Watch) -> Option<PyErr> {
+    exception_of(watch.take_fault()?)
+}
+
+impl ForeignAlgorithm for PyAlgorithm {
+    fn info(&self) -> &'static AlgorithmInfo {
+        self.info
+    }
+
+    fn derived(&self) -> &'static [Derivation] {
+        &[]
+    }
+
+    fn tuned(&self) -> &'static [Tunable] {
+        &[]
+    }
+
+    fn packets(&self) -> &'static [ProfilePackets] {
+        &[]
+    }
+
+    fn fields(&self) -> Option<FieldLayout> {
+        None
+    }
+
+    fn configure(&self, settings: &mut Settings) -> Result<Arc<dyn ForeignFactory>, SettingError> {
+        let rto = RtoRule::from_settings(settings);
+        let parameters = Python::attach(|py| values(py, self.info, settings).map(Bound::unbind));
+        let parameters = parameters.map_err(|error| SettingError::of_name(error.to_string()))?;
+        let class = Arc::clone(&self.class);
+        let factory = PyFactory { class, parameters, rto, raised: Mutex::new(None) };
+        Ok(Arc::new(SharedFactory(Arc::new(factory))))
+    }
+}
+
+/// Returns the values of all parameters in the units of Python: seconds, bytes, bits per second.
+fn values<'py>(
+    py: Python<'py>,
+    info: &AlgorithmInfo,
+    settings: &Settings,
+) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    for parameter in info.parameters {
+        let name = parameter.name;
+        match parameter.kind {
+            ParamKind::Number => values.set_item(name, settings.number(name)),
+            ParamKind::Count => values.set_item(name, settings.count(name)),
+            ParamKind::Time => values.set_item(name, events::seconds(settings.time(name).as_ps())),
+            ParamKind::Size => values.set_item(name, settings.size(name).get()),
+            ParamKind::Rate => values.set_item(name, settings.rate(name).as_bps() as f64),
+            ParamKind::Flag => values.set_item(name, settings.flag(name)),
+            ParamKind::Choice(_) => values.set_item(name, settings.choice(name)),
+        }?;
+    }
+    Ok(values)
+}
+
+/// An algorithm in Python with its parameters.
+pub struct PyFactory {
+    class: Arc<Class>,
+    parameters: Py<PyDict>,
+    rto: RtoRule,
+    /// The exception that ended an engine over UDP. A run of the simulator ends with a
+    /// [`Fault`](apus_sim::Fault) instead.
+    raised: Mutex<Option<PyErr>>,
+}
+
+#[cfg(all(feature = "real", target_os = "linux"))]
+impl PyFactory {
+    /// Returns the first exception of its flows.
+    pub fn raised(&self, py: Python<'_>) -> Option<PyErr> {
+        let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        raised.as_ref().map(|error| error.clone_ref(py))
+    }
+}
+
+impl fmt::Debug for PyFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PyFactory").field(&self.class.name).finish()
+    }
+}
+
+/// A factory that its flows share.
+#[derive(Debug)]
+struct SharedFactory(Arc<PyFactory>);
+
+impl ForeignFactory for SharedFactory {
+    fn sender(&self, flow: &FlowInfo) -> BoxedSender {
+        BoxedSender::new(PySender::new(Arc::clone(&self.0), flow))
+    }
+
+    fn receiver(&self, _: &FlowInfo) -> BoxedReceiver {
+        BoxedReceiver::new(Acknowledging)
+    }
+
+    fn switch(&self, _: &SwitchInfo) -> Option<BoxedSwitch> {
+        None
+    }
+
+    fn fields(&self) -> Option<FieldLayout> {
+        None
+    }
+
+    fn fine_timers(&self) -> bool {
+        false
+    }
+
+    fn credit_limit(&self) -> Option<CreditLimit> {
+        None
+    }
+
+    fn reads_receiver_level(&self) -> bool {
+        false
+    }
+}

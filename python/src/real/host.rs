@@ -1,0 +1,220 @@
+//! Hosts.
+
+use std::fmt::Display;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apus::api;
+use apus_algorithms::AlgorithmConfig;
+use apus_sim::Fault;
+use apus_udp::session::{Cipher, KeyRing};
+use apus_udp::{Config, Mode, keyfile};
+use apus_units::{Rate, Span};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::Detached;
+use super::errors::{Failure, of_start, of_system};
+use super::memory::release_unused;
+use super::op::{Driver, Op, Task, Value};
+use super::region::Region;
+use crate::algorithm;
+use crate::errors::of_input;
+
+/// A host, and the algorithm of its flows.
+pub struct Engines {
+    pub host: Arc<apus_udp::Host>,
+    algorithm: AlgorithmConfig,
+}
+
+impl Engines {
+    /// Returns the exception of an algorithm in Python that ended an engine.
+    pub fn raised(&self, py: Python<'_>) -> Option<PyErr> {
+        algorithm::factory(&self.algorithm).and_then(|factory| factory.raised(py))
+    }
+}
+
+/// Settings of a host; those that are `None` have their defaults.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct HostOptions {
+    mode: String,
+    engines: u32,
+    algorithm: Option<String>,
+    parameters: Vec<(String, String)>,
+    behind_switch: bool,
+    line_rate: Option<String>,
+    max_mtu: Option<u32>,
+    max_flows: Option<u32>,
+    max_ops: Option<u32>,
+    max_message: Option<u64>,
+    max_queued_bytes: Option<u64>,
+    max_queued_messages: Option<u32>,
+    handshake_timeout: Option<String>,
+    idle_timeout: Option<String>,
+    cipher: Option<String>,
+}
+
+impl HostOptions {
+    /// Returns the settings of a host at these addresses.
+    fn config(self, listen: Vec<SocketAddr>, keys: KeyRing) -> PyResult<Config> {
+        fn quantity<T: FromStr<Err: Display>>(
+            name: &str,
+            text: Option<String>,
+        ) -> PyResult<Option<T>> {
+            let Some(text) = text else { return Ok(None) };
+            let read = text.parse().map_err(|error| of_input(&format!("{name}={text:?}: {error}")));
+            read.map(Some)
+        }
+        let mut config = Config::new(listen[0], keys).map_err(|error| of_start(&error))?;
+        config.listen = listen;
+        config.mode = match self.mode.as_str() {
+            "shared" => Mode::Shared,
+            "spinning" => Mode::Spinning,
+            other => {
+                let message = format!("mode must be \"shared\" or \"spinning\", not {other:?}");
+                return Err(of_input(&message));
+            }
+        };
+        config.engines = self.engines;
+        config.behind_switch = self.behind_switch;
+        macro_rules! set {
+            ($($place:expr => $value:expr;)+) => {
+                $(if let Some(value) = $value { $place = value; })+
+            };
+        }
+        set! {
+            config.line_rate => quantity::<Rate>("line_rate", self.line_rate)?;
+            config.max_mtu => self.max_mtu;
+            config.max_flows => self.max_flows;
+            config.max_ops => self.max_ops;
+            config.max_message => self.max_message;
+            config.max_queued_bytes => self.max_queued_bytes;
+            config.max_queued_messages => self.max_queued_messages;
+            config.session.handshake_timeout =>
+                quantity::<Span>("handshake_timeout", self.handshake_timeout)?;
+            config.session.idle_timeout => quantity::<Span>("idle_timeout", self.idle_timeout)?;
+        }
+        if let Some(cipher) = quantity::<Cipher>("cipher", self.cipher)? {
+            if config.keys.is_insecure() {
+                let message = "cipher has no effect without keys; remove it, or give a key file";
+                return Err(of_input(message));
+            }
+            config.session.cipher = cipher;
+            config.session.accept_ciphers = vec![cipher];
+        }
+        let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        config.registry = api::registry();
+        let set = config.set_algorithm(self.algorithm.as_deref(), &given);
+        set.map_err(|error| of_start(&error))?;
+        Ok(config)
+    }
+}
+
+/// Returns the address of a text.
+fn address(py: Python<'_>, text: &str) -> PyResult<SocketAddr> {
+    let found = py.detach(|| text.to_socket_addrs().map(|mut found| found.next()));
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(of_input(&format!("{text:?} has no address"))),
+        Err(error) => Err(of_input(&format!(
+            "{text:?} is no address: {error}; use one like \"127.0.0.1:48700\" or \"[::]:48700\""
+        ))),
+    }
+}
+
+/// Creates a key file that the hosts of a group share.
+#[pyfunction]
+pub fn make_key(path: PathBuf) -> PyResult<()> {
+    keyfile::create(&path).map(drop).map_err(|error| of_system(&error))
+}
+
+/// A host of the transport in this process.
+#[pyclass(frozen, module = "apus._native")]
+pub struct Host {
+    engines: Detached<Arc<Engines>>,
+}
+
+impl Host {
+    fn op(&self, wait: impl Future<Output = Result<Value, Failure>> + Send + 'static) -> Op {
+        Op::new(Task::Wait(Box::pin(wait)), Driver::Host, &self.engines)
+    }
+}
+
+#[pymethods]
+impl Host {
+    /// Opens the sockets and starts the engines. Without a key file nothing is encrypted.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        addresses: Vec<String>,
+        key_file: Option<PathBuf>,
+        options: HostOptions,
+    ) -> PyResult<Self> {
+        let keys = match key_file {
+            None => KeyRing::insecure(),
+            Some(path) => keyfile::read(&path).map_err(|error| of_input(&error.to_string()))?,
+        };
+        let listen: Vec<_> =
+            addresses.iter().map(|text| address(py, text)).collect::<PyResult<_>>()?;
+        if listen.is_empty() {
+            return Err(of_input("a host needs at least one address"));
+        }
+        let config = options.config(listen, keys)?;
+        let algorithm = config.algorithm.clone();
+        let started = py.detach(|| Fault::caught(|| apus_udp::Host::start(config)));
+        let host = match started {
+            Ok(host) => Arc::new(host.map_err(|error| of_start(&error))?),
+            // The first call of an algorithm in Python.
+            Err(fault) => {
+                let raised = algorithm::factory(&algorithm).and_then(|factory| factory.raised(py));
+                return Err(raised.unwrap_or_else(|| of_input(&fault.message)));
+            }
+        };
+        Ok(Self { engines: Detached::new(Arc::new(Engines { host, algorithm })) })
+    }
+
+    /// The addresses of its sockets.
+    #[getter]
+    fn addresses(&self) -> Vec<String> {
+        self.engines.host.local_addrs().iter().map(ToString::to_string).collect()
+    }
+
+    /// Connects to a peer by a flow of each traffic class.
+    fn connect(&self, py: Python<'_>, peer: &str, classes: Vec<u8>) -> PyResult<Op> {
+        let (peer, host) = (address(py, peer)?, Arc::clone(&self.engines.host));
+        Ok(self.op(async move {
+            let opened = host.connect_async(peer, &classes, None).await;
+            opened.map(Value::Connection).map_err(Failure::Connect)
+        }))
+    }
+
+    /// Takes the next connection that a peer opens.
+    fn accept(&self) -> Op {
+        let host = Arc::clone(&self.engines.host);
+        self.op(async move {
+            host.accept_async().await.map(Value::Connection).map_err(Failure::Connect)
+        })
+    }
+
+    /// Registers memory for peers.
+    fn register(&self, memory: &Bound<'_, PyAny>, access: &str) -> PyResult<Region> {
+        Region::register(&self.engines.host, memory, access)
+    }
+
+    /// Ends every connection in order, at most for `timeout` seconds. Returns whether all have ended.
+    fn drain(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let timeout = Duration::try_from_secs_f64(timeout)
+            .map_err(|error| PyValueError::new_err(format!("timeout={timeout}: {error}")))?;
+        Ok(py.detach(|| self.engines.host.drain(timeout)))
+    }
+
+    /// Ends every connection.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.engines.host.stop());
+        release_unused(py);
+    }
+}

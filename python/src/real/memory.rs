@@ -1,0 +1,172 @@
+//! Memory that Python and engines share, by the buffer protocol.
+//!
+//! Engines access this memory without the interpreter's lock, like a NIC: what Python reads or writes at the
+//! same time may be in part from before and in part from after. This is the only place of the package with
+//! `unsafe` code.
+#![expect(unsafe_code, reason = "memory of objects of Python, and the buffer protocol")]
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use apus_udp::Memory;
+use bytes::Bytes;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use pyo3::{PyErr, ffi};
+
+/// Buffers that engines do not use any more. Their release needs the interpreter's lock, for which an engine
+/// does not wait: the next call of Python releases them.
+static UNUSED: Mutex<Vec<PyUntypedBuffer>> = Mutex::new(Vec::new());
+
+/// Releases the buffers that engines do not use any more.
+pub fn release_unused(py: Python<'_>) {
+    let unused = std::mem::take(&mut *UNUSED.lock().unwrap_or_else(PoisonError::into_inner));
+    // An exporter may run code of Python, so that the list is not locked.
+    unused.into_iter().for_each(|buffer| buffer.release(py));
+}
+
+/// The buffer of an object of Python: it can neither move nor change its length.
+struct Pinned {
+    buffer: Option<PyUntypedBuffer>,
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the exporter keeps the memory at its place until the buffer is released, on whatever thread.
+unsafe impl Send for Pinned {}
+// SAFETY: as above; accesses through shared references only copy bytes.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("the buffer must be contiguous, in C's order"));
+        }
+        if writable && buffer.readonly() {
+            return Err(PyBufferError::new_err("the buffer must be writable"));
+        }
+        let (start, length) = (buffer.buf_ptr().cast::<u8>(), buffer.len_bytes());
+        let start = if length == 0 { std::ptr::dangling_mut() } else { start };
+        Ok(Self { buffer: Some(buffer), start, length })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let mut unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner);
+        unused.extend(self.buffer.take());
+    }
+}
+
+impl AsRef<[u8]> for Pinned {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: valid for `length` bytes while the buffer is held. Python may change bytes meanwhile, of which
+        // an engine copies either value.
+        unsafe { std::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl Memory for Pinned {
+    fn bytes(&self) -> &[u8] {
+        self.as_ref()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: valid and writable, as `new` checked, while the buffer is held. Python may read or change bytes
+        // meanwhile, as with memory that a NIC writes.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+/// Returns the bytes of an object to send. They are not copied: the object stays as it is until they are
+/// dropped, unless Python changes bytes in place.
+pub fn to_send(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Bytes::from_owner(PyBackedBytes::from(bytes.clone())));
+    }
+    Pinned::new(object, false).map(Bytes::from_owner)
+}
+
+/// Returns the buffer of an object as the target of a read.
+pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn Memory>> {
+    Ok(Box::new(Pinned::new(object, true)?))
+}
+
+/// Memory of a region: that of an object of Python, or own memory.
+pub enum Shared {
+    /// Own memory, aligned for words.
+    Own { words: Box<[UnsafeCell<u64>]>, length: usize },
+    /// Memory of an object.
+    Of(Object),
+}
+
+/// The buffer of an object in a region.
+pub struct Object(Pinned);
+
+// SAFETY: `UnsafeCell` only lets accesses from several places in; all of them copy bytes.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// Returns `length` bytes, all 0.
+    pub fn zeros(length: usize) -> Self {
+        let words = (0..length.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
+        Self::Own { words, length }
+    }
+
+    /// Returns the memory of an object.
+    pub fn of(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
+        Ok(Self::Of(Object(Pinned::new(object, writable)?)))
+    }
+
+    fn start(&self) -> *mut u8 {
+        match self {
+            Self::Own { words, .. } => words.as_ptr().cast_mut().cast(),
+            Self::Of(object) => object.0.start,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Own { length, .. } => *length,
+            Self::Of(object) => object.0.length,
+        }
+    }
+
+    /// Fills a view of the bytes for `owner`, which keeps this memory.
+    ///
+    /// # Safety
+    /// `view` is that of a call of `__getbuffer__`.
+    pub unsafe fn fill_view(
+        &self,
+        owner: Bound<'_, PyAny>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let (start, length) = (self.start().cast(), self.len() as ffi::Py_ssize_t);
+        // SAFETY: `start` is valid for `length` bytes, and writable, as long as `owner`, to which the view gets a
+        // reference of its own.
+        let filled =
+            unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), start, length, 0, flags) };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(owner.py())) }
+    }
+}
+
+/// The memory of a region, as its engines have it.
+pub struct OfRegion(pub Arc<Shared>);
+
+impl Memory for OfRegion {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: valid for this length as long as `self.0`. Python may change bytes meanwhile.
+        unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and writable: `Region` registers memory that is not only for reading.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start(), self.0.len()) }
+    }
+}

@@ -1,0 +1,166 @@
+//! Regions: memory that peers read and write.
+
+use std::ffi::c_int;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use apus_udp::{Access, Host};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::memory::{OfRegion, Shared, release_unused, to_send};
+use super::{Detached, errors};
+
+/// Time that answers to peers' reads have to end before they are given up. deviation: no source; as the C
+/// interface: thousands of round trips of a datacenter, and short enough for a caller that waits.
+const GRACE: Duration = Duration::from_secs(1);
+/// Time between two checks whether a region is free.
+const CHECK_INTERVAL: Duration = Duration::from_micros(100);
+
+/// Memory that peers read and write.
+#[pyclass(frozen, module = "apus._native")]
+pub struct Region {
+    region: Detached<apus_udp::Region>,
+    memory: Arc<Shared>,
+    host: Detached<Arc<Host>>,
+    /// Dropped after the others.
+    _release: Release,
+}
+
+/// Releases the buffer of a region that was dropped.
+struct Release;
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        Python::try_attach(release_unused);
+    }
+}
+
+impl Region {
+    /// Registers memory: a number of bytes, or an object with a writable buffer.
+    pub fn register(host: &Arc<Host>, memory: &Bound<'_, PyAny>, access: &str) -> PyResult<Self> {
+        let access = match access {
+            "read" => Access::Read,
+            "write" => Access::Write,
+            "read-write" => Access::ReadWrite,
+            other => {
+                let message =
+                    format!("access must be \"read\", \"write\" or \"read-write\", not {other:?}");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let memory = match memory.extract::<usize>() {
+            Ok(length) => Shared::zeros(length),
+            Err(_) => Shared::of(memory, true)?,
+        };
+        let memory = Arc::new(memory);
+        let registered = host.register(OfRegion(Arc::clone(&memory)), access);
+        let region = Detached::new(registered.map_err(|error| errors::of_system(&error))?);
+        Ok(Self { region, memory, host: Detached::new(Arc::clone(host)), _release: Release })
+    }
+
+    fn range(&self, address: usize, length: usize) -> PyResult<Range<usize>> {
+        let have = self.memory.len();
+        match address.checked_add(length) {
+            Some(end) if end <= have => Ok(address..end),
+            _ => {
+                let message =
+                    format!("{length} bytes from address {address}: the region has {have} bytes");
+                Err(PyIndexError::new_err(message))
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Region {
+    /// The key by which peers name the region.
+    #[getter]
+    fn key(&self) -> u64 {
+        self.region.key().get()
+    }
+
+    fn __len__(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Returns a copy of bytes, at once.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        address: usize,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let range = self.range(address, length)?;
+        let copy = py.detach(|| self.region.read(|bytes| bytes[range].to_vec()));
+        Ok(PyBytes::new(py, &copy))
+    }
+
+    /// Stores bytes, at once.
+    fn write(&self, py: Python<'_>, address: usize, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = to_send(data)?;
+        let range = self.range(address, data.len())?;
+        py.detach(|| self.region.write(|bytes| bytes[range].copy_from_slice(&data)));
+        drop(data);
+        release_unused(py);
+        Ok(())
+    }
+
+    /// Returns the word at an address.
+    fn load(&self, py: Python<'_>, address: u64) -> PyResult<u64> {
+        py.detach(|| self.region.load(address)).map_err(|error| errors::of_word(&error))
+    }
+
+    /// Stores a word.
+    fn store(&self, py: Python<'_>, address: u64, word: u64) -> PyResult<()> {
+        py.detach(|| self.region.store(address, word)).map_err(|error| errors::of_word(&error))
+    }
+
+    /// Replaces the word at an address if it is `expected`; returns the word before.
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        address: u64,
+        expected: u64,
+        new: u64,
+    ) -> PyResult<u64> {
+        py.detach(|| self.region.compare_and_swap(address, expected, new))
+            .map_err(|error| errors::of_word(&error))
+    }
+
+    /// Adds to the word at an address; returns the word before.
+    fn fetch_add(&self, py: Python<'_>, address: u64, delta: u64) -> PyResult<u64> {
+        py.detach(|| self.region.fetch_add(address, delta)).map_err(|error| errors::of_word(&error))
+    }
+
+    /// Withdraws the region, and waits until no engine uses its memory.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let from = Instant::now();
+            self.region.withdraw();
+            while !self.region.is_free() {
+                if from.elapsed() >= GRACE {
+                    self.region.revoke();
+                }
+                self.host.look();
+                sleep(CHECK_INTERVAL);
+            }
+        });
+        release_unused(py);
+    }
+
+    #[expect(unsafe_code, reason = "the buffer protocol")]
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let memory = Arc::clone(&slf.get().memory);
+        // SAFETY: the interpreter calls this function; the region keeps its memory.
+        unsafe { memory.fill_view(slf.into_any(), view, flags) }
+    }
+}
