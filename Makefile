@@ -33,6 +33,8 @@ lint:
 python-lock:
 	target/python/venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
 		--no-header python/requirements.in -o python/requirements.txt
+	target/python/venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
+		--no-header python/requirements-long.in -o python/requirements-long.txt
 
 # The documentation as a site with search, in target/docs/site. The first run downloads the generator from
 # PyPI.

@@ -1,6 +1,6 @@
 """Datacenter congestion control that you can simulate and deploy."""
 
-from apus import algorithms, parameters, topologies, workloads
+from apus import algorithms, parameters, plot, topologies, workloads
 from apus._checks import Check, Shown
 from apus._compare import Comparison, compare
 from apus._native import (
@@ -16,10 +16,13 @@ from apus._native import (
     __version__,
 )
 from apus._own import OwnAlgorithm, algorithm
+from apus._points import SweepPoint
 from apus._replay import ReplayRow, explain, replay
 from apus._result import Result, Run
 from apus._run import ApusWarning, PlannedRun, reproduce, run, validate
+from apus._sweep import Sweep, SweepError, SweepInterrupted, sweep
 from apus._transport import Connection, Host, Op, Region, make_key
+from apus._tune import Range, Trial, TuneError, Tuning, tune
 from apus.algorithms import *  # noqa: F403
 from apus.errors import (
     ApusError,
@@ -60,6 +63,7 @@ __all__ = [
     "PacketSizeEvent",
     "PlannedRun",
     "Problem",
+    "Range",
     "Region",
     "ReplayRow",
     "Result",
@@ -70,18 +74,28 @@ __all__ = [
     "SendInfo",
     "Shown",
     "SignalEvent",
+    "Sweep",
+    "SweepError",
+    "SweepInterrupted",
+    "SweepPoint",
     "Table",
     "TimeoutEvent",
     "TransportError",
+    "Trial",
+    "TuneError",
+    "Tuning",
     "__version__",
     "algorithm",
     "compare",
     "explain",
     "make_key",
     "parameters",
+    "plot",
     "replay",
     "reproduce",
     "run",
+    "sweep",
+    "tune",
     "validate",
 ]
 __all__ += algorithms.__all__

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -27,11 +27,13 @@ __all__ = [
     "Op",
     "Outcome",
     "PacketSizeEvent",
+    "Point",
     "Region",
     "Run",
     "Scenario",
     "SendInfo",
     "SignalEvent",
+    "SweepStore",
     "Table",
     "TimeoutEvent",
     "__version__",
@@ -42,6 +44,7 @@ __all__ = [
     "make_key",
     "register_algorithm",
     "replay",
+    "unit_of_metric",
 ]
 
 __version__: str
@@ -125,6 +128,8 @@ class Table:
     def row(self) -> str: ...
     @property
     def columns(self) -> list[str]: ...
+    def unit(self, column: str) -> str: ...
+    def values(self, columns: Sequence[str]) -> list[list[Any]]: ...
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -144,6 +149,8 @@ class Outcome:
     def checks_text(self) -> str: ...
     @property
     def raised(self) -> BaseException | None: ...
+    @property
+    def cause(self) -> BaseException | None: ...
 
 @final
 class Compared:
@@ -161,8 +168,6 @@ class Compared:
     def warnings(self) -> list[str]: ...
     @property
     def raised(self) -> BaseException | None: ...
-    @property
-    def cause(self) -> BaseException | None: ...
 
 @final
 class AckEvent:
@@ -565,3 +570,40 @@ class Executor:
     def start(self, op: Op[object], future: asyncio.Future[object]) -> int | None: ...
     def cancel(self, number: int) -> None: ...
     def run(self) -> None: ...
+
+@final
+class Point:
+    """A run of a sweep. It can be pickled: its effective configuration is its state."""
+
+    @staticmethod
+    def of(scenario: Scenario, folder: str) -> list[Point]: ...
+    @staticmethod
+    def restore(version: str, folder: str, variant: str | None, effective: str) -> Point: ...
+    def with_seed(self, seed: int) -> Point: ...
+    @property
+    def variant(self) -> str | None: ...
+    @property
+    def seed(self) -> int: ...
+    def effective(self) -> str: ...
+    def run(
+        self, options: RunOptions, on_tick: Callable[[], None] | None = None
+    ) -> tuple[str | None, str | None]: ...
+    @staticmethod
+    def at_once(points: Sequence[Point], max_memory: str | None = None) -> int: ...
+
+@final
+class SweepStore:
+    """The directory of a sweep's results, which the command `apus sweep --merge` reads."""
+
+    @staticmethod
+    def open(
+        out: str,
+        file: str,
+        vary: Sequence[tuple[str, Sequence[str]]],
+        points: Sequence[tuple[Sequence[str], Point]],
+    ) -> SweepStore: ...
+    def summary(self, place: int) -> str | None: ...
+    def keep(self, place: int, point: Point, summary: str | None, failure: str | None) -> None: ...
+    def write(self) -> None: ...
+
+def unit_of_metric(name: str) -> str: ...

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from apus._checks import Check, Shown
 from apus._native import Table
+from apus.plot import Plots
 from apus.summary import Summary
 
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class Run:
         """Every link fault, and every flow that changed its path."""
         return Table.of([self._native], "faults", keys=False)
 
+    @property
+    def plot(self) -> Plots:
+        """Charts of the run: `run.plot.rates()`."""
+        return Plots([self])
+
     def __repr__(self) -> str:
         return self._native.text()
 
@@ -177,6 +183,11 @@ class Result(Sequence[Run]):
     def faults(self) -> Table:
         """Every link fault, and every flow that changed its path."""
         return self._table("faults")
+
+    @property
+    def plot(self) -> Plots:
+        """Charts of the runs: `result.plot.rates()`."""
+        return Plots(self._runs)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

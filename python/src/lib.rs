@@ -14,6 +14,7 @@ mod progress;
 #[cfg(all(feature = "real", target_os = "linux"))]
 mod real;
 mod scenario;
+mod sweep;
 mod table;
 
 /// The native part of the package.
@@ -34,6 +35,8 @@ mod _native {
     use super::outcome::{Outcome, Run};
     #[pymodule_export]
     use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::sweep::{Point, SweepStore, unit_of_metric};
     #[pymodule_export]
     use super::table::Table;
 

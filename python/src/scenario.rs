@@ -21,6 +21,13 @@ pub struct Scenario {
     checked: Checked,
 }
 
+impl Scenario {
+    /// Returns its runs: one per variant.
+    pub fn runs(&self) -> &[Run] {
+        &self.checked.runs
+    }
+}
+
 #[pymethods]
 impl Scenario {
     /// Opens a file, or a built-in scenario by name.

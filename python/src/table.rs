@@ -8,14 +8,16 @@ use apus_sim::columns::Row;
 use apus_sim::record::Recording;
 use apus_sim::results::TABLES;
 use apus_sim::summary::Summary;
+use apus_tables::arrow_array::cast::AsArray;
 use apus_tables::arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use apus_tables::arrow_array::types::{Float64Type, UInt64Type};
 use apus_tables::arrow_array::{
     ArrayRef, RecordBatch, RecordBatchReader, StringArray, UInt64Array,
 };
 use apus_tables::arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList};
 
 use crate::outcome::Run;
 
@@ -89,6 +91,36 @@ impl Table {
         format!("<table `{name}`: {rows} rows; columns {}>", self.columns().join(", "))
     }
 
+    /// Returns the unit of a column, which is empty for some.
+    fn unit(&self, column: &str) -> PyResult<String> {
+        let found = self.schema.field_with_name(column);
+        let field = found.map_err(|_| PyKeyError::new_err(column.to_owned()))?;
+        Ok(field.metadata().get("unit").cloned().unwrap_or_default())
+    }
+
+    /// Returns the values of these columns, `None` for those that are missing.
+    fn values<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+    ) -> PyResult<Vec<Bound<'py, PyList>>> {
+        let unknown = columns.iter().find(|name| self.schema.field_with_name(name).is_err());
+        if let Some(name) = unknown {
+            return Err(PyKeyError::new_err(name.clone()));
+        }
+        let mut stream = self.stream();
+        let lists: Vec<_> = columns.iter().map(|_| PyList::empty(py)).collect();
+        while let Some(batch) = py.detach(|| stream.next()) {
+            let batch = batch.map_err(|error| PyValueError::new_err(error.to_string()))?;
+            for (name, list) in columns.iter().zip(&lists) {
+                if let Some(column) = batch.column_by_name(name) {
+                    append(list, column)?;
+                }
+            }
+        }
+        Ok(lists)
+    }
+
     /// Number of rows.
     fn __len__(&self, py: Python<'_>) -> usize {
         let count = |part: &Part| visit(self.table.stem(), part, Count).unwrap_or(0);
@@ -104,14 +136,32 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let stream = Stream {
+        let stream = FFI_ArrowArrayStream::new(Box::new(self.stream()));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+}
+
+impl Table {
+    fn stream(&self) -> Stream {
+        Stream {
             name: self.table.stem(),
             schema: Arc::clone(&self.schema),
             parts: self.parts.clone(),
             ready: VecDeque::new(),
-        };
-        let stream = FFI_ArrowArrayStream::new(Box::new(stream));
-        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+        }
+    }
+}
+
+/// Appends the values of an Arrow column to a list.
+fn append(list: &Bound<'_, PyList>, column: &ArrayRef) -> PyResult<()> {
+    if let Some(numbers) = column.as_primitive_opt::<Float64Type>() {
+        numbers.iter().try_for_each(|number| list.append(number))
+    } else if let Some(counts) = column.as_primitive_opt::<UInt64Type>() {
+        counts.iter().try_for_each(|count| list.append(count))
+    } else if let Some(flags) = column.as_boolean_opt() {
+        flags.iter().try_for_each(|flag| list.append(flag))
+    } else {
+        column.as_string::<i32>().iter().try_for_each(|text| list.append(text))
     }
 }
 

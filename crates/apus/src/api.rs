@@ -20,6 +20,7 @@ pub use crate::library::{open_experiment, single};
 pub use crate::progress::Tracker;
 pub use crate::replay::states as replay;
 pub use crate::reproduce::tables::tables as describe_checks;
+pub use crate::sweep::folder::{Axis, SweepFolder, SweepPoint};
 use crate::{interrupt, library, memory, text};
 
 /// Reason why a scenario cannot be opened.

@@ -1,5 +1,6 @@
 //! `apus sweep`: a scenario over the product of settings, on all cores or in shards, resumable.
 
+pub mod folder;
 mod grid;
 mod merge;
 mod plan;

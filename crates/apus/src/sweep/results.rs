@@ -1,6 +1,6 @@
 //! Files of a sweep's results, complete and partial.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use apus_sim::results::SCHEMA_VERSION;
@@ -55,27 +55,28 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const SHARE: u32 = 50;
 
 /// Runs of a sweep in progress, whose table is renewed as runs end.
-pub struct Partial<'a> {
-    axes: &'a [Axis],
+pub struct Partial {
+    axes: Vec<Axis>,
     dir: Option<OutputDir>,
     runs: Mutex<Vec<Done>>,
     /// Time of the next version of the table.
     next: Mutex<Instant>,
 }
 
-impl<'a> Partial<'a> {
+impl Partial {
     /// Writes the table of the runs that are already there, if there is a directory. This also shows before a
     /// long run that results can be written.
-    pub fn new(dir: Option<OutputDir>, axes: &'a [Axis], runs: Vec<Done>) -> Result<Self, String> {
+    pub fn new(dir: Option<OutputDir>, axes: &[Axis], runs: Vec<Done>) -> Result<Self, String> {
         if let Some(dir) = &dir {
             dir.write(TABLE, &table::csv(axes, &runs))?;
         }
+        let axes = axes.to_vec();
         Ok(Self { axes, dir, runs: Mutex::new(runs), next: Mutex::new(Instant::now()) })
     }
 
     /// Adds the result of a run.
     pub fn add(&self, place: usize, result: Result<Value, String>) {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.runs();
         match result {
             Ok(summary) => runs[place].summary = Some(summary),
             Err(why) => runs[place].failure = Some(why),
@@ -88,11 +89,16 @@ impl<'a> Partial<'a> {
         if started < *next {
             return;
         }
-        let text = table::csv(self.axes, &self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+        let text = table::csv(&self.axes, &self.runs());
         // The final table is written again, and its error is reported.
         let _ = dir.write(TABLE, &text);
         let now = Instant::now();
         *next = now + INTERVAL.max(now.duration_since(started) * SHARE);
+    }
+
+    /// Returns all runs, while no result is added.
+    pub fn runs(&self) -> MutexGuard<'_, Vec<Done>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all runs.

@@ -76,7 +76,7 @@ fn the_example_joins_the_project_by_the_steps_of_the_page() {
     for file in ["Cargo.toml", "Cargo.lock"] {
         fs::copy(root().join(file), copied.join(file)).expect("file");
     }
-    let members = "[\"crates/*\", \"examples/*\"]";
+    let members = "[\"crates/*\", \"examples/*\", \"python\"]";
     replace(&copied.join("Cargo.toml"), members, "[\"crates/*\"]");
 
     // Step 1.

@@ -1,0 +1,179 @@
+"""The points of a sweep, and what a worker does with one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apus import _native
+from apus._metrics import value_of
+from apus._run import opened_with
+from apus._toml import assignments
+from apus.errors import ScenarioError
+from apus.scenarios import Scenario
+from apus.summary import Summary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from apus._types import ReadOptions, RunOptions, Value
+
+
+@dataclass(frozen=True)
+class SweepPoint:
+    """A run of a sweep: its settings, and its result once it has ended."""
+
+    settings: Mapping[str, Value]
+    """The values of the settings that the sweep varies."""
+    variant: str | None
+    """Variant of the scenario; `None` if it has none."""
+    seed: int
+    """Seed of all random number streams."""
+    json: str | None = field(default=None, repr=False)
+    """All numbers of the run as JSON; `None` if it has not ended, or failed."""
+    failure: str | None = None
+    """Why the run failed."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has a result."""
+        return self.json is not None
+
+    @property
+    def summary(self) -> Summary | None:
+        """All numbers of the run; `None` if it has not ended, or failed.
+
+        Read from `json` at each access: a sweep of many points takes less memory.
+        """
+        return None if self.json is None else Summary(json.loads(self.json))
+
+    def metrics(self, *names: str) -> dict[str, float | None]:
+        """Return numbers of the run; `None` for those not measured or censored."""
+        numbers = {} if self.json is None else json.loads(self.json)
+        return {name: value_of(numbers, name) for name in names}
+
+    def metric(self, name: str) -> float | None:
+        """Return a number of the run; `None` if it was not measured or is censored."""
+        return self.metrics(name)[name]
+
+    def describe(self) -> str:
+        """Return the settings in one line."""
+        parts = [f"{key}={value}" for key, value in self.settings.items()]
+        parts += [f"variant {self.variant}"] if self.variant is not None else []
+        return ", ".join([*parts, f"seed {self.seed}"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a sweep, in their order."""
+
+    file: str
+    """The scenario as the user names it."""
+    axes: list[tuple[str, list[str]]]
+    """Each varied setting, and its values as texts."""
+    points: list[SweepPoint]
+    texts: list[list[str]]
+    """The values of the varied settings of each point, as texts."""
+    work: list[_native.Point]
+
+
+def product(vary: Mapping[str, Iterable[Value]]) -> list[dict[str, Value]]:
+    """Return every combination of the values; the last setting varies fastest."""
+    values = {key: _values(key, given) for key, given in vary.items()}
+    combinations = itertools.product(*values.values())
+    return [dict(zip(values, combination, strict=True)) for combination in combinations]
+
+
+def plan(
+    scenario: str | os.PathLike[str] | Scenario,
+    read: ReadOptions,
+    combinations: Iterable[Mapping[str, Value]],
+    seeds: int | Iterable[int],
+) -> Plan:
+    """Return all runs: of each combination of settings the variants, and of each the seeds."""
+    numbers = _seeds(seeds)
+    name, folder = _place(scenario)
+    points, texts, work = [], [], []
+    axes: dict[str, dict[str, None]] = {}
+    for settings in combinations:
+        own = assignments(settings)
+        opened = opened_with(scenario, {**read, "set": [*read["set"], *own]})
+        text = [_text(key, value) for key, value in settings.items()]
+        for key, value in zip(settings, text, strict=True):
+            axes.setdefault(key, {})[value] = None
+        for run in _native.Point.of(opened, folder):
+            for seed in numbers if isinstance(numbers, list) else _from(run.seed, numbers):
+                points.append(SweepPoint(settings, run.variant, seed))
+                texts.append(text)
+                work.append(run.with_seed(seed))
+    return Plan(name, [(key, list(values)) for key, values in axes.items()], points, texts, work)
+
+
+def check_effect(vary: Iterable[str], fixed: Iterable[str], what: str) -> None:
+    """Raise an error for a fixed setting that is varied too."""
+    for key in vary:
+        if key in fixed:
+            raise ScenarioError(
+                f"set[{key!r}]: has no effect, because {what}[{key!r}] sets the value of every "
+                "run; remove one of them"
+            )
+
+
+def _place(scenario: str | os.PathLike[str] | Scenario) -> tuple[str, str]:
+    """Return the name of a scenario, and the folder of the files that it names."""
+    if isinstance(scenario, Scenario):
+        return "Scenario", str(Path.cwd())
+    return str(scenario), str(Path(scenario).absolute().parent)
+
+
+def _text(key: str, value: Value) -> str:
+    """Return a value as the command line has it."""
+    return assignments({key: value})[0].removeprefix(f"{key}=")
+
+
+def _values(key: str, given: Iterable[Value]) -> list[Value]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ScenarioError(
+            f"vary[{key!r}]: {given!r} is one value; write a list of values: [{given!r}]"
+        )
+    values = list(given)
+    if not values:
+        raise ScenarioError(f"vary[{key!r}]: has no value; write at least one")
+    twice = next((v for i, v in enumerate(values) if v in values[:i]), None)
+    if twice is not None:
+        raise ScenarioError(f"vary[{key!r}]: the value {twice!r} is there twice; remove one")
+    return values
+
+
+def _seeds(seeds: int | Iterable[int]) -> int | list[int]:
+    if isinstance(seeds, int):
+        if seeds < 1:
+            raise ScenarioError(f"seeds={seeds}: must be at least 1")
+        return seeds
+    numbers = list(seeds)
+    if not numbers:
+        raise ScenarioError("seeds: has no seed; write at least one")
+    if len(set(numbers)) < len(numbers):
+        raise ScenarioError(f"seeds={numbers}: a seed is there twice; remove one")
+    if wrong := [seed for seed in numbers if seed < 0]:
+        raise ScenarioError(f"seeds: {wrong[0]} must be at least 0")
+    return numbers
+
+
+def _from(first: int, count: int) -> Sequence[int]:
+    return range(first, first + count)
+
+
+def run_point(
+    point: _native.Point, how: RunOptions, on_tick: Callable[[], None] | None = None
+) -> tuple[str | None, str | None]:
+    """Run a point, in any process.
+
+    Returns the summary as JSON, or the reason why the run failed.
+    """
+    return point.run(how, on_tick)
