@@ -103,5 +103,5 @@ def test_a_log_is_replayed(tmp_path: Path) -> None:
 def test_names_are_explained() -> None:
     assert "base_target" in apus.explain("swift")
     assert "unit: Gb/s" in apus.explain("goodput_gbps")
-    with pytest.raises(apus.ScenarioError, match="did you mean goodput_gbps"):
+    with pytest.raises(apus.ScenarioError, match="did you mean `goodput_gbps`"):
         apus.explain("goodput_gbp")
