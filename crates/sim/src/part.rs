@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Outcome, RouteId, Transit};
-use apus_units::{HostId, PortId, Time};
+use apus_units::{HostId, PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::build::{PlanError, build_network, make_hosts};
@@ -142,14 +142,39 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Runs all events before `end`.
     pub(crate) fn run_events(&mut self, end: Time) {
         match self.world.pending {
-            Pending::Queue(_) if self.tap.is_some() => self.run_queue::<true>(end),
-            Pending::Queue(_) => self.run_queue::<false>(end),
+            Pending::Queue(_) if self.tap.is_some() => self.run_traced(end),
+            Pending::Queue(_) => self.run_queue(end),
             Pending::Calendar(_) => self.run_calendar(end),
         }
     }
 
-    /// Runs the event loop of a network whose nodes may affect each other without delay, or whose packets are traced.
-    fn run_queue<const TRACED: bool>(&mut self, end: Time) {
+    /// Runs all events before `end`, instant by instant, and shows the packets to the tap that are about to arrive. A
+    /// packet takes time on a link, so all arrivals of an instant are pending when it begins. The event loop is that of
+    /// other runs, which has no code for traces.
+    #[cold]
+    fn run_traced(&mut self, end: Time) {
+        let Some(mut tap) = self.tap.take() else { return };
+        let mut pending = Vec::new();
+        while let Some((now, first)) = queue(&mut self.world).pop_before(end) {
+            let after = now + Span::from_ps(1);
+            pending.push(first);
+            while let Some((_, entity)) = queue(&mut self.world).pop_before(after) {
+                pending.push(entity);
+            }
+            for port in pending.iter().filter_map(|&entity| self.world.entities.arrival(entity)) {
+                tap.on_arrival(now, port, &mut self.world, &self.hosts);
+            }
+            for entity in pending.drain(..) {
+                queue(&mut self.world).push(entity, now);
+            }
+            self.run_queue(after);
+        }
+        self.world.now = end;
+        self.tap = Some(tap);
+    }
+
+    /// Runs the event loop of a network whose nodes may affect each other without delay.
+    fn run_queue(&mut self, end: Time) {
         let world = &mut self.world;
         while let Some((now, entity)) = queue(world).pop_before(end) {
             look_ahead(world, &self.hosts, self.first_host);
@@ -157,12 +182,6 @@ impl<F: AlgorithmFactory> Part<F> {
             self.handled.note(now, entity);
             match world.entities.of(entity) {
                 Entity::Fabric(event) => {
-                    if TRACED
-                        && let FabricEvent::Arrival(port) = event
-                        && let Some(tap) = &mut self.tap
-                    {
-                        tap.on_arrival(now, port, world, &self.hosts);
-                    }
                     if let Outcome::Delivered { host, packet } = world.handle(now, event) {
                         let host = &mut self.hosts[host.index() - self.first_host as usize];
                         if let FabricEvent::Arrival(port) = event {

@@ -94,6 +94,7 @@ impl<F: AlgorithmFactory> Host<F> {
     }
 
     /// Measures and traces a packet that the stack passes to the NIC.
+    #[inline(never)] // most runs have neither
     fn on_observed(
         &self,
         now: Time,

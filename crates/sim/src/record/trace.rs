@@ -1,7 +1,7 @@
 //! Packets at chosen ports and events of chosen flows, for the formats of packet tools.
 //!
-//! A traced run has one thread and no time windows, so that the event loop sees each packet: the loop of other runs has no
-//! code for it. The results do not change.
+//! A traced run has one thread and no time windows, so that each packet is seen (`Part::run_traced`). The event loop of
+//! other runs has no code for it. The results do not change.
 
 use std::collections::BTreeMap;
 
@@ -205,6 +205,7 @@ impl FlowTracer {
     }
 
     /// The stack of `host` passes a packet to the NIC.
+    #[cold]
     pub(crate) fn on_sent<F: AlgorithmFactory>(
         &mut self,
         observed: (Time, HostId),
@@ -218,6 +219,7 @@ impl FlowTracer {
     }
 
     /// The stack of `host` has handled a packet.
+    #[cold]
     pub(crate) fn on_handled<F: AlgorithmFactory>(
         &mut self,
         observed: (Time, HostId),
