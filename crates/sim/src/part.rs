@@ -161,7 +161,8 @@ impl<F: AlgorithmFactory> Part<F> {
             while let Some((_, entity)) = queue(&mut self.world).pop_before(after) {
                 pending.push(entity);
             }
-            for port in pending.iter().filter_map(|&entity| self.world.entities.arrival(entity)) {
+            let entities = self.world.entities;
+            for port in pending.iter().filter_map(|&entity| entities.arrival(entity)) {
                 tap.on_arrival(now, port, &mut self.world, &self.hosts);
             }
             for entity in pending.drain(..) {
