@@ -205,7 +205,9 @@ local function is_apus(datagram)
   local header, extension = header_bytes(buffer, kind, credited, extended, whole)
   if header == nil or buffer:len() < header then return false end
   local payload = payload_bytes(reader(buffer, extension), kind, whole)
-  local guard = buffer:reported_len() - header - payload
+  -- The packet from there on does not know how long it was before the capture cut it.
+  local reported = datagram:reported_len() - datagram(0, 1):uint()
+  local guard = reported - header - payload
   return guard == SEALED_GUARD or guard == INSECURE_GUARD or (kind == 12 and guard == 4)
 end
 
@@ -361,10 +363,10 @@ local function control_end(buffer, command)
   return buffer:len() - INSECURE_GUARD
 end
 
-local function control(buffer, tree)
+local function control(buffer, tree, complete)
   local command = buffer(3, 1):uint()
   tree:add(f.command, buffer(3, 1))
-  if buffer:len() == buffer:reported_len() then
+  if complete then
     local from = control_end(buffer, command)
     if from < 4 then
       tree:add_proto_expert_info(malformed)
@@ -418,9 +420,10 @@ function apus.dissector(datagram, pinfo, root)
   tree:add(f.kind, buffer(2, 1), kind)
   tree:add(f.credited, buffer(2, 1), credited)
   tree:add(f.whole, buffer(2, 1), whole)
+  local complete = datagram:len() == datagram:reported_len()
   local about
   if kind == 0x46 then
-    about = control(buffer, tree)
+    about = control(buffer, tree, complete)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else
@@ -429,7 +432,7 @@ function apus.dissector(datagram, pinfo, root)
     if extended then extension_fields(datagram, buffer, tree) end
     about = transport(at, tree, kind, credited, whole)
     local length = payload_bytes(at, kind, whole)
-    if buffer:len() == buffer:reported_len() then
+    if complete then
       if length > 0 then
         local sealed = buffer:len() - from - length == SEALED_GUARD
         tree:add(sealed and f.encrypted or f.payload, buffer(from, length))
