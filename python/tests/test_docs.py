@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = ["README.md", "docs/python.md"]
+DOCUMENTS = ["README.md", "docs/python.md", "docs/python-sweeps.md"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
