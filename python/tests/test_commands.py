@@ -27,12 +27,11 @@ def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
     algorithms = ["cubic", apus.Swift(base_target="40us")]
     comparison = apus.compare(incast, algorithms, seeds=2, metrics=["jain"])
     assert comparison.algorithms == ["cubic", "swift"]
-    # Cubic fills the buffer of 4 MB, which takes 320 us at 100 Gb/s; Swift keeps its target.
-    cubic = comparison.median("cubic", "fabric_rtt_us.p50")
-    swift = comparison.median("swift", "fabric_rtt_us.p50")
-    assert cubic is not None
-    assert swift is not None
-    assert swift < 60 < cubic
+    for algorithm in comparison.algorithms:
+        # 4 us without a queue, and at most three ops of 64 kB in the queue: 15.7 us at 100 Gb/s.
+        median = comparison.median(algorithm, "fabric_rtt_us.p50")
+        assert median is not None
+        assert 4 < median < 20
     assert {row["metric"] for row in comparison.rows()} >= {"goodput_gbps", "jain"}
     assert "swift" in repr(comparison)
     with pytest.raises(KeyError):

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -86,6 +87,15 @@ def test_a_run_without_progress_is_an_error_with_its_results(incast: Path) -> No
     assert result[0].interrupted
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    # A shell ignores the signal in commands that it starts in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_keeps_partial_results(endless: Path) -> None:
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
