@@ -132,6 +132,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.serve:
         serve(arguments.serve)
+        return
     contestants = {
         "UDP socket": "udp",
         "TCP socket": "tcp",

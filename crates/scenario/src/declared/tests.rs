@@ -71,6 +71,8 @@ const SCENARIOS: [&str; 6] = [
         quantity = "throughput"
         interval = "1ms"
         [record]
+        packets = ["*"]
+        events = 1
     "#,
     r#"
         duration = "20ms"
