@@ -19,6 +19,10 @@ def test_a_notebook_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     # Statements of the texts.
     if name == "tables-with-polars":
         assert variables["jain"] == pytest.approx(variables["result"][0].summary.jain)
+    if name == "write-an-algorithm":
+        # 1 + 1/1 + 1/2 + 1/2.5 + 1/2.9 + ...: five acknowledgements of one packet each.
+        assert variables["grown"] == pytest.approx(3.553, abs=0.001)
+        assert sorted(variables["rtt"].values()) == list(variables["rtt"].values())
     if name == "reproduce-and-vary-a-figure":
         assert (tmp_path / "fig15-varied.pdf").stat().st_size > 1000
 
