@@ -114,14 +114,17 @@ pub fn compare(
     let scenario = match text {
         Some(text) => {
             let source = Source { name: name.to_owned(), text };
-            let read = py.detach(|| api::read(&source, Path::new(""), &read));
+            let read = door::call(py, || api::read(&source, Path::new(""), &read))?;
             read.map_err(|error| errors::of_scenario(&error))?
         }
-        None => py.detach(|| api::open(name, &read)).map_err(|error| errors::of_open(&error))?,
+        None => {
+            let opened = door::call(py, || api::open(name, &read))?;
+            opened.map_err(|error| errors::of_open(&error))?
+        }
     };
     let scenario = api::single(name, scenario).map_err(|why| errors::of_input(&why))?;
     let label = scenario.name.clone();
-    let prepared = py.detach(|| Comparison::new(&contest, scenario));
+    let prepared = door::call(py, || Comparison::new(&contest, scenario))?;
     let mut comparison = prepared.map_err(|why| errors::of_input(&why))?;
     let (watch, warnings) = options.watch()?;
     let cores = options.cores()?;
@@ -194,7 +197,7 @@ pub fn replay(
         let file = File::open(trace).map_err(|why| format!("{trace}: cannot be read: {why}"))?;
         api::replay((algorithm, profile, &set), trace, BufReader::new(file))
     };
-    let rows = py.detach(read).map_err(|why| errors::of_input(&why))?;
+    let rows = door::call(py, read)?.map_err(|why| errors::of_input(&why))?;
     let row = |row: &apus_scenario::replay::Row| {
         (
             row.time.as_ps(),

@@ -5,12 +5,22 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use apus_sim::Watch;
+use apus_sim::{Fault, Watch};
 use pyo3::{PyErr, PyResult, Python};
+
+use crate::algorithm;
 
 /// Real time between two looks at signals and progress. Rationale: shorter than what a person notices,
 /// and a thousandth of a core at 50 us per look.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Does `work`, which makes flows but runs none, without the interpreter's lock.
+///
+/// # Errors
+/// The exception of an algorithm in Python.
+pub fn call<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| Fault::caught(work)).map_err(|fault| algorithm::failure(py, fault))
+}
 
 /// Does `work` on another thread without the interpreter's lock, until it ends. The calling thread calls
 /// `tick` at intervals; if a signal handler or `tick` raises, `watch` ends the work early.

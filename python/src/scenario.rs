@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use apus::api;
 use apus_scenario::experiment::{Experiment, Step, collect, run_each};
 use apus_scenario::{Run, Scenario as Checked, Source};
-use apus_sim::Fault;
 use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
@@ -34,17 +33,15 @@ impl Scenario {
     #[staticmethod]
     fn open(py: Python<'_>, file: &str, options: ReadOptions) -> PyResult<Self> {
         let options = options.options()?;
-        let opened = py.detach(|| Fault::caught(|| api::open(file, &options)));
-        let opened = opened.map_err(|fault| algorithm::fault_of_reading(py, fault))?;
-        let checked = opened.map_err(|error| errors::of_open(&error))?;
-        Ok(Self { checked })
+        let opened = door::call(py, || api::open(file, &options))?;
+        Ok(Self { checked: opened.map_err(|error| errors::of_open(&error))? })
     }
 
     /// Opens an experiment: a built-in one by name, or a file with checks.
     #[staticmethod]
     fn open_experiment(py: Python<'_>, name: &str, options: ReadOptions) -> PyResult<Self> {
         let options = options.options()?;
-        let opened = py.detach(|| api::open_experiment(name, &options));
+        let opened = door::call(py, || api::open_experiment(name, &options))?;
         Ok(Self { checked: opened.map_err(|error| errors::of_open(&error))? })
     }
 
@@ -52,8 +49,7 @@ impl Scenario {
     #[staticmethod]
     fn read(py: Python<'_>, name: String, text: String, options: ReadOptions) -> PyResult<Self> {
         let (source, options) = (Source { name, text }, options.options()?);
-        let read = py.detach(|| Fault::caught(|| api::read(&source, Path::new(""), &options)));
-        let read = read.map_err(|fault| algorithm::fault_of_reading(py, fault))?;
+        let read = door::call(py, || api::read(&source, Path::new(""), &options))?;
         Ok(Self { checked: read.map_err(|error| errors::of_scenario(&error))? })
     }
 

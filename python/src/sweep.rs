@@ -54,7 +54,7 @@ impl Point {
             )));
         }
         let source = Source { name: "effective configuration".to_owned(), text: effective };
-        let read = py.detach(|| api::read(&source, &folder, &Options::default()));
+        let read = door::call(py, || api::read(&source, &folder, &Options::default()))?;
         let mut scenario = read.map_err(|error| errors::of_scenario(&error))?;
         // An effective configuration has no variants.
         Ok(Self { folder, variant, setup: scenario.runs.swap_remove(0).setup })

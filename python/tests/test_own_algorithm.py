@@ -235,6 +235,8 @@ def test_an_impossible_allowance_ends_the_run(incast: Path, allowance: float, me
     apus.algorithm("impossible", Impossible)
     with pytest.raises(apus.ApusError, match=message):
         apus.run(incast, set={"algorithm.name": "impossible"})
+    with pytest.raises(apus.ApusError, match=message):
+        apus.compare(incast, ["impossible"])
 
 
 def test_pace_timer_timeout_and_marks_reach_the_class(incast: Path) -> None:  # noqa: C901 - a class

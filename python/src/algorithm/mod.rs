@@ -101,8 +101,8 @@ pub fn calls_python(setup: &Setup) -> bool {
     setup.algorithms().any(|(_, config)| factory(config).is_some())
 }
 
-/// Returns the exception of a scenario whose algorithm failed when it was read, which makes a flow.
-pub fn fault_of_reading(py: Python<'_>, fault: Fault) -> PyErr {
+/// Returns the exception of an algorithm in Python that failed when no run had begun.
+pub fn failure(py: Python<'_>, fault: Fault) -> PyErr {
     let error = errors::of_input(&fault.message);
     error.set_cause(py, exception_of(fault));
     error
