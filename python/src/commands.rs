@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::options::{Cores, RunOptions, limit};
 use crate::progress::Progress;
-use crate::{door, errors};
+use crate::{blocking, errors};
 
 /// What is compared, and how; see `Contest`.
 #[derive(FromPyObject)]
@@ -114,24 +114,24 @@ pub fn compare(
     let scenario = match text {
         Some(text) => {
             let source = Source { name: name.to_owned(), text };
-            let read = door::call(py, || api::read(&source, Path::new(""), &read))?;
+            let read = blocking::call(py, || api::read(&source, Path::new(""), &read))?;
             read.map_err(|error| errors::of_scenario(&error))?
         }
         None => {
-            let opened = door::call(py, || api::open(name, &read))?;
+            let opened = blocking::call(py, || api::open(name, &read))?;
             opened.map_err(|error| errors::of_open(&error))?
         }
     };
     let scenario = api::single(name, scenario).map_err(|why| errors::of_input(&why))?;
     let label = scenario.name.clone();
-    let prepared = door::call(py, || Comparison::new(&contest, scenario))?;
+    let prepared = blocking::call(py, || Comparison::new(&contest, scenario))?;
     let mut comparison = prepared.map_err(|why| errors::of_input(&why))?;
     let (watch, warnings) = options.watch()?;
     let cores = options.cores()?;
     let progress = Progress::new(on_progress);
     let execute = |jobs: Vec<Job>| execute(&label, jobs, &cores, &watch, &progress);
     let interrupted = || watch.stop.load(Ordering::Relaxed);
-    let (failures, raised) = door::enter(
+    let (failures, raised) = blocking::run(
         py,
         &watch,
         || comparison.run(&execute, &interrupted),
@@ -197,7 +197,7 @@ pub fn replay(
         let file = File::open(trace).map_err(|why| format!("{trace}: cannot be read: {why}"))?;
         api::replay((algorithm, profile, &set), trace, BufReader::new(file))
     };
-    let rows = door::call(py, read)?.map_err(|why| errors::of_input(&why))?;
+    let rows = blocking::call(py, read)?.map_err(|why| errors::of_input(&why))?;
     let row = |row: &apus_scenario::replay::Row| {
         (
             row.time.as_ps(),

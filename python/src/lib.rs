@@ -1,12 +1,12 @@
 //! The native module `apus._native` of the Python package `apus`: scenarios, runs and results of the crates
 //! below as Python classes. The package's own modules, in Python, give them their public form.
 //!
-//! Everything that may take long goes through [`door::enter`]: it releases the interpreter's lock, and looks
+//! Everything that may take long goes through [`blocking::run`]: it releases the interpreter's lock, and looks
 //! for signals while the work goes on.
 
 mod algorithm;
+mod blocking;
 mod commands;
-mod door;
 mod errors;
 mod options;
 mod outcome;

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::options::{ReadOptions, RunOptions};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
-use crate::{algorithm, door, errors};
+use crate::{algorithm, blocking, errors};
 
 /// A scenario that was read and checked. It does not change.
 #[pyclass(frozen, module = "apus._native")]
@@ -33,7 +33,7 @@ impl Scenario {
     #[staticmethod]
     fn open(py: Python<'_>, file: &str, options: ReadOptions) -> PyResult<Self> {
         let options = options.options()?;
-        let opened = door::call(py, || api::open(file, &options))?;
+        let opened = blocking::call(py, || api::open(file, &options))?;
         Ok(Self { checked: opened.map_err(|error| errors::of_open(&error))? })
     }
 
@@ -41,7 +41,7 @@ impl Scenario {
     #[staticmethod]
     fn open_experiment(py: Python<'_>, name: &str, options: ReadOptions) -> PyResult<Self> {
         let options = options.options()?;
-        let opened = door::call(py, || api::open_experiment(name, &options))?;
+        let opened = blocking::call(py, || api::open_experiment(name, &options))?;
         Ok(Self { checked: opened.map_err(|error| errors::of_open(&error))? })
     }
 
@@ -49,7 +49,7 @@ impl Scenario {
     #[staticmethod]
     fn read(py: Python<'_>, name: String, text: String, options: ReadOptions) -> PyResult<Self> {
         let (source, options) = (Source { name, text }, options.options()?);
-        let read = door::call(py, || api::read(&source, Path::new(""), &options))?;
+        let read = blocking::call(py, || api::read(&source, Path::new(""), &options))?;
         Ok(Self { checked: read.map_err(|error| errors::of_scenario(&error))? })
     }
 
@@ -128,7 +128,7 @@ impl Scenario {
                 *place = Some(result);
             }
         };
-        let ((), raised) = door::enter(
+        let ((), raised) = blocking::run(
             py,
             &watch,
             || run_each(&setups, at_once, each, &watch, &on_step, &on_end),

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::options::{RunOptions, limit};
 use crate::scenario::Scenario;
-use crate::{door, errors};
+use crate::{blocking, errors};
 
 /// A run of a sweep. It can be pickled: its effective configuration is its state.
 #[pyclass(frozen, module = "apus._native")]
@@ -54,7 +54,7 @@ impl Point {
             )));
         }
         let source = Source { name: "effective configuration".to_owned(), text: effective };
-        let read = door::call(py, || api::read(&source, &folder, &Options::default()))?;
+        let read = blocking::call(py, || api::read(&source, &folder, &Options::default()))?;
         let mut scenario = read.map_err(|error| errors::of_scenario(&error))?;
         // An effective configuration has no variants.
         Ok(Self { folder, variant, setup: scenario.runs.swap_remove(0).setup })
@@ -108,7 +108,7 @@ impl Point {
         let (watch, _reports) = options.watch()?;
         let ended = Mutex::new(None);
         let one = NonZeroUsize::MIN;
-        let (summary, raised) = door::enter(
+        let (summary, raised) = blocking::run(
             py,
             &watch,
             || {

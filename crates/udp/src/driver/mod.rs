@@ -176,7 +176,7 @@ impl<F: Future> Awaited for Output<'_, F> {
             *sleeper = Some(context.waker().clone());
         }
         drop(sleeper);
-        // Whoever wakes the future from here on wakes the sleeper too.
+        // From here on, a thread that wakes the future wakes the sleeping thread too.
         self.take()
     }
 

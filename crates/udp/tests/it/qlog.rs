@@ -147,6 +147,8 @@ fn a_single_connection_is_recorded_on_request_within_its_size() {
     let here = client.connect(server.local_addr()).expect("connect");
     here.record(&qlog);
     here.record(&qlog);
+    // The engine takes commands in order, so the record has begun.
+    here.flow_state(0).expect("connected");
     for other in &others {
         // As many are recorded as allowed.
         other.connect(server.local_addr()).expect("connect").record(&qlog);

@@ -1,4 +1,4 @@
-//! The one way into work that may take long.
+//! Calls of work that may take long.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -26,7 +26,7 @@ pub fn call<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResul
 /// `tick` at intervals; if a signal handler or `tick` raises, `watch` ends the work early.
 ///
 /// Returns what the work returned, and the exception that ended it early.
-pub fn enter<T: Send>(
+pub fn run<T: Send>(
     py: Python<'_>,
     watch: &Watch,
     work: impl FnOnce() -> T + Send,
