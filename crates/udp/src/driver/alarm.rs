@@ -41,8 +41,14 @@ impl Alarm {
     #[inline]
     pub(super) fn set_soon(&self) {
         if !self.is_soon.swap(true, Ordering::SeqCst) {
-            self.set_by(since(self.epoch, monotonic()) + self.soon);
+            self.set_within(self.soon);
         }
+    }
+
+    /// Ensures that the alarm goes off within `span`.
+    #[inline]
+    pub(super) fn set_within(&self, span: Span) {
+        self.set_by(since(self.epoch, monotonic()) + span);
     }
 
     /// Ensures that the alarm goes off at `at` or earlier. [`Time::MAX`] is never.

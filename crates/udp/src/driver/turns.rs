@@ -65,15 +65,21 @@ pub(super) fn with_own<T>(wait: impl FnOnce(&Own) -> T) -> T {
             WAITS.set(WAITS.get() - 1);
         }
     }
+    own_of_thread(|own| {
+        WAITS.set(WAITS.get() + 1);
+        let _waits = Waits;
+        wait(own)
+    })
+}
+
+/// Calls `then` with the waiter of this thread, which does not wait meanwhile.
+pub(super) fn own_of_thread<T>(then: impl FnOnce(&Own) -> T) -> T {
     let kept = OWN.try_with(|own| own.borrow_mut().take()).ok().flatten();
     let own = kept.unwrap_or_else(|| {
         let waiter = Arc::new(Waiter { thread: thread::current(), leads: AtomicBool::new(false) });
         Own { waker: Waker::from(Arc::clone(&waiter)), waiter, promptness: Promptness::default() }
     });
-    WAITS.set(WAITS.get() + 1);
-    let waits = Waits;
-    let result = wait(&own);
-    drop(waits);
+    let result = then(&own);
     let _ = OWN.try_with(|kept| *kept.borrow_mut() = Some(own));
     result
 }
@@ -182,6 +188,20 @@ impl Turns {
             order.parked.push_back(Arc::clone(waiter));
             Role::Parked
         }
+    }
+
+    /// Makes a thread that is expected to wait at once the leader, which is away until it waits, and returns `true`; `false` if
+    /// there is a leader. `first` runs before another call can enter or leave.
+    pub(super) fn prepare(&self, waiter: &Arc<Waiter>, first: impl FnOnce()) -> bool {
+        let mut order = self.order();
+        if order.leader.is_some() {
+            return false;
+        }
+        first();
+        self.appoint(&mut order, Arc::clone(waiter));
+        waiter.leads.store(false, Ordering::Release);
+        order.away = true;
+        true
     }
 
     fn appoint(&self, order: &mut Order, waiter: Arc<Waiter>) {
@@ -301,6 +321,20 @@ mod tests {
         assert_eq!(turns.enter(&a, kept), Role::Leads);
         assert!(a.leads() && !turns.step_away(&b) && !turns.relieve(|| panic!("none is away")));
         assert_eq!(enter(&turns, &b), Role::Parked);
+    }
+
+    #[test]
+    fn thread_that_takes_the_lead_before_it_waits_is_away_until_then() {
+        let turns = Turns::default();
+        let [a, b] = [(); 2].map(|()| waiter());
+        let mut first = 0;
+        assert!(turns.prepare(&a, || first += 1) && turns.led() && !a.leads());
+        assert!(!turns.prepare(&b, || panic!("a leads")) && first == 1);
+        assert_eq!(turns.enter(&a, || panic!("the socket is not watched yet")), Role::Leads);
+        assert!(a.leads() && !turns.relieve(|| panic!("it is not away")));
+        assert!(turns.leave(&a, false, || ()) && turns.prepare(&b, || ()));
+        let mut last = 0;
+        assert!(turns.relieve(|| last += 1) && last == 1, "it does not wait");
     }
 
     #[test]
