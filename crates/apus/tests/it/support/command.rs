@@ -20,3 +20,28 @@ pub fn apus(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
     command.current_dir(folder).args(arguments).output().expect("process")
 }
+
+/// Returns standard output and standard error.
+pub fn texts(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Checks that a command succeeds without messages, and returns what it prints.
+#[track_caller]
+pub fn succeeds(output: &Output) -> String {
+    let (stdout, stderr) = texts(output);
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    // Where there is no terminal, progress is a line now and then if the command takes long.
+    assert!(stderr.lines().all(|line| line.starts_with("progress: ")), "{stderr}");
+    stdout
+}
+
+/// Refused before anything ran: exit code 2, nothing on standard output.
+#[track_caller]
+pub fn refused(output: &Output, message: &str) {
+    let (stdout, stderr) = texts(output);
+    assert_eq!(output.status.code(), Some(2), "{stdout}{stderr}");
+    assert_eq!(stdout, "");
+    assert!(stderr.contains(message), "{stderr}");
+}
