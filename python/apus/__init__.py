@@ -19,8 +19,9 @@ from apus._own import OwnAlgorithm, algorithm
 from apus._points import SweepPoint
 from apus._replay import ReplayRow, explain, replay
 from apus._result import Result, Run
-from apus._run import ApusWarning, PlannedRun, reproduce, run, validate
+from apus._run import ApusWarning, Estimate, PlannedRun, reproduce, run, validate
 from apus._sweep import Sweep, SweepError, SweepInterrupted, sweep
+from apus._target import TargetTuning, tune_target
 from apus._transport import Connection, Host, Op, Region, make_key
 from apus._tune import Range, Trial, TuneError, Tuning, tune
 from apus.algorithms import *  # noqa: F403
@@ -51,6 +52,7 @@ __all__ = [
     "ConnectError",
     "Connection",
     "ConnectionEndedError",
+    "Estimate",
     "FlowInfo",
     "FullError",
     "Host",
@@ -79,6 +81,7 @@ __all__ = [
     "SweepInterrupted",
     "SweepPoint",
     "Table",
+    "TargetTuning",
     "TimeoutEvent",
     "TransportError",
     "Trial",
@@ -96,6 +99,7 @@ __all__ = [
     "run",
     "sweep",
     "tune",
+    "tune_target",
     "validate",
 ]
 __all__ += algorithms.__all__

@@ -13,6 +13,7 @@ from apus._types import (
     HostOptions,
     ReadOptions,
     RunOptions,
+    TargetOptions,
 )
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "make_key",
     "register_algorithm",
     "replay",
+    "tune_target",
     "unit_of_metric",
 ]
 
@@ -90,6 +92,7 @@ class Scenario:
     @property
     def quick(self) -> list[str]: ...
     def plan(self) -> list[tuple[str, int, float, int, str]]: ...
+    def estimate(self) -> list[tuple[int, float, int, float, bool]]: ...
     def run(
         self,
         seeds: int,
@@ -573,12 +576,15 @@ class Executor:
 
 @final
 class Point:
-    """A run of a sweep. It can be pickled: its effective configuration is its state."""
+    """A run of a sweep. It can be sent to another process (`apus._points`)."""
 
     @staticmethod
     def of(scenario: Scenario, folder: str) -> list[Point]: ...
     @staticmethod
-    def restore(version: str, folder: str, variant: str | None, effective: str) -> Point: ...
+    def restore(build: str, folder: str, variant: str | None, effective: str) -> Point: ...
+    def parts(
+        self,
+    ) -> tuple[tuple[str, str, str | None, str], Sequence[tuple[str, type[OwnAlgorithm], str]]]: ...
     def with_seed(self, seed: int) -> Point: ...
     @property
     def variant(self) -> str | None: ...
@@ -606,4 +612,10 @@ class SweepStore:
     def keep(self, place: int, point: Point, summary: str | None, failure: str | None) -> None: ...
     def write(self) -> None: ...
 
+def tune_target(
+    scenario: Scenario,
+    wanted: TargetOptions,
+    options: RunOptions,
+    on_progress: Callable[[float, str], None] | None = None,
+) -> tuple[str | None, str]: ...
 def unit_of_metric(name: str) -> str: ...

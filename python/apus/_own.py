@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from apus import _native
+from apus._code import hash_of
 from apus.algorithms import Algorithm
 from apus.errors import ScenarioError
 from apus.parameters import Parameter
@@ -165,7 +166,8 @@ def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
     """Register an algorithm in Python, so that scenarios of this process may name it.
 
     The class replaces one that was registered under the same name. Scenarios that were read before
-    keep theirs. A registration stays until the process ends.
+    keep theirs. The description of an algorithm, its name and parameters, stays in memory until the
+    process ends: about a kilobyte for each that differs from all others.
 
     Args:
         name: Name in scenarios: letters, digits, `_` and `-`.
@@ -179,32 +181,38 @@ def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
         raise ScenarioError(f"name={name!r}: a name has letters, digits, `_` and `-` only")
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise ScenarioError(f"{cls.__name__} lacks {', '.join(f'`{one}`' for one in missing)}")
+    _native.register_algorithm(name, cls, _declaration(cls))
+    cls._registered = name  # type: ignore[attr-defined]
+
+
+def _declaration(cls: type[OwnAlgorithm]) -> AlgorithmDeclaration:
     parameters = {
         key: value
         for base in reversed(cls.__mro__)
         for key, value in vars(base).items()
         if isinstance(value, Parameter)
     }
-    declaration: AlgorithmDeclaration = {
-        "summary": (cls.__doc__ or cls.__name__).strip().splitlines()[0],
-        "source": cls.source,
-        "parameters": [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "must": one.must,
-                "doc": one.doc,
-                "default": one.default,
-                "source": one.source,
-                "words": list(one.words),
-            }
-            for one in parameters.values()
-        ],
+    return {
+        "description": {
+            "summary": (cls.__doc__ or cls.__name__).strip().splitlines()[0],
+            "source": cls.source,
+            "parameters": [
+                {
+                    "name": one.name,
+                    "kind": one.kind,
+                    "must": one.must,
+                    "doc": one.doc,
+                    "default": one.default,
+                    "source": one.source,
+                    "words": list(one.words),
+                }
+                for one in parameters.values()
+            ],
+        },
         "methods": [one for one in _HOOKS if getattr(cls, one) is not getattr(OwnAlgorithm, one)],
         "ecn": cls.ecn,
+        "implementation": hash_of(cls, OwnAlgorithm),
     }
-    _native.register_algorithm(name, cls, declaration)
-    cls._registered = name  # type: ignore[attr-defined]
 
 
 def _restore(cls: type[OwnAlgorithm], name: str, given: Mapping[str, Value]) -> OwnAlgorithm:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import copyreg
+import functools
+import importlib
 import itertools
 import json
+import pickle
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apus import _native
+from apus._code import hash_of
 from apus._metrics import value_of
+from apus._own import OwnAlgorithm, algorithm
 from apus._run import opened_with
 from apus._toml import assignments
 from apus.errors import ScenarioError
@@ -169,8 +176,83 @@ def _from(first: int, count: int) -> Sequence[int]:
     return range(first, first + count)
 
 
+@dataclass(frozen=True)
+class SentPoint:
+    """A point in another process, which restores it when it runs it.
+
+    What is wrong with it is then a failure of the point; an error while it is received would end
+    the process.
+    """
+
+    arguments: tuple[str, str, str | None, str]
+    """Those of `_native.Point.restore`."""
+    algorithms: tuple[tuple[str, bytes, str], ...]
+    """Name, pickled class and hash of the code of each algorithm in Python."""
+
+    def restore(self) -> _native.Point:
+        """Return the point."""
+        # Two points may have classes of one name.
+        with _REGISTERING:
+            for name, pickled, expected in self.algorithms:
+                cls = _loaded(name, pickled)
+                if hash_of(cls, OwnAlgorithm) != expected:
+                    raise ScenarioError(
+                        f"the algorithm `{name}` ({cls.__qualname__}) differs in this process; "
+                        "use the same code, and the same version of Python, in all processes"
+                    )
+                algorithm(name, cls)
+            return _native.Point.restore(*self.arguments)
+
+    def run(
+        self, how: RunOptions, on_tick: Callable[[], None] | None
+    ) -> tuple[str | None, str | None]:
+        """Run the point."""
+        return self.restore().run(how, on_tick)
+
+
+_REGISTERING = threading.Lock()
+
+
+def _send(point: _native.Point) -> tuple[type[SentPoint], tuple[object, ...]]:
+    arguments, classes = point.parts()
+    algorithms = tuple((name, _pickled(name, cls), code) for name, cls, code in classes)
+    return SentPoint, (arguments, algorithms)
+
+
+# A dump of a point is loaded as a `SentPoint`.
+copyreg.pickle(_native.Point, _send)  # type: ignore[arg-type]
+
+
+def _pickled(name: str, cls: type[OwnAlgorithm]) -> bytes:
+    try:
+        # It sends classes of notebooks and functions by value; Dask installs it.
+        dumps = importlib.import_module("cloudpickle").dumps
+    except ImportError:
+        dumps = pickle.dumps
+    try:
+        data: bytes = dumps(cls)
+    except Exception as error:
+        raise ScenarioError(
+            f"the algorithm `{name}` cannot be sent to another process ({error}); define "
+            f"{cls.__qualname__} at the top level of a module, or install cloudpickle"
+        ) from error
+    return data
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded(name: str, pickled: bytes) -> type[OwnAlgorithm]:
+    try:
+        cls: type[OwnAlgorithm] = pickle.loads(pickled)  # noqa: S301 - of the process that sweeps
+    except Exception as error:
+        raise ScenarioError(
+            f"the algorithm `{name}` cannot be loaded in this process "
+            f"({type(error).__name__}: {error}); its module must be importable in every process"
+        ) from error
+    return cls
+
+
 def run_point(
-    point: _native.Point, how: RunOptions, on_tick: Callable[[], None] | None = None
+    point: _native.Point | SentPoint, how: RunOptions, on_tick: Callable[[], None] | None = None
 ) -> tuple[str | None, str | None]:
     """Run a point, in any process.
 

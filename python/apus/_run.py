@@ -108,6 +108,25 @@ def reproduce(
     return finished(outcome, len(opened.variants) * count)
 
 
+class Estimate(NamedTuple):
+    """What a run takes on one thread, estimated from its first 300,000 events.
+
+    The drain ends when the last op ends, which only the run shows.
+    """
+
+    events: int
+    """Events until `duration`."""
+    seconds: float
+    """Real time until `duration` on this machine."""
+    drain_events: int
+    """Most events of the drain: if it lasts until its limit."""
+    drain_seconds: float
+    """Most real time of the drain on this machine."""
+    measured: bool
+    """Whether the run has ended within its beginning: `events` and `seconds` are those of the whole
+    run, with its drain."""
+
+
 class PlannedRun(NamedTuple):
     """A run of a scenario that was checked and not executed."""
 
@@ -121,6 +140,8 @@ class PlannedRun(NamedTuple):
     """Estimate of the memory that the run takes on one thread."""
     effective: str
     """The effective configuration: a scenario with every default resolved."""
+    estimate: Estimate | None = None
+    """Estimate of its time, if it was asked for."""
 
 
 def validate(
@@ -131,16 +152,30 @@ def validate(
     variant: str | None = None,
     quick: bool = False,
     max_memory: str | None = None,
+    estimate: bool = True,
 ) -> list[PlannedRun]:
     """Check a scenario without running it, and return its runs.
 
-    The arguments are those of `apus.run`.
+    Args:
+        scenario: See `apus.run`.
+        set: See `apus.run`.
+        seed: See `apus.run`.
+        variant: See `apus.run`.
+        quick: See `apus.run`.
+        max_memory: See `apus.run`.
+        estimate: Estimate the time of each run: its beginning is simulated, which takes some
+            hundredths of a second.
 
     Raises:
-        ScenarioError: The scenario or an argument is wrong.
+        ScenarioError: The scenario or an argument is wrong, or a run fails at its beginning.
     """
     read = read_options(set, seed=seed, variant=variant, quick=quick, max_memory=max_memory)
-    return [PlannedRun(*run) for run in opened_with(scenario, read).plan()]
+    opened = opened_with(scenario, read)
+    runs = [PlannedRun(*run) for run in opened.plan()]
+    if not estimate:
+        return runs
+    times = [Estimate(*time) for time in opened.estimate()]
+    return [run._replace(estimate=time) for run, time in zip(runs, times, strict=True)]
 
 
 def read_options(

@@ -55,7 +55,7 @@ class Trial:
 
 
 class TuneError(ApusError, RuntimeError):
-    """No trial of a search has metrics."""
+    """A search has no result: no trial has metrics, or a run of `apus.tune_target` failed."""
 
 
 class Tuning(Sequence[Trial]):

@@ -58,6 +58,15 @@ class ContestOptions(TypedDict):
     tune_seeds: int
 
 
+class TargetOptions(TypedDict):
+    """How the native module searches a base target."""
+
+    set: Sequence[str]
+    algorithm: str | None
+    keep: float
+    seeds: int
+
+
 class ParameterDeclaration(TypedDict):
     """A parameter of an algorithm in Python."""
 
@@ -70,14 +79,21 @@ class ParameterDeclaration(TypedDict):
     words: Sequence[str]
 
 
-class AlgorithmDeclaration(TypedDict):
-    """An algorithm in Python, as the native module registers it."""
+class AlgorithmDescription(TypedDict):
+    """The part of a declaration that stays until the process ends."""
 
     summary: str
     source: str
     parameters: Sequence[ParameterDeclaration]
+
+
+class AlgorithmDeclaration(TypedDict):
+    """An algorithm in Python, as the native module registers it."""
+
+    description: AlgorithmDescription
     methods: Sequence[str]
     ecn: bool
+    implementation: str
 
 
 class HostOptions(TypedDict):

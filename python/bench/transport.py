@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import socket
 import statistics
 import subprocess
@@ -24,13 +25,15 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(kind: str) -> None:
-    """Answer messages until the process is ended; print the address first."""
+    """Answer messages until the peer or the process ends; print the address first."""
     if kind == "apus":
         with apus.Host(f"{LOOPBACK}:0", insecure=True) as host:
             print(host.address, flush=True)
             peer = host.accept().wait()
-            while True:
-                peer.send(peer.receive().wait())
+            with contextlib.suppress(apus.ConnectionEndedError):
+                while True:
+                    peer.send(peer.receive().wait())
+            return
     kind_of_socket = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
     with socket.socket(type=kind_of_socket) as own:
         own.bind((LOOPBACK, 0))

@@ -38,9 +38,7 @@ pub fn run<T: Send>(
             let worker = scope.spawn(move || {
                 // Dropped at the end, whether the work returns or panics.
                 let _done = done;
-                // The thread keeps its state of the interpreter, which an algorithm in Python would otherwise
-                // make and delete at each event.
-                Python::attach(|py| py.detach(work))
+                work()
             });
             let mut raised = None;
             while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {

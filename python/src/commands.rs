@@ -1,11 +1,11 @@
-//! Commands that execute many runs or none: comparisons and replays.
+//! Commands that execute many runs or none: comparisons, searches and replays.
 
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use apus::api::{self, Comparison, Contest, Job};
+use apus::api::{self, Comparison, Contest, Failure, Job, TargetSearch, varied_by_target_search};
 use apus_scenario::experiment::{Step, run_all};
 use apus_scenario::{Options, Setup, Source};
 use apus_sim::Watch;
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::options::{Cores, RunOptions, limit};
 use crate::progress::Progress;
+use crate::scenario::Scenario;
 use crate::{blocking, errors};
 
 /// What is compared, and how; see `Contest`.
@@ -35,19 +36,10 @@ pub struct ContestOptions {
 impl ContestOptions {
     /// Returns the contest, whose numbers are within the limits of the command.
     fn contest(self) -> PyResult<Contest> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(errors::of_input(&format!("{name}={value}: must be from {low} to {high}")))
-        };
         within("seeds", self.seeds, 1, 1000)?;
         within("tune_values", self.tune_values.into(), 2, 100)?;
         within("tune_seeds", self.tune_seeds, 1, 1000)?;
-        if !(self.keep > 0.0 && self.keep < 100.0) {
-            let message = format!("keep={}: must be above 0 and below 100 percent", self.keep);
-            return Err(errors::of_input(&message));
-        }
+        check_percent("keep", self.keep)?;
         if self.algorithms.is_empty() {
             return Err(errors::of_input("algorithms=[]: must name at least one algorithm"));
         }
@@ -66,6 +58,21 @@ impl ContestOptions {
             tune_seeds,
         })
     }
+}
+
+/// Returns an error for a number that is not in the range of the command.
+fn within(name: &str, value: u64, low: u64, high: u64) -> PyResult<()> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(errors::of_input(&format!("{name}={value}: must be from {low} to {high}")))
+}
+
+fn check_percent(name: &str, value: f64) -> PyResult<()> {
+    if value > 0.0 && value < 100.0 {
+        return Ok(());
+    }
+    Err(errors::of_input(&format!("{name}={value}: must be above 0 and below 100 percent")))
 }
 
 /// The result of a comparison.
@@ -178,6 +185,64 @@ fn execute(
         summaries.push(summary);
     }
     (summaries, failures)
+}
+
+/// How the base target is searched; see `TargetSearch`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct TargetOptions {
+    set: Vec<String>,
+    algorithm: Option<String>,
+    keep: f64,
+    seeds: u64,
+}
+
+/// Searches the smallest base target that keeps the throughput of a scenario with one run.
+///
+/// Returns the numbers as in tune.json, the text that the command prints, and the reason why there are none.
+#[pyfunction]
+#[pyo3(signature = (scenario, wanted, options, on_progress=None))]
+#[allow(clippy::needless_pass_by_value, reason = "arguments of Python's")]
+pub fn tune_target(
+    py: Python<'_>,
+    scenario: PyRef<'_, Scenario>,
+    wanted: TargetOptions,
+    options: RunOptions,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<(Option<String>, String)> {
+    let TargetOptions { set, algorithm, keep, seeds } = wanted;
+    within("seeds", seeds, 1, 1000)?;
+    check_percent("keep", keep)?;
+    let [run] = scenario.runs() else {
+        let names = scenario.runs().iter().filter_map(|run| run.variant.as_deref());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let message =
+            format!("the scenario has several variants; choose one with variant=: {names}");
+        return Err(errors::of_input(&message));
+    };
+    let setup = run.setup.clone();
+    let search = TargetSearch { algorithm, keep, seeds };
+    let problem = |why: String| errors::of_input(&why.replace("--algorithm", "algorithm="));
+    let label = search.label(&setup).map_err(problem)?;
+    if let Some(text) = varied_by_target_search(&set, label) {
+        return Err(errors::of_input(&format!(
+            "set: {text}: has no effect, because the search varies `base_target`; remove it"
+        )));
+    }
+    let (watch, _reports) = options.watch()?;
+    let cores = options.cores()?;
+    let progress = Progress::new(on_progress);
+    let run = |jobs: Vec<Job>| execute(setup.name(), jobs, &cores, &watch, &progress);
+    let search = || {
+        let report = search.search(&setup, &run)?;
+        Ok((report.json().to_string(), report.text()))
+    };
+    match blocking::run(py, &watch, search, |py| progress.report(py)) {
+        (_, Some(error)) => Err(error),
+        (Ok((json, text)), None) => Ok((Some(json), text)),
+        (Err(Failure::Input(why)), None) => Err(errors::of_input(&why)),
+        (Err(failure), None) => Ok((None, failure.to_string())),
+    }
 }
 
 /// The columns of a replay's rows.

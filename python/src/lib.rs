@@ -30,7 +30,7 @@ mod _native {
     #[pymodule_export]
     use super::algorithm::{algorithm_parameters, register_algorithm};
     #[pymodule_export]
-    use super::commands::{Compared, compare, explain, replay};
+    use super::commands::{Compared, compare, explain, replay, tune_target};
     #[pymodule_export]
     use super::outcome::{Outcome, Run};
     #[pymodule_export]

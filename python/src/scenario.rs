@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use apus::api;
+use apus::api::{self, Estimate};
 use apus_scenario::experiment::{Experiment, Step, collect, run_each};
 use apus_scenario::{Run, Scenario as Checked, Source};
+use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
@@ -92,6 +93,27 @@ impl Scenario {
             (name, setup.seed(), seconds, memory, setup.to_annotated_toml())
         };
         py.detach(|| self.checked.runs.iter().map(plan).collect())
+    }
+
+    /// Returns events, seconds, most events and most seconds of the drain, and whether the numbers are measured, of
+    /// each run. Runs the beginning of each.
+    fn estimate(&self, py: Python<'_>) -> PyResult<Vec<(u64, f64, u64, f64, bool)>> {
+        let watch = Watch::default();
+        let estimate = |run: &Run| {
+            let Estimate { events, seconds, drain_events, drain_seconds, measured } =
+                api::estimate(&run.setup, &watch)?;
+            Ok((events, seconds, drain_events, drain_seconds, measured))
+        };
+        let all = || self.checked.runs.iter().map(estimate).collect::<Result<Vec<_>, String>>();
+        let (estimates, raised) = blocking::run(py, &watch, all, |_| Ok(()));
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        estimates.map_err(|why| {
+            let error = errors::of_input(&why);
+            error.set_cause(py, algorithm::take_exception(&watch));
+            error
+        })
     }
 
     /// Runs every variant with `seeds` seeds, from the scenario's own upwards; seed by seed, so that an

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::{slice, thread};
 
-use apus::api::{self, Axis, SweepFolder, SweepPoint};
+use apus::api::{self, Axis, BUILD, SweepFolder, SweepPoint};
 use apus_scenario::experiment::run_each;
 use apus_scenario::{Options, Setup, Source};
 use apus_sim::columns::unit_of;
@@ -16,9 +16,9 @@ use pyo3::prelude::*;
 
 use crate::options::{RunOptions, limit};
 use crate::scenario::Scenario;
-use crate::{blocking, errors};
+use crate::{algorithm, blocking, errors};
 
-/// A run of a sweep. It can be pickled: its effective configuration is its state.
+/// A run of a sweep. It can be sent to another process: its effective configuration is its state.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Point {
     /// Files that the configuration names are relative to this folder.
@@ -38,19 +38,19 @@ impl Point {
             .collect()
     }
 
-    /// Returns the run with this effective configuration. `version` is that of the program which made it.
+    /// Returns the run with this effective configuration. `build` is the program which made it.
     #[staticmethod]
     fn restore(
         py: Python<'_>,
-        version: &str,
+        build: &str,
         folder: PathBuf,
         variant: Option<String>,
         effective: String,
     ) -> PyResult<Self> {
-        if version != VERSION {
+        if build != BUILD {
             return Err(errors::of_input(&format!(
-                "a point of a sweep is of apus {version}, but this process has apus {VERSION}; use one \
-                 version in all processes"
+                "a point of a sweep is of apus {build}, but this process has apus {BUILD}; use one \
+                 build in all processes"
             )));
         }
         let source = Source { name: "effective configuration".to_owned(), text: effective };
@@ -60,11 +60,12 @@ impl Point {
         Ok(Self { folder, variant, setup: scenario.runs.swap_remove(0).setup })
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, PointParts)> {
-        let point = slf.get();
-        let restore = slf.get_type().getattr("restore")?.unbind();
-        let Self { folder, variant, setup } = point;
-        Ok((restore, (VERSION, folder.clone(), variant.clone(), setup.to_toml())))
+    /// Returns what another process needs to restore the run: the arguments of `restore`, and the algorithms in
+    /// Python that it must register before, each as name, class and hash of the code.
+    fn parts(&self, py: Python<'_>) -> PointParts {
+        let Self { folder, variant, setup } = self;
+        let restore = (BUILD, folder.clone(), variant.clone(), setup.to_toml());
+        (restore, algorithm::classes(py, setup))
     }
 
     /// Returns the run with another seed.
@@ -148,10 +149,11 @@ impl Point {
     }
 }
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// See [`Point::parts`].
+type PointParts = (RestoreArguments, Vec<(&'static str, Py<PyAny>, String)>);
 
-/// The state of a point: version of the program, folder, variant, effective configuration.
-type PointParts = (&'static str, PathBuf, Option<String>, String);
+/// Build of the program, folder, variant, effective configuration.
+type RestoreArguments = (&'static str, PathBuf, Option<String>, String);
 
 /// Returns the unit of a metric, which is empty for some.
 #[pyfunction]

@@ -80,8 +80,40 @@ def test_a_valid_scenario_is_planned_with_its_memory(incast: Path) -> None:
     assert (run.seed, run.duration_s) == (3, 0.002)
     assert run.memory_bytes > 0
     assert "base_target" in run.effective
+    # It ends within its beginning.
+    assert run.estimate is not None
+    assert run.estimate.measured
+    assert run.estimate.events == apus.run(incast, seed=3).summary["work"]["events"]
     with pytest.raises(apus.ScenarioError, match="unknown variant"):
         apus.validate(incast, variant="a")
+
+
+def test_the_time_of_a_long_run_is_estimated_with_its_drain(incast: Path) -> None:
+    (run,) = apus.validate(incast, set={"duration": "1s", "drain": "500ms"})
+    assert run.estimate is not None
+    assert not run.estimate.measured
+    assert run.estimate.seconds > 0
+    # The load stays the same; the drain is half as long.
+    assert run.estimate.drain_events == pytest.approx(run.estimate.events / 2, rel=0.1)
+    (unknown,) = apus.validate(incast, estimate=False)
+    assert unknown.estimate is None
+
+
+def test_the_target_lies_at_the_unloaded_rtt(incast: Path) -> None:
+    loaded = {"workload.size": "1MB", "duration": "4ms", "warmup": "1ms"}
+    tuned = apus.tune_target(incast, set=loaded, seeds=1)
+    assert tuned.base_target is not None
+    # Four links of 1 us, and packets of 4160 and 84 bytes on two links each: 4.7 us. The target is
+    # within a factor of two of it.
+    assert 2.3 < float(tuned.base_target.removesuffix("us")) < 9.4
+    assert tuned.base_target in repr(tuned)
+    best = max(row["goodput_gbps"] for row in tuned.rows())
+    kept = [row for row in tuned.rows() if row["keeps"] and row["parameter"] == "base_target"]
+    assert all(row["goodput_gbps"] >= 0.98 * best for row in kept)
+    with pytest.raises(apus.ScenarioError, match="the search varies `base_target`"):
+        apus.tune_target(incast, set={"algorithm.base_target": "20us"})
+    with pytest.raises(apus.ScenarioError, match="none of its algorithms has a base target"):
+        apus.tune_target(incast, set={"algorithm.name": "cubic"})
 
 
 def test_a_log_is_replayed(tmp_path: Path) -> None:

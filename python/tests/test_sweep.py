@@ -15,6 +15,7 @@ import pytest
 
 import apus
 from apus import _native
+from apus._points import run_point
 
 VARY: dict[str, list[Any]] = {"topology.rate": ["100Gbps", "25Gbps"], "topology.hosts": [3, 4]}
 
@@ -82,12 +83,12 @@ sizes = { file = "sizes.txt" }
     options: Any = {"set": [], "seed": None, "variant": None, "quick": False, "max_memory": None}
     (point,) = _native.Point.of(_native.Scenario.open(str(file), options), str(tmp_path))
     copy = pickle.loads(pickle.dumps(point))
-    assert copy.effective() == point.effective()
+    assert copy.restore().effective() == point.effective()
     how: Any = {"threads": None, "watchdog": "1s", "max_memory": None}
-    assert copy.run(how) == point.run(how)
+    assert run_point(copy, how) == run_point(point, how)
 
 
-def test_a_point_of_another_version_is_refused() -> None:
+def test_a_point_of_another_build_is_refused() -> None:
     with pytest.raises(apus.ScenarioError, match=r"is of apus 0\.0\.0, but this process has apus"):
         _native.Point.restore("0.0.0", "", None, "")
 

@@ -16,11 +16,17 @@ use serde_json::{Value, json};
 pub use crate::batch::Job;
 pub use crate::compare::{Comparison, Contest};
 pub use crate::explain::text_of as explain;
+pub use crate::failure::Failure;
 pub use crate::library::{open_experiment, single};
+pub use crate::program::BUILD;
 pub use crate::progress::Tracker;
 pub use crate::replay::states as replay;
 pub use crate::reproduce::tables::tables as describe_checks;
 pub use crate::sweep::folder::{Axis, SweepFolder, SweepPoint};
+pub use crate::tune::{
+    Report as TargetReport, Wanted as TargetSearch, varied as varied_by_target_search,
+};
+pub use crate::validate::estimate::{Estimate, estimate};
 use crate::{interrupt, library, memory, text};
 
 /// Reason why a scenario cannot be opened.

@@ -24,6 +24,9 @@ pub struct Job {
     pub settings: String,
 }
 
+/// Executes runs: returns the summary of each as JSON, `None` if it failed or was interrupted, and the errors.
+pub type Execute<'a> = dyn Fn(Vec<Job>) -> (Vec<Option<Value>>, Vec<String>) + 'a;
+
 /// The options of commands that run many scenarios.
 #[derive(Args, Clone, Copy)]
 pub struct Limits {

@@ -37,6 +37,7 @@ mod library;
 mod list;
 mod memory;
 mod output;
+mod program;
 mod progress;
 #[cfg(feature = "real")]
 mod real;

@@ -44,6 +44,8 @@ pub struct OutputDir {
     tables: Format,
     /// Whether each run has a timeline.
     timeline: bool,
+    /// Whether other processes may write it at the same time.
+    shared: bool,
 }
 
 impl OutputDir {
@@ -71,8 +73,13 @@ impl OutputDir {
     pub fn open(path: &Path) -> Result<Self, String> {
         create_folder(path)?;
         let written = Arc::new(Written::open(path)?);
-        let tables = Format::default();
-        Ok(Self { path: path.to_owned(), prefix: String::new(), written, tables, timeline: false })
+        let (path, prefix, tables) = (path.to_owned(), String::new(), Format::default());
+        Ok(Self { path, prefix, written, tables, timeline: false, shared: false })
+    }
+
+    /// Opens a directory that other processes may write at the same time.
+    pub fn open_shared(path: &Path) -> Result<Self, String> {
+        Ok(Self { shared: true, ..Self::open(path)? })
     }
 
     /// Returns the directory with tables in this format.
@@ -133,9 +140,8 @@ impl OutputDir {
         let known_as = format!("{}{name}", self.prefix);
         self.written.check_overwrites(&known_as)?;
         let target = self.path.join(name);
-        write_whole(&target, &partial_of(&target, ""), content, |checksum| {
-            self.written.note(&known_as, checksum)
-        })
+        let partial = if self.shared { own_partial_of(&target) } else { partial_of(&target, "") };
+        write_whole(&target, &partial, content, |checksum| self.written.note(&known_as, checksum))
     }
 }
 
@@ -148,8 +154,7 @@ pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
 /// Writes a file that other processes, also on other machines, may write at the same time: each under another
 /// name of its own.
 pub fn write_shared(target: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
-    let partial = partial_of(target, &format!(".{:016x}", unique()));
-    write_whole(target, &partial, |out| out.write_all(content.as_ref()), |_| Ok(()))
+    write_whole(target, &own_partial_of(target), |out| out.write_all(content.as_ref()), |_| Ok(()))
 }
 
 /// Creates a directory and its parents.
@@ -170,6 +175,11 @@ fn unique() -> u64 {
 fn partial_of(target: &Path, distinction: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}{distinction}.partial"))
+}
+
+/// Returns such a name that no other process uses.
+fn own_partial_of(target: &Path) -> PathBuf {
+    partial_of(target, &format!(".{:016x}", unique()))
 }
 
 /// Writes a file as `partial`, passes its checksum to `before` and renames it.

@@ -1,4 +1,4 @@
-//! Finished runs on disk, each under a name that follows from its effective configuration.
+//! Finished runs on disk, each under a name that follows from its effective configuration and the program.
 //!
 //! Several processes, also on several machines, may use one store at the same time: each file is written
 //! under a name of its own and then renamed, and equal runs have equal content.
@@ -10,6 +10,7 @@ use apus_scenario::Setup;
 use serde_json::{Value, json};
 
 use crate::output::{OutputDir, create_folder, write_shared};
+use crate::program::program_of;
 
 /// Folder of the store in a directory of results.
 const FOLDER: &str = "runs";
@@ -32,21 +33,22 @@ impl Store {
         Self { folder: out.join(FOLDER) }
     }
 
-    /// Returns the summary of a run if it is finished: by this version of the program, with exactly
+    /// Returns the summary of a run if it is finished: by this build of the program, with exactly
     /// this effective configuration.
     pub fn load(&self, setup: &Setup) -> Option<Value> {
-        let effective = setup.to_toml();
-        let kept = self.read(&finished(&key_of(&effective)))?;
-        (kept["effective"] == effective).then(|| summary_of(kept)).flatten()
+        let (program, effective) = (program_of(setup), setup.to_toml());
+        let kept = self.read(&finished(&key_of(&program, &effective)))?;
+        (kept["program"] == program && kept["effective"] == effective)
+            .then(|| summary_of(kept))
+            .flatten()
     }
 
     /// Returns the summary of the run with this key if it is finished. Content that does not have this key is
     /// ignored.
     pub fn load_key(&self, key: &str) -> Option<Value> {
         let kept = self.read(&finished(key))?;
-        (kept["effective"].as_str().map(key_of).as_deref() == Some(key))
-            .then(|| summary_of(kept))
-            .flatten()
+        let found = key_of(kept["program"].as_str()?, kept["effective"].as_str()?);
+        (found == key).then(|| summary_of(kept)).flatten()
     }
 
     /// Returns the reason why the run with this key failed, if it did and no later attempt has finished.
@@ -57,9 +59,14 @@ impl Store {
 
     /// Keeps the summary of a finished run.
     pub fn save(&self, setup: &Setup, summary: &Value) -> Result<(), String> {
-        let effective = setup.to_toml();
-        let key = key_of(&effective);
-        let kept = json!({ "version": VERSION, "effective": effective, "summary": summary });
+        let (program, effective) = (program_of(setup), setup.to_toml());
+        let key = key_of(&program, &effective);
+        let kept = json!({
+            "version": VERSION,
+            "program": program,
+            "effective": effective,
+            "summary": summary,
+        });
         write_shared(&self.folder.join(finished(&key)), format!("{kept:#}\n"))?;
         // There is none unless an earlier attempt failed.
         let _ = fs::remove_file(self.folder.join(failed(&key)));
@@ -69,10 +76,11 @@ impl Store {
     /// Keeps the reason why a run failed, with the settings in which it differs from others. A later attempt
     /// runs it again.
     pub fn save_failure(&self, setup: &Setup, settings: &str, failure: &str) -> Result<(), String> {
-        let effective = setup.to_toml();
-        let key = key_of(&effective);
+        let (program, effective) = (program_of(setup), setup.to_toml());
+        let key = key_of(&program, &effective);
         let kept = json!({
             "version": VERSION,
+            "program": program,
             "name": setup.name(),
             "seed": setup.seed(),
             "settings": settings,
@@ -111,13 +119,13 @@ impl Store {
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Returns the key of a run: a hash of its effective configuration and the version (FNV-1a, 64 bits).
+/// Returns the key of a run: a hash of its effective configuration and of the program (FNV-1a, 64 bits).
 pub fn key(setup: &Setup) -> String {
-    key_of(&setup.to_toml())
+    key_of(&program_of(setup), &setup.to_toml())
 }
 
-fn key_of(effective: &str) -> String {
-    let bytes = VERSION.bytes().chain(effective.bytes());
+fn key_of(program: &str, effective: &str) -> String {
+    let bytes = program.bytes().chain(*b"\n").chain(effective.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

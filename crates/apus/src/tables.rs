@@ -1,6 +1,6 @@
 //! Tables of results, in the format that the user chooses.
 
-use apus_sim::columns::{Row, Table};
+use apus_sim::columns::{CellType, Column, Kind, Row, Table, Value};
 use apus_sim::record::Recording;
 use apus_sim::summary::Summary;
 use apus_tables::{write_arrow, write_csv, write_parquet};
@@ -58,24 +58,59 @@ pub fn write_rows<R: Row>(
     rows: impl IntoIterator<Item = R>,
 ) -> Result<(), String> {
     let table = Table::of::<R>();
-    let format = dir.tables();
-    let name = format!("{}.{}", table.stem(), format.ending());
-    for other in Format::value_variants().iter().filter(|other| **other != format) {
-        dir.remove(&format!("{}.{}", table.stem(), other.ending()))?;
-    }
-    dir.write_with(&name, |out| match format {
+    let name = replace(dir, &table)?;
+    dir.write_with(&name, |out| match dir.tables() {
         Format::Csv => write_csv(out, &table, rows),
         Format::Parquet => write_parquet(out, &table, rows),
         Format::Arrow => write_arrow(out, &table, rows),
     })
 }
 
-/// Returns a table whose columns are known only at run time. The first record is the header; all have its length.
-pub fn to_csv(records: impl IntoIterator<Item = Vec<String>>) -> String {
+/// Rows of a table whose columns are known only at run time.
+pub type AnyRows<'a> = Vec<Vec<Value<'a>>>;
+
+/// Writes such a table, as [`write_rows`]; in CSV, too, numbers have their full value.
+pub fn write_any(dir: &OutputDir, table: &Table, rows: AnyRows<'_>) -> Result<(), String> {
+    let name = replace(dir, table)?;
+    dir.write_with(&name, |out| match dir.tables() {
+        Format::Csv => out.write_all(to_csv(table, &rows).as_bytes()),
+        Format::Parquet => write_parquet(out, table, rows),
+        Format::Arrow => write_arrow(out, table, rows),
+    })
+}
+
+/// Returns the name of a table in the format of the directory, and removes the table in other formats.
+fn replace(dir: &OutputDir, table: &Table) -> Result<String, String> {
+    let name = |format: Format| format!("{}.{}", table.stem(), format.ending());
+    for other in Format::value_variants().iter().filter(|other| **other != dir.tables()) {
+        dir.remove(&name(*other))?;
+    }
+    Ok(name(dir.tables()))
+}
+
+fn to_csv(table: &Table, rows: &[Vec<Value<'_>>]) -> String {
     let mut out = csv::Writer::from_writer(Vec::new());
-    for record in records {
-        out.write_record(&record).expect("every record has the length of the header");
+    out.write_record(table.names()).expect("memory");
+    for row in rows {
+        let cells = row.iter().map(|value| match value {
+            Value::Number(number) if number.is_finite() => number.to_string(),
+            other => other.to_string(),
+        });
+        out.write_record(cells).expect("every row has the length of the header");
     }
     let bytes = out.into_inner().expect("writing to memory cannot fail");
     String::from_utf8(bytes).expect("cells are text")
+}
+
+/// Returns a column of such a table.
+pub fn column(name: &str, cells: CellType, definition: &str) -> Column {
+    Column {
+        name: name.to_owned(),
+        unit: "",
+        definition: definition.to_owned(),
+        aggregation: "",
+        kind: Kind::Fact,
+        cells: Some(cells),
+        optional: true,
+    }
 }

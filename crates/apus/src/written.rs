@@ -4,6 +4,7 @@
 //! before its file is put in place, so that an interrupted command leaves at most a line too many.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ impl Checksum {
     }
 
     /// Reads a file to its end.
-    fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         let mut file = fs::File::open(path)?;
         let (mut sum, mut buffer) = (Self::EMPTY, vec![0; 1 << 16]);
         loop {
@@ -47,6 +48,12 @@ impl Checksum {
                 bytes => sum.add(&buffer[..bytes]),
             }
         }
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.hash)
     }
 }
 
@@ -125,9 +132,17 @@ impl Written {
             }
             Err(error) => return fail(format!("{RECORD} cannot be read: {error}")),
         };
+        let own = |name: &str, known: &[Checksum]| {
+            Checksum::of(&folder.join(name)).is_ok_and(|sum| known.contains(&sum))
+        };
         for (name, known) in files.iter().filter(|(name, _)| !name.starts_with(CACHE)) {
             let file = folder.join(name);
-            if file.exists() && !Checksum::of(&file).is_ok_and(|sum| known.contains(&sum)) {
+            if !file.exists() || own(name, known) {
+                continue;
+            }
+            // Another process may have written it since the record was read, which it notes before.
+            let recorded = fs::read_to_string(&path).unwrap_or_default();
+            if !read(&recorded).get(name).is_some_and(|known| own(name, known)) {
                 return Err(format!(
                     "{}: changed since apus wrote it; move the file away, or choose another \
                      directory",
@@ -172,7 +187,7 @@ impl Written {
         }
         known.push(sum);
         let mut record = fs::OpenOptions::new().append(true).open(self.folder.join(RECORD))?;
-        record.write_all(format!("{:016x} {} {name}\n", sum.hash, sum.bytes).as_bytes())
+        record.write_all(format!("{sum} {} {name}\n", sum.bytes).as_bytes())
     }
 }
 

@@ -4,6 +4,7 @@
 //! call and each half a memory allocation.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::any::Any;
 use core::fmt::{self, Debug};
@@ -52,6 +53,11 @@ pub trait ForeignFactory: Any + Debug + Send + Sync {
     fn credit_limit(&self) -> Option<CreditLimit>;
     /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
+    /// Returns a text that differs between implementations of one name and the same parameters, such as a hash of
+    /// the code, for results that are kept; `None` if the program is the implementation.
+    fn implementation(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Returns an algorithm as a foreign one.

@@ -20,7 +20,7 @@ use super::section::{Section, Setting};
 use super::setup::Setup;
 use super::source::{Place, Problems};
 use super::topology::TopologySpec;
-use super::tree::Table;
+use super::tree::{Node, Table, Value};
 use super::workload::{Workload, named_workloads};
 use super::{measure, record, workload};
 
@@ -100,8 +100,9 @@ pub(super) fn read_run(
     };
     let drain = read_drain(&root, duration, warmup);
     let ends_with_ops = read_ends_with_ops(&root, &workloads);
-    let names_links = ["fault", "measure", "record"].iter().any(|key| root.node(key).is_some());
-    let built = if names_links { topology.build().ok() } else { None };
+    let record_names_ports = matches!(root.node("record"), Some(Node { value: Value::Table(record), .. }) if record.get("packets").is_some());
+    let names_links = root.node("fault").is_some() || root.node("measure").is_some();
+    let built = if names_links || record_names_ports { topology.build().ok() } else { None };
     let times = (duration, drain.unwrap_or(Span::MAX));
     let faults = read_faults(&root, built.as_ref(), times);
     let named = named_workloads(&workloads).into_iter().map(|named| named.name);

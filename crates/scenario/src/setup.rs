@@ -65,6 +65,12 @@ impl Setup {
         self.duration
     }
 
+    /// Longest simulated time after [`duration`](Self::duration) in which ops can end.
+    #[must_use]
+    pub fn drain(&self) -> Span {
+        self.drain
+    }
+
     /// Simulated time that is not measured, from the start.
     #[must_use]
     pub fn warmup(&self) -> Span {

@@ -16,15 +16,24 @@ const LIMITS: [Limits; 6] =
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Declaration {
+    pub description: Description,
+    methods: Vec<String>,
+    ecn: bool,
+    /// Hash of its code.
+    pub implementation: String,
+}
+
+/// What stays until the process ends.
+#[derive(Clone, PartialEq, FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Description {
     summary: String,
     source: String,
     parameters: Vec<Parameter>,
-    methods: Vec<String>,
-    ecn: bool,
 }
 
 /// The declaration of a parameter.
-#[derive(FromPyObject)]
+#[derive(Clone, PartialEq, FromPyObject)]
 #[pyo3(from_item_all)]
 struct Parameter {
     name: String,
@@ -68,7 +77,9 @@ impl Declaration {
             ecn: self.ecn,
         }
     }
+}
 
+impl Description {
     /// Returns the description of the algorithm `name`, which stays until the process ends.
     ///
     /// # Errors

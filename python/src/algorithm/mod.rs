@@ -1,16 +1,17 @@
 //! Algorithms in Python: classes that run beside the built-in algorithms, in the simulator and over UDP.
 //!
-//! A class is registered once per name ([`register_algorithm`]) and stays until the process ends, because its
-//! description is `'static` in the layers below. Each flow has an object of the class, which [`sender`] calls
-//! with the interpreter's lock.
+//! A class is registered under a name ([`register_algorithm`]). Its description stays until the process ends, because
+//! it is `'static` in the layers below; classes of one name and description share it. Each flow has an object of the
+//! class, which [`sender`] calls with the interpreter's lock.
 
 mod declaration;
 pub mod events;
 mod sender;
+mod thread;
 
 use std::any::Any;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::{fmt, ptr};
 
 use apus::api;
 use apus_algorithms::AlgorithmConfig;
@@ -26,13 +27,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
-use declaration::{Declaration, Hooks};
+use declaration::{Declaration, Description, Hooks};
 use sender::PySender;
 
 /// An algorithm whose sender half is a class of Python. Switches take no part.
 struct PyAlgorithm {
     info: &'static AlgorithmInfo,
-    class: Arc<Class>,
+    description: Description,
+    /// The class that scenarios take that are read from now on.
+    class: Mutex<Arc<Class>>,
 }
 
 /// A class of Python, and the methods that it has.
@@ -41,10 +44,19 @@ struct Class {
     /// Name of the class, for errors.
     name: String,
     hooks: Hooks,
+    /// Hash of its code.
+    implementation: String,
 }
 
-/// The classes that are registered, by the names of their algorithms.
-static REGISTERED: Mutex<Vec<(&'static str, Arc<Class>)>> = Mutex::new(Vec::new());
+/// What [`register_algorithm`] has registered.
+struct Registered {
+    /// Every algorithm of this process.
+    all: Vec<&'static PyAlgorithm>,
+    /// Those that scenarios may name: one per name.
+    current: Vec<&'static PyAlgorithm>,
+}
+
+static REGISTERED: Mutex<Registered> = Mutex::new(Registered { all: vec![], current: vec![] });
 
 /// Registers a class under a name, in place of an earlier class of that name.
 #[pyfunction]
@@ -53,22 +65,34 @@ pub fn register_algorithm(
     cls: Bound<'_, PyAny>,
     declaration: Declaration,
 ) -> PyResult<()> {
-    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let earlier = registered.iter().position(|(other, _)| *other == name);
-    if earlier.is_some_and(|place| registered[place].1.class.is(&cls)) {
-        return Ok(());
-    }
     let class = Arc::new(Class {
         name: cls.getattr("__qualname__")?.extract()?,
         class: cls.unbind(),
         hooks: declaration.hooks(),
+        implementation: declaration.implementation,
     });
-    let info = declaration.info(name).map_err(|error| errors::of_input(&error))?;
-    let algorithm = Box::leak(Box::new(PyAlgorithm { info, class: Arc::clone(&class) }));
-    api::register(algorithm).map_err(|error| errors::of_input(&error.message))?;
-    match earlier {
-        Some(place) => registered[place].1 = class,
-        None => registered.push((info.name, class)),
+    let description = declaration.description;
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = registered.all.iter().copied();
+    let known =
+        known.filter(|one| one.info.name == name).find(|one| one.description == description);
+    let algorithm = match known {
+        Some(algorithm) => {
+            *algorithm.class.lock().unwrap_or_else(PoisonError::into_inner) = class;
+            algorithm
+        }
+        None => {
+            let info = description.clone().info(name).map_err(|error| errors::of_input(&error))?;
+            let class = Mutex::new(class);
+            let algorithm = &*Box::leak(Box::new(PyAlgorithm { info, description, class }));
+            registered.all.push(algorithm);
+            algorithm
+        }
+    };
+    if !registered.current.iter().any(|one| ptr::eq(*one, algorithm)) {
+        api::register(algorithm).map_err(|error| errors::of_input(&error.message))?;
+        registered.current.retain(|one| one.info.name != algorithm.info.name);
+        registered.current.push(algorithm);
     }
     Ok(())
 }
@@ -94,6 +118,19 @@ pub fn algorithm_parameters<'py>(
 pub fn factory(config: &AlgorithmConfig) -> Option<&PyFactory> {
     let foreign: &dyn Any = config.foreign()?;
     foreign.downcast_ref().map(|SharedFactory(factory)| &**factory)
+}
+
+/// Returns the classes of Python that a run uses, by the names of their algorithms.
+pub fn classes(py: Python<'_>, setup: &Setup) -> Vec<(&'static str, Py<PyAny>, String)> {
+    let mut classes: Vec<(&str, Py<PyAny>, String)> = Vec::new();
+    for (_, config) in setup.algorithms() {
+        let Some(factory) = factory(config) else { continue };
+        let (name, class) = (config.info().name, &factory.class);
+        if !classes.iter().any(|(known, ..)| *known == name) {
+            classes.push((name, class.class.clone_ref(py), class.implementation.clone()));
+        }
+    }
+    classes
 }
 
 /// Returns `true` if a run calls Python, so that its threads wait for the interpreter's lock.
@@ -142,7 +179,7 @@ impl ForeignAlgorithm for PyAlgorithm {
         let rto = RtoRule::from_settings(settings);
         let parameters = Python::attach(|py| values(py, self.info, settings).map(Bound::unbind));
         let parameters = parameters.map_err(|error| SettingError::of_name(error.to_string()))?;
-        let class = Arc::clone(&self.class);
+        let class = Arc::clone(&self.class.lock().unwrap_or_else(PoisonError::into_inner));
         let factory = PyFactory { class, parameters, rto, raised: Mutex::new(None) };
         Ok(Arc::new(SharedFactory(Arc::new(factory))))
     }
@@ -226,5 +263,9 @@ impl ForeignFactory for SharedFactory {
 
     fn reads_receiver_level(&self) -> bool {
         false
+    }
+
+    fn implementation(&self) -> Option<String> {
+        Some(self.0.class.implementation.clone())
     }
 }

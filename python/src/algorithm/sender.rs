@@ -17,6 +17,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTraceback};
 
+use super::thread::keep_state;
 use super::{PyFactory, events};
 
 /// See the module.
@@ -61,6 +62,7 @@ impl PySender {
         &mut self,
         method: impl for<'py> FnOnce(Python<'py>, &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
     ) {
+        keep_state();
         Python::attach(|py| {
             let called = method(py, self.flow.bind(py)).map(drop);
             self.after(py, called);

@@ -1,8 +1,8 @@
 //! Memory that Python and engines share, by the buffer protocol.
 //!
 //! Engines access this memory without the interpreter's lock, like a NIC: what Python reads or writes at the
-//! same time may be in part from before and in part from after. This is the only place of the package with
-//! `unsafe` code.
+//! same time may be in part from before and in part from after. Besides `region.rs`, which
+//! passes the memory on, only `algorithm/thread.rs` has `unsafe` code.
 #![expect(unsafe_code, reason = "memory of objects of Python, and the buffer protocol")]
 
 use std::cell::UnsafeCell;

@@ -12,7 +12,7 @@ use super::field::{self, Changes};
 use super::report::Report;
 use super::table::{Contestant, Metrics};
 use super::tuning::{Objective, Search};
-use crate::batch::{Job, read_percent};
+use crate::batch::{Execute, Job, read_percent};
 
 /// What is compared, and how.
 #[derive(Args, Clone, Debug)]
@@ -63,9 +63,6 @@ pub struct Contest {
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub tune_seeds: u64,
 }
-
-/// Executes runs: returns the summary of each as JSON, `None` if it failed or was interrupted, and the errors.
-pub type Run<'a> = dyn Fn(Vec<Job>) -> (Vec<Option<Value>>, Vec<String>) + 'a;
 
 /// A scenario under several algorithms.
 pub struct Comparison<'a> {
@@ -125,7 +122,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Executes all runs and returns the errors of runs.
-    pub fn run(&mut self, run: &Run<'_>, interrupted: &dyn Fn() -> bool) -> Vec<String> {
+    pub fn run(&mut self, run: &Execute<'_>, interrupted: &dyn Fn() -> bool) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(objective) = &self.objective {
             failures.extend(tune(&mut self.contestants, objective, run));
@@ -150,7 +147,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// Searches the best value of every algorithm's parameter and sets it. Returns errors of runs.
-fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Run<'_>) -> Vec<String> {
+fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Execute<'_>) -> Vec<String> {
     let mut searches: Vec<Search> =
         contestants.iter().map(|one| Search::new(one, objective)).collect();
     let mut places = Vec::new();
@@ -183,7 +180,7 @@ fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Run<'_>) ->
 
 /// Runs every algorithm with every seed, or with two if these give equal results. Returns errors of
 /// runs.
-fn compare(contestants: &mut [Contestant], seeds: usize, run: &Run<'_>) -> Vec<String> {
+fn compare(contestants: &mut [Contestant], seeds: usize, run: &Execute<'_>) -> Vec<String> {
     let mut failures = run_seeds(contestants, 0..seeds.min(2), run);
     for one in contestants.iter_mut() {
         if let [Some(first), Some(second), ..] = &one.summaries[..] {
@@ -201,7 +198,11 @@ fn compare(contestants: &mut [Contestant], seeds: usize, run: &Run<'_>) -> Vec<S
 }
 
 /// Runs the seeds of those algorithms whose results depend on it.
-fn run_seeds(contestants: &mut [Contestant], seeds: Range<usize>, run: &Run<'_>) -> Vec<String> {
+fn run_seeds(
+    contestants: &mut [Contestant],
+    seeds: Range<usize>,
+    run: &Execute<'_>,
+) -> Vec<String> {
     let mut places = Vec::new();
     let mut jobs = Vec::new();
     for (index, one) in contestants.iter().enumerate().filter(|(_, one)| !one.same) {

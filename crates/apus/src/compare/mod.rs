@@ -18,6 +18,7 @@ use crate::interrupt;
 use crate::library;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
+use crate::tables::TableFormat;
 
 /// Run one scenario with several algorithms and compare their results.
 ///
@@ -35,6 +36,8 @@ pub struct Compare {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    tables: TableFormat,
+    #[command(flatten)]
     limits: Limits,
     /// Print JSON.
     #[arg(long)]
@@ -48,6 +51,7 @@ impl Compare {
         let scenario = library::open_variant(&self.file, &options)?;
         let mut comparison = Comparison::new(&self.contest, scenario).map_err(Failure::Input)?;
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.limits.watchdog)?;
         let run =
@@ -57,7 +61,7 @@ impl Compare {
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
             dir.write("compare.json", &json)
-                .and_then(|()| dir.write("compare.csv", &report.csv()))
+                .and_then(|()| report.write_table(dir))
                 .and_then(|()| dir.write("report.html", &report.html()))
                 .map_err(Failure::Run)?;
         }

@@ -1,17 +1,38 @@
-//! A comparison as text, JSON, CSV and a page.
+//! A comparison as text, JSON, table and page.
 
 use std::fmt::Write;
 
 use apus_scenario::Scenario;
-use apus_sim::columns::unit_of;
+use apus_sim::columns::{CellType, Table, Value as Cell, unit_of};
 use serde_json::{Map, Value, json};
 
 use super::paired::Difference;
 use super::table::{Contestant, Metrics, Spread, heading};
 use super::tuning::Objective;
+use crate::output::OutputDir;
 use crate::svg::{COLOURS, escape};
-use crate::tables::to_csv;
+use crate::tables::{column, write_any};
 use crate::text::{bounds, columns, number};
+
+/// Returns the declaration of the table.
+fn table_of_metrics() -> Table {
+    let text = |name, definition| column(name, CellType::Text, definition);
+    let number = |name, definition| column(name, CellType::Number, definition);
+    Table {
+        file: "compare.csv",
+        row: "a metric of an algorithm",
+        columns: vec![
+            text("metric", "name of the metric"),
+            text("unit", "its unit; empty for counts and fractions"),
+            text("algorithm", "the algorithm"),
+            number("median", "median over the seeds; missing if it is censored"),
+            number("lower", "lower bound of the median"),
+            number("upper", "upper bound of the median; missing if there is none"),
+            number("min", "smallest lower bound of a seed"),
+            number("max", "largest upper bound of a seed; missing if there is none"),
+        ],
+    }
+}
 
 /// Results of a comparison.
 pub struct Report<'a> {
@@ -218,21 +239,20 @@ impl Report<'_> {
         Value::Object(all.collect())
     }
 
-    /// Returns the CSV table: one line per metric and algorithm.
-    pub fn csv(&self) -> String {
-        let header = ["metric", "unit", "algorithm", "median", "lower", "upper", "min", "max"];
-        let mut lines = vec![header.map(str::to_owned).to_vec()];
-        for (name, values) in self.rows() {
+    /// Writes the table: one row per metric and algorithm.
+    pub fn write_table(&self, dir: &OutputDir) -> Result<(), String> {
+        let rows = self.rows();
+        let mut cells = Vec::new();
+        for (name, values) in &rows {
             for (one, value) in self.contestants.iter().zip(values) {
                 let Some(Spread { median, min, max }) = value else { continue };
-                let mut line = [name, unit_of(name), &one.label].map(str::to_owned).to_vec();
-                let cell = |x: f64| if x.is_finite() { x.to_string() } else { String::new() };
-                line.push(median.value().map_or_else(String::new, cell));
-                line.extend([median.lower, median.upper, min, max].map(cell));
-                lines.push(line);
+                let mut row = [*name, unit_of(name), one.label.as_str()].map(Cell::Text).to_vec();
+                row.push(median.value().map_or(Cell::Missing, Cell::Number));
+                row.extend([median.lower, median.upper, *min, *max].map(Cell::Number));
+                cells.push(row);
             }
         }
-        to_csv(lines)
+        write_any(dir, &table_of_metrics(), cells)
     }
 
     /// Returns the page, in one file.

@@ -44,7 +44,7 @@ impl SweepFolder {
         vary: &[Axis],
         points: impl IntoIterator<Item = SweepPoint<'a>>,
     ) -> Result<Self, String> {
-        let dir = OutputDir::open(out)?;
+        let dir = OutputDir::open_shared(out)?;
         let store = Store::open(&dir)?;
         let mut runs = Vec::new();
         for SweepPoint { values, variant, setup } in points {

@@ -8,6 +8,7 @@ use super::table::{self, Done};
 use crate::failure::Failure;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
+use crate::tables::Format;
 
 /// Maximum number of missing runs that a message names.
 const NAMED: usize = 5;
@@ -18,7 +19,12 @@ const NAMED: usize = 5;
 /// # Errors
 /// If the directories hold shards of different sweeps, or if a run failed or is missing; the results of the
 /// others are written nevertheless.
-pub fn merge(folders: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), Failure> {
+pub fn merge(
+    folders: &[PathBuf],
+    out: Option<&Path>,
+    format: Format,
+    json: bool,
+) -> Result<(), Failure> {
     let out = match (out, folders) {
         (Some(out), _) => out,
         (None, [only]) => only,
@@ -42,7 +48,7 @@ pub fn merge(folders: &[PathBuf], out: Option<&Path>, json: bool) -> Result<(), 
         })
         .collect();
 
-    let dir = OutputDir::open(out).map_err(Failure::Input)?;
+    let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(format);
     let rows = table::rows(&runs, &plan.metrics);
     let all = to_json(&results::json(&plan.vary, &runs))? + "\n";
     let written = results::write(&dir, &plan, &runs, &rows, &all);

@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
+use crate::tables::Format;
 
 /// Run a scenario with every combination of settings and write one table and one chart of the
 /// results.
@@ -68,6 +69,9 @@ pub struct Sweep {
     /// Directory of results; with `--merge` that of the shards if they share one.
     #[arg(long, value_name = "DIR", required_unless_present = "merge")]
     out: Option<PathBuf>,
+    /// Format of the table of all runs.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "shard")]
+    format: Format,
     #[command(flatten)]
     limits: Limits,
     /// Print JSON.
@@ -102,7 +106,7 @@ impl Sweep {
     pub fn execute(&self) -> Result<(), Failure> {
         match (&self.file, &self.out) {
             (Some(file), Some(out)) => self.run(file, out),
-            _ => merge::merge(&self.merge, self.out.as_deref(), self.json),
+            _ => merge::merge(&self.merge, self.out.as_deref(), self.format, self.json),
         }
     }
 
@@ -117,7 +121,7 @@ impl Sweep {
         let all = grid::points(file, &options, &self.vary, self.seeds.unwrap_or(1))?;
         let (points, setups): (Vec<Point>, Vec<Setup>) = all.into_iter().unzip();
         let plan = Plan::new(file, &self.vary, metrics, points);
-        let dir = OutputDir::open(out).map_err(Failure::Input)?;
+        let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
         let shared = if self.shard.is_some() { plan.share(&store) } else { plan.save(&store) };
         shared.map_err(Failure::Input)?;
@@ -170,7 +174,7 @@ impl Sweep {
             if others > 0 {
                 text += &format!(
                     "{others} results in {} belong to other settings, or to another version of the \
-                     scenario or of apus; they are not used\n",
+                     scenario or build of apus; they are not used\n",
                     store.folder().display()
                 );
             }

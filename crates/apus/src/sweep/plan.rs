@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grid::{Axis, Point};
 use crate::output::{to_json, write_shared};
+use crate::program::BUILD;
 use crate::store::Store;
 
 /// Name of its file in the store.
@@ -18,8 +19,10 @@ const FILE: &str = "plan.json";
 pub struct Plan {
     /// Version of the layout of results.
     pub schema_version: u32,
-    /// Version of the program, whose results can differ from those of another one.
+    /// Version of the program.
     pub version: String,
+    /// Its build, whose results can differ from those of another one.
+    pub build: String,
     /// The scenario as the user named it.
     pub file: String,
     /// The settings and their values.
@@ -36,6 +39,7 @@ impl Plan {
         Self {
             schema_version: SCHEMA_VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: BUILD.to_owned(),
             file: file.to_owned(),
             vary: vary.to_vec(),
             metrics,
@@ -80,7 +84,9 @@ impl Plan {
         let text = |what: &str, theirs: &str, ours: &str| {
             Some(format!("{what} is {theirs} instead of {ours}"))
         };
-        if other.file != self.file {
+        if other.build != self.build {
+            text("build of apus", &other.build, &self.build)
+        } else if other.file != self.file {
             text("scenario", &other.file, &self.file)
         } else if theirs != ours {
             text("--vary", &theirs.join(" "), &ours.join(" "))

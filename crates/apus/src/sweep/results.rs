@@ -12,9 +12,6 @@ use super::table::{self, Done};
 use crate::chart;
 use crate::output::OutputDir;
 
-/// Name of the table.
-const TABLE: &str = "sweep.csv";
-
 /// Returns the content of sweep.json.
 pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
     let run = |run: &Done| {
@@ -44,7 +41,7 @@ pub fn write(
 ) -> Result<(), String> {
     let first = plan.vary.first().map_or("", |axis| axis.key.as_str());
     let title = format!("{} over {first}", plan.file);
-    dir.write(TABLE, &table::csv(&plan.vary, runs))?;
+    table::write(dir, &plan.vary, runs)?;
     dir.write("sweep.json", json)?;
     dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))
 }
@@ -68,7 +65,7 @@ impl Partial {
     /// long run that results can be written.
     pub fn new(dir: Option<OutputDir>, axes: &[Axis], runs: Vec<Done>) -> Result<Self, String> {
         if let Some(dir) = &dir {
-            dir.write(TABLE, &table::csv(axes, &runs))?;
+            table::write(dir, axes, &runs)?;
         }
         let axes = axes.to_vec();
         Ok(Self { axes, dir, runs: Mutex::new(runs), next: Mutex::new(Instant::now()) })
@@ -89,9 +86,8 @@ impl Partial {
         if started < *next {
             return;
         }
-        let text = table::csv(&self.axes, &self.runs());
         // The final table is written again, and its error is reported.
-        let _ = dir.write(TABLE, &text);
+        let _ = table::write(dir, &self.axes, &self.runs());
         let now = Instant::now();
         *next = now + INTERVAL.max(now.duration_since(started) * SHARE);
     }

@@ -1,12 +1,13 @@
 //! Results of a sweep as tables: one row per run in the file, medians over seeds on the terminal.
 
 use apus_sim::bounds::Bounds;
-use apus_sim::columns::unit_of;
-use apus_sim::results::METRICS;
+use apus_sim::columns::{CellType, Column, Table, Value as Cell, unit_of};
+use apus_sim::results::{METRICS, TABLES};
 use serde_json::Value;
 
 use super::grid::{Axis, Point};
-use crate::tables::to_csv;
+use crate::output::OutputDir;
+use crate::tables::{column, write_any};
 use crate::text;
 
 /// Metrics of tables and chart without `--metric`.
@@ -30,22 +31,40 @@ pub struct Done {
     pub failure: Option<String>,
 }
 
-/// Returns every finished run with every metric, as CSV. A cell is empty if the number was not
+/// Writes every finished run with every metric. A cell is empty if the number was not
 /// measured or is censored; the columns `lower` and `upper` of its distribution have the bounds.
-pub fn csv(axes: &[Axis], runs: &[Done]) -> String {
-    let settings = axes.iter().map(|axis| axis.key.as_str()).chain(["variant", "seed"]);
-    let header = settings.chain(METRICS.iter().copied()).map(str::to_owned).collect();
-    let row = |run: &Done| {
-        let summary = run.summary.as_ref()?;
-        let mut cells = run.point.values.clone();
-        cells.push(run.point.variant.clone().unwrap_or_default());
-        cells.push(run.point.seed.to_string());
+pub fn write(dir: &OutputDir, axes: &[Axis], runs: &[Done]) -> Result<(), String> {
+    let row = |run| {
+        let Done { point, summary, .. }: &Done = run;
+        let summary = summary.as_ref()?;
+        let mut cells: Vec<Cell<'_>> =
+            point.values.iter().map(|value| Cell::Text(value.as_str())).collect();
+        cells.push(point.variant.as_deref().map_or(Cell::Missing, Cell::Text));
+        cells.push(Cell::Count(point.seed));
         let known = |name| Bounds::of_metric(summary, name).and_then(Bounds::value);
-        let number = |name| known(name).map_or_else(String::new, |x| x.to_string());
-        cells.extend(METRICS.iter().map(|name| number(name)));
+        cells.extend(METRICS.iter().map(|name| known(name).map_or(Cell::Missing, Cell::Number)));
         Some(cells)
     };
-    to_csv([header].into_iter().chain(runs.iter().filter_map(row)))
+    write_any(dir, &table_of_runs(axes), runs.iter().filter_map(row).collect())
+}
+
+/// Returns the declaration of the table.
+fn table_of_runs(axes: &[Axis]) -> Table {
+    let setting = |axis: &Axis| column(&axis.key, CellType::Text, "value of this setting");
+    let metric = |name: &&str| {
+        let name = *name;
+        // As of a summary, whose columns stand for several metrics each.
+        let declared = TABLES.iter().flat_map(|table| &table.columns);
+        let found = declared.clone().find(|column| column.explains(name)).cloned();
+        let known = found.unwrap_or_else(|| column(name, CellType::Number, ""));
+        let cells = Some(CellType::Number);
+        Column { name: name.to_owned(), unit: unit_of(name), cells, optional: true, ..known }
+    };
+    let mut columns: Vec<Column> = axes.iter().map(setting).collect();
+    columns.push(column("variant", CellType::Text, "variant of the scenario, if it has variants"));
+    columns.push(column("seed", CellType::Count, "seed of the run"));
+    columns.extend(METRICS.iter().map(metric));
+    Table { file: "sweep.csv", row: "a run", columns }
 }
 
 /// One line of the table: the settings, and the median of each metric over the seeds.

@@ -12,9 +12,10 @@ use apus_scenario::{Options, Setup};
 use apus_units::Span;
 use clap::Args;
 use curve::{Parameter, Parameters};
+pub use report::Report;
 use session::Session;
 
-use crate::batch::{Limits, read_percent};
+use crate::batch::{self, Execute, Job, Limits, read_percent};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
@@ -38,16 +39,8 @@ pub struct Tune {
     /// Tune for this variant of the scenario.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Label of the algorithm to tune, if several algorithms of the scenario have a base target.
-    #[arg(long, value_name = "LABEL")]
-    algorithm: Option<String>,
-    /// Minimum goodput, in percent of the best goodput.
-    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, value_parser = read_percent)]
-    keep: f64,
-    /// Number of seeds per value, from the scenario's own upwards; medians are compared.
-    #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u64).range(1..=1000))]
-    seeds: u64,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,60 +51,44 @@ pub struct Tune {
     json: bool,
 }
 
+/// Which algorithm is tuned, and how.
+#[derive(Args, Clone, Debug)]
+pub struct Wanted {
+    /// Label of the algorithm to tune, if several algorithms of the scenario have a base target.
+    #[arg(long, value_name = "LABEL")]
+    pub algorithm: Option<String>,
+    /// Minimum goodput, in percent of the best goodput.
+    #[arg(long, value_name = "PERCENT", default_value_t = 98.0, value_parser = read_percent)]
+    pub keep: f64,
+    /// Number of seeds per value, from the scenario's own upwards; medians are compared.
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub seeds: u64,
+}
+
 impl Tune {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let setup = self.setup()?;
-        let (label, config) = self.algorithm(&setup)?;
-        self.check_settings(label)?;
-        let parameters = Parameters::of(config);
+        let problem = |why: String| Failure::Input(format!("{}: {why}", self.file));
+        let label = self.wanted.label(&setup).map_err(problem)?;
+        if let Some(text) = varied(&self.set, label) {
+            return Err(Failure::Input(format!(
+                "--set {text}: has no effect, because `apus tune` varies `base_target`; remove it"
+            )));
+        }
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.limits.watchdog)?;
-        let mut session = Session {
-            file: &self.file,
-            seeds: self.seeds,
-            limits: self.limits,
-            keep: self.keep / 100.0,
-            label,
-            watch: &watch,
-            store: store.as_ref(),
-            unloaded_us: f64::INFINITY,
-        };
-        session.measure(&setup, Parameter::BaseTarget, &[parameters.base_target])?;
-        if !session.unloaded_us.is_finite() {
-            let message = "no packet was acknowledged in the measured time: make `duration` longer";
-            return Err(Failure::Run(message.to_owned()));
-        }
-        let mut values = session.grid();
-        // Flow scaling would compensate a target that is too small.
-        let unscaled = session.change(&setup, Parameter::FlowScaling, Span::ZERO)?;
-        let target = session.search(&unscaled, Parameter::BaseTarget, &values, 0.0)?;
-        let floor = search::round(
-            Span::from_ps_f64(session.unloaded_us * 1e6).saturating_sub(parameters.hop_scale),
-        );
-        let base = target.found.map(|found| found.max(floor));
-        let scaling = match base {
-            Some(base) => {
-                let tuned = session.change(&setup, Parameter::BaseTarget, base)?;
-                // Off, as in the search of the target, and as in the scenario.
-                values.extend([Span::ZERO, parameters.fs_range]);
-                let best = target.best_goodput();
-                Some(session.search(&tuned, Parameter::FlowScaling, &values, best)?)
-            }
-            None => None,
-        };
-        let report = report::Report {
-            setup: &setup,
-            label,
-            keep: self.keep,
-            seeds: self.seeds,
-            unloaded_us: session.unloaded_us,
-            floor,
-            parameters,
-            target,
-            scaling,
-        };
+        let execute =
+            |jobs: Vec<Job>| batch::run(&self.file, jobs, store.as_ref(), self.limits, &watch);
+        let report = self.wanted.search(&setup, &execute).map_err(|failure| match failure {
+            Failure::Interrupted(why) => Failure::Interrupted(match store {
+                Some(_) => format!("{why}; finished runs are kept, and the same command continues"),
+                None => format!("{why}; no run is kept without --out DIR"),
+            }),
+            other => other,
+        })?;
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
             let charts = report.charts();
@@ -127,22 +104,6 @@ impl Tune {
         }
     }
 
-    /// Returns an error for a setting of the parameter that is searched.
-    fn check_settings(&self, label: &str) -> Result<(), Failure> {
-        let parameter = Parameter::BaseTarget.name();
-        let keys = [format!("algorithm.{parameter}"), format!("algorithm.{label}.{parameter}")];
-        for text in &self.set {
-            let key = text.split('=').next().unwrap_or_default().trim();
-            if keys.iter().any(|known| known == key) {
-                let message = format!(
-                    "--set {text}: has no effect, because `apus tune` varies `{parameter}`; remove it"
-                );
-                return Err(Failure::Input(message));
-            }
-        }
-        Ok(())
-    }
-
     /// Returns the run to tune.
     fn setup(&self) -> Result<Setup, Failure> {
         let options = Options {
@@ -153,28 +114,99 @@ impl Tune {
         };
         Ok(library::open_variant(&self.file, &options)?.runs.swap_remove(0).setup)
     }
+}
 
-    /// Returns the algorithm to tune: the one with a base target.
-    fn algorithm<'a>(&self, setup: &'a Setup) -> Result<(&'a str, &'a AlgorithmConfig), Failure> {
-        let fail = |why: String| Err(Failure::Input(format!("{}: {why}", self.file)));
+/// Returns the first of these settings that the search varies.
+#[must_use]
+pub fn varied<'a>(set: &'a [String], label: &str) -> Option<&'a str> {
+    let parameter = Parameter::BaseTarget.name();
+    let keys = [format!("algorithm.{parameter}"), format!("algorithm.{label}.{parameter}")];
+    let key_of = |text: &str| text.split('=').next().unwrap_or_default().trim().to_owned();
+    set.iter().map(String::as_str).find(|text| keys.contains(&key_of(text)))
+}
+
+impl Wanted {
+    /// Searches the base target, and then the range of flow scaling. `execute` executes the runs.
+    ///
+    /// # Errors
+    /// No algorithm can be tuned; a run fails; or `execute` leaves out runs, as after an interruption.
+    pub fn search<'a>(
+        &self,
+        setup: &'a Setup,
+        execute: &Execute<'_>,
+    ) -> Result<Report<'a>, Failure> {
+        let (label, config) = self.algorithm(setup).map_err(Failure::Input)?;
+        let parameters = Parameters::of(config);
+        let mut session = Session {
+            execute,
+            seeds: self.seeds,
+            keep: self.keep / 100.0,
+            label,
+            unloaded_us: f64::INFINITY,
+        };
+        session.measure(setup, Parameter::BaseTarget, &[parameters.base_target])?;
+        if !session.unloaded_us.is_finite() {
+            let message = "no packet was acknowledged in the measured time: make `duration` longer";
+            return Err(Failure::Run(message.to_owned()));
+        }
+        let mut values = session.grid();
+        // Flow scaling would compensate a target that is too small.
+        let unscaled = session.change(setup, Parameter::FlowScaling, Span::ZERO)?;
+        let target = session.search(&unscaled, Parameter::BaseTarget, &values, 0.0)?;
+        let floor = search::round(
+            Span::from_ps_f64(session.unloaded_us * 1e6).saturating_sub(parameters.hop_scale),
+        );
+        let base = target.found.map(|found| found.max(floor));
+        let scaling = match base {
+            Some(base) => {
+                let tuned = session.change(setup, Parameter::BaseTarget, base)?;
+                // Off, as in the search of the target, and as in the scenario.
+                values.extend([Span::ZERO, parameters.fs_range]);
+                let best = target.best_goodput();
+                Some(session.search(&tuned, Parameter::FlowScaling, &values, best)?)
+            }
+            None => None,
+        };
+        Ok(Report {
+            setup,
+            label,
+            keep: self.keep,
+            seeds: self.seeds,
+            unloaded_us: session.unloaded_us,
+            floor,
+            parameters,
+            target,
+            scaling,
+        })
+    }
+
+    /// Returns the label of the algorithm to tune: the one with a base target.
+    ///
+    /// # Errors
+    /// There is none, or there are several and none is chosen.
+    pub fn label<'a>(&self, setup: &'a Setup) -> Result<&'a str, String> {
+        Ok(self.algorithm(setup)?.0)
+    }
+
+    fn algorithm<'a>(&self, setup: &'a Setup) -> Result<(&'a str, &'a AlgorithmConfig), String> {
         let tunable = |config: &AlgorithmConfig| {
             config.effective().iter().any(|(name, _)| *name == Parameter::BaseTarget.name())
         };
         if let Some(label) = &self.algorithm {
             let Some(found) = setup.algorithms().find(|(known, _)| known == label) else {
                 let labels: Vec<&str> = setup.algorithms().map(|(label, _)| label).collect();
-                return fail(format!("has no algorithm `{label}`; it has {}", labels.join(", ")));
+                return Err(format!("has no algorithm `{label}`; it has {}", labels.join(", ")));
             };
             if !tunable(found.1) {
-                return fail(format!("`{label}` has no base target to tune"));
+                return Err(format!("`{label}` has no base target to tune"));
             }
             return Ok(found);
         }
         let mut found = setup.algorithms().filter(|(_, config)| tunable(config));
         match (found.next(), found.next()) {
             (Some(one), None) => Ok(one),
-            (None, _) => fail("none of its algorithms has a base target to tune".to_owned()),
-            (Some((a, _)), Some((b, _))) => fail(format!(
+            (None, _) => Err("none of its algorithms has a base target to tune".to_owned()),
+            (Some((a, _)), Some((b, _))) => Err(format!(
                 "has several algorithms with a base target (`{a}`, `{b}`); choose one with \
                  --algorithm"
             )),

@@ -18,7 +18,7 @@ const LOSS: usize = 5;
 const FLAT: f64 = 0.98;
 
 /// Results of the search.
-pub(super) struct Report<'a> {
+pub struct Report<'a> {
     pub(super) setup: &'a Setup,
     pub(super) label: &'a str,
     /// Minimum goodput, in percent of the best.
@@ -33,8 +33,9 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Returns the base target to set.
-    pub(super) fn base(&self) -> Option<Span> {
+    /// Returns the base target to set; `None` if none of those tried keeps the throughput.
+    #[must_use]
+    pub fn base(&self) -> Option<Span> {
         self.target.found.map(|found| found.max(self.floor))
     }
 
@@ -43,7 +44,9 @@ impl Report<'_> {
         self.scaling.as_ref()?.found
     }
 
-    pub(super) fn text(&self) -> String {
+    /// Returns the text that the command prints.
+    #[must_use]
+    pub fn text(&self) -> String {
         let (first, last) = (self.setup.seed(), self.setup.seed() + self.seeds - 1);
         let seeds = match self.seeds {
             1 => format!("seed {first}"),
@@ -182,7 +185,9 @@ impl Report<'_> {
         vec![reason]
     }
 
-    pub(super) fn json(&self) -> Value {
+    /// Returns the content of tune.json.
+    #[must_use]
+    pub fn json(&self) -> Value {
         let curve = |curve: &Curve| {
             let samples = curve.samples.iter().map(|sample| {
                 let medians = METRICS.iter().zip(&sample.medians);

@@ -1,29 +1,23 @@
 //! Runs of a search.
 
 use apus_scenario::Setup;
-use apus_sim::Watch;
 use apus_sim::bounds::Bounds;
 use apus_units::Span;
 use serde_json::Value;
 
 use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
-use crate::batch::{self, Job, Limits};
+use crate::batch::{Execute, Job};
 use crate::failure::Failure;
-use crate::store::Store;
 
-/// State that all measurements of a command share.
+/// State that all measurements of a search share.
 pub(super) struct Session<'a> {
-    /// Name of the runs on the terminal.
-    pub(super) file: &'a str,
+    pub(super) execute: &'a Execute<'a>,
     /// Seeds per value.
     pub(super) seeds: u64,
-    pub(super) limits: Limits,
     /// Minimum goodput, as a fraction of the best.
     pub(super) keep: f64,
     pub(super) label: &'a str,
-    pub(super) watch: &'a Watch,
-    pub(super) store: Option<&'a Store>,
     /// Smallest fabric RTT of any packet of any run, us.
     pub(super) unloaded_us: f64,
 }
@@ -76,19 +70,12 @@ impl Session<'_> {
     }
 
     fn run(&self, jobs: Vec<Job>) -> Result<Vec<Value>, Failure> {
-        let (summaries, failures) =
-            batch::run(self.file, jobs, self.store, self.limits, self.watch);
+        let (summaries, failures) = (self.execute)(jobs);
         if !failures.is_empty() {
             return Err(Failure::Run(failures.join("\n")));
         }
         let all: Option<Vec<Value>> = summaries.into_iter().collect();
-        all.ok_or_else(|| {
-            let kept = match self.store {
-                Some(_) => "; finished runs are kept, and the same command continues",
-                None => "; no run is kept without --out DIR",
-            };
-            Failure::Interrupted(format!("interrupted before the search ended{kept}"))
-        })
+        all.ok_or_else(|| Failure::Interrupted("interrupted before the search ended".to_owned()))
     }
 
     /// Returns values around the unloaded RTT.

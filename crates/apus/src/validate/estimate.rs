@@ -1,26 +1,32 @@
 //! Time of a run, estimated from its beginning.
 
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use apus_scenario::Setup;
 use apus_scenario::experiment::run_all;
 use apus_sim::Watch;
+use apus_units::Span;
 use serde::Serialize;
 
 /// Number of events after which the beginning of a run ends: a few hundredths of a second.
 const PROBE_EVENTS: u64 = 300_000;
 
 /// What a run takes on one thread.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Number of events.
+    /// Number of events until `duration`.
     pub events: u64,
-    /// Time on this machine, in seconds.
+    /// Time on this machine until `duration`, in seconds.
     pub seconds: f64,
-    /// Whether the run has ended within its beginning, so that these numbers are not estimates.
+    /// Most events of the drain: those of a drain that lasts until its limit.
+    pub drain_events: u64,
+    /// Most time of the drain on this machine, in seconds.
+    pub drain_seconds: f64,
+    /// Whether the run has ended within its beginning, so that these numbers are not estimates and the first two
+    /// include the drain.
     pub measured: bool,
 }
 
@@ -35,15 +41,17 @@ struct Point {
 }
 
 /// Estimates the events and the time of a run on one thread. The number of events does not depend on the machine.
+/// `watch` may end the beginning of the run early.
 ///
 /// # Errors
 /// The run fails at its beginning.
-pub fn estimate(setup: &Setup) -> Result<Estimate, String> {
-    let watch = Watch::default();
+pub fn estimate(setup: &Setup, watch: &Watch) -> Result<Estimate, String> {
     let points: Mutex<Vec<Point>> = Mutex::new(Vec::new());
     let started = Instant::now();
     let one = NonZeroUsize::MIN;
-    let results = run_all(std::slice::from_ref(setup), one, 1, &watch, &|step| {
+    // Its end must not be taken for one that the user asks for.
+    let own = Watch { stop: Arc::default(), ..watch.clone() };
+    let results = run_all(std::slice::from_ref(setup), one, 1, &own, &|step| {
         let progress = step.progress;
         if let Ok(mut points) = points.lock() {
             points.push(Point {
@@ -52,61 +60,71 @@ pub fn estimate(setup: &Setup) -> Result<Estimate, String> {
                 real: started.elapsed().as_secs_f64(),
             });
         }
-        if progress.events >= PROBE_EVENTS {
-            watch.stop.store(true, Ordering::Relaxed);
+        if progress.events >= PROBE_EVENTS || watch.stop.load(Ordering::Relaxed) {
+            own.stop.store(true, Ordering::Relaxed);
         }
     });
     let real = started.elapsed().as_secs_f64();
     let summary = results.into_iter().next().unwrap_or_else(|| Err("no run".to_owned()))?;
-    if !summary.interrupted {
-        return Ok(Estimate { events: summary.work.events, seconds: real, measured: true });
-    }
     let points = points.into_inner().unwrap_or_default();
-    let (events, seconds) = extrapolate(&points, setup.duration().as_secs_f64());
-    Ok(Estimate { events: events as u64, seconds, measured: false })
+    let phases = [setup.duration(), setup.drain()].map(Span::as_secs_f64);
+    Ok(if summary.interrupted {
+        extrapolate(&points, phases)
+    } else {
+        let events = summary.work.events;
+        Estimate { events, seconds: real, drain_events: 0, drain_seconds: 0.0, measured: true }
+    })
 }
 
-/// Returns the events and the real time of a whole run of `duration` simulated seconds, from the points of its
+/// Returns what a whole run of `duration` simulated seconds takes, and at most its `drain`, from the points of its
 /// beginning. The rates of the second half of the events hold for the rest: they begin after the start of the flows.
-fn extrapolate(points: &[Point], duration: f64) -> (f64, f64) {
-    let Some(last) = points.last() else { return (0.0, 0.0) };
-    let half = points.iter().find(|point| point.events >= last.events / 2.0).unwrap_or(last);
+fn extrapolate(points: &[Point], [duration, drain]: [f64; 2]) -> Estimate {
     let none = Point { simulated: 0.0, events: 0.0, real: 0.0 };
+    let last = points.last().copied().unwrap_or(none);
+    let half = points.iter().find(|point| point.events >= last.events / 2.0).unwrap_or(&last);
     // A single step has all of the events.
     let from = if half.simulated < last.simulated { *half } else { none };
     let rate = (last.events - from.events) / (last.simulated - from.simulated).max(1e-12);
     let cost = (last.real - from.real) / (last.events - from.events).max(1.0);
     let rest = rate * (duration - last.simulated).max(0.0);
-    (last.events + rest, last.real + cost * rest)
+    let further = rate * drain;
+    Estimate {
+        events: (last.events + rest) as u64,
+        seconds: last.real + cost * rest,
+        drain_events: further as u64,
+        drain_seconds: cost * further,
+        measured: false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Point, extrapolate};
+    use super::{Estimate, Point, extrapolate};
 
     fn point(simulated: f64, events: f64, real: f64) -> Point {
         Point { simulated, events, real }
     }
 
     /// 100 events in the first second, then 50 per second, each of 10 ms: in 11 s, 600 events and 6 s, and 2 s
-    /// in which the network was built.
+    /// in which the network was built. A drain of 4 s has at most 200 events, which take 2 s.
     #[test]
     fn the_rate_of_the_second_half_holds_for_the_rest() {
         let points = [point(1.0, 100.0, 3.0), point(2.0, 150.0, 3.5), point(3.0, 200.0, 4.0)];
-        let (events, seconds) = extrapolate(&points, 11.0);
-        assert!(
-            (events - 600.0).abs() < 1e-9 && (seconds - 8.0).abs() < 1e-9,
-            "{events} {seconds}"
-        );
+        let expected = Estimate {
+            events: 600,
+            seconds: 8.0,
+            drain_events: 200,
+            drain_seconds: 2.0,
+            measured: false,
+        };
+        assert_eq!(extrapolate(&points, [11.0, 4.0]), expected);
     }
 
     #[test]
     fn a_single_step_is_enough() {
-        let (events, seconds) = extrapolate(&[point(1.0, 100.0, 0.5)], 4.0);
-        assert!(
-            (events - 400.0).abs() < 1e-9 && (seconds - 2.0).abs() < 1e-9,
-            "{events} {seconds}"
-        );
-        assert_eq!(extrapolate(&[], 1.0), (0.0, 0.0));
+        let found = extrapolate(&[point(1.0, 128.0, 0.5)], [4.0, 0.0]);
+        assert_eq!((found.events, found.seconds, found.drain_events), (512, 2.0, 0));
+        let found = extrapolate(&[], [1.0, 1.0]);
+        assert_eq!((found.events, found.seconds, found.drain_events), (0, 0.0, 0));
     }
 }

@@ -1,11 +1,12 @@
 //! `apus validate`: checks scenarios, and estimates what their runs take, without running them.
 
-mod estimate;
+pub mod estimate;
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use apus_scenario::{Options, Scenario};
+use apus_sim::Watch;
 use clap::Args;
 use estimate::{Estimate, estimate};
 use serde::Serialize;
@@ -18,7 +19,8 @@ use crate::{api, text};
 /// Check scenarios without running them, and estimate the time and memory of their runs.
 ///
 /// Time is estimated from the first events of each run, which are simulated: their number per simulated time and
-/// their cost on this machine hold for the rest, until `duration`. The drain after it is not part of the estimate.
+/// their cost on this machine hold for the rest. The drain after `duration` ends when the last op ends, which only the
+/// run shows: its limit, `drain`, gives the most that it takes, as a number of its own.
 /// Memory is what the network, hosts, flows and known ops take; packets in switches and recorded tables come on top. The
 /// exit status is 2 if a scenario has an error.
 #[derive(Args)]
@@ -108,7 +110,7 @@ impl Validate {
             let setup = &run.setup;
             let time = match self.no_estimate {
                 true => None,
-                false => match estimate(setup) {
+                false => match estimate(setup, &Watch::default()) {
                     Ok(time) => Some(time),
                     Err(why) => {
                         errors.push(why);
@@ -129,16 +131,17 @@ impl Checked {
         let runs = if count == 1 { "one run".to_owned() } else { format!("{count} runs") };
         let most = self.runs.iter().map(|run| run.memory_bytes).max().unwrap_or_default();
         let mut out = format!("{}: valid; {runs}", self.file);
-        let times: Option<Vec<f64>> =
-            self.runs.iter().map(|run| run.time.as_ref().map(|time| time.seconds)).collect();
+        let times: Option<Vec<Estimate>> = self.runs.iter().map(|run| run.time).collect();
         if let Some(times) = times {
-            let cores = available_parallelism().map_or(1, NonZeroUsize::get);
-            let sum: f64 = times.iter().sum();
-            let longest = times.iter().copied().fold(0.0, f64::max);
-            let parallel = (sum / cores.min(count.max(1)) as f64).max(longest);
-            out += &format!(", about {} here", duration(parallel));
+            let (time, sum) = side_by_side(times.iter().map(|time| time.seconds));
+            let (with_drain, _) =
+                side_by_side(times.iter().map(|time| time.seconds + time.drain_seconds));
+            out += &format!(", about {} here", duration(time));
             if count > 1 {
                 out += &format!(" ({} on one core)", duration(sum));
+            }
+            if with_drain > time {
+                out += &format!(", with its whole drain {}", duration(with_drain));
             }
         }
         out += &format!(", about {} of memory", size(most));
@@ -149,6 +152,14 @@ impl Checked {
         }
         out
     }
+}
+
+/// Returns the time of runs side by side on all cores, and its sum, from the times of each.
+fn side_by_side(times: impl ExactSizeIterator<Item = f64> + Clone) -> (f64, f64) {
+    let cores = available_parallelism().map_or(1, NonZeroUsize::get);
+    let at_once = cores.min(times.len().max(1));
+    let (sum, longest) = (times.clone().sum::<f64>(), times.fold(0.0, f64::max));
+    ((sum / at_once as f64).max(longest), sum)
 }
 
 impl RunEstimate {

@@ -95,3 +95,17 @@ fn lower_crates_are_no_std_and_the_compiler_proves_it() {
         assert!(!source.contains("extern crate std"), "`{name}` takes std back in");
     }
 }
+
+/// Results that are kept belong to a hash of the code that makes them.
+#[test]
+fn the_build_is_named_by_every_crate_that_decides_results() {
+    let script = fs::read_to_string(crates().join("apus/build.rs")).expect("build.rs");
+    let list = script.split_once("const CRATES").expect("a list").1;
+    let list = list.split_once("];").expect("a list").0;
+    let mut named: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    let scenario = LAYERS.iter().find(|(layer, _)| *layer == "scenario").expect("a layer");
+    let mut expected: Vec<&str> = scenario.1.iter().copied().chain(["scenario"]).collect();
+    named.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(named, expected);
+}

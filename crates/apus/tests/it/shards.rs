@@ -109,6 +109,39 @@ fn shards_of_several_directories_are_merged_when_all_are_there() {
     fails(&apus(&folder, &["sweep", "--merge", "a", "b"], &[]), 2, &["need --out DIR"]);
 }
 
+/// Two of them may write one file at the same time: each is complete at any moment.
+#[test]
+fn merges_at_the_same_time_into_one_directory_give_one_table() {
+    let folder = folder("merges");
+    succeeds(&apus(&folder, &SWEEP, &["--out", "whole"]));
+    let merge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));
+        command.current_dir(&folder).args(["sweep", "--merge", "whole", "--out", "all"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("process")
+    };
+    for merge in (0..6).map(|_| merge()).collect::<Vec<_>>() {
+        succeeds(&merge.wait_with_output().expect("process"));
+    }
+    same_files(&folder.join("whole"), &folder.join("all"));
+    let names = fs::read_dir(folder.join("all")).expect("results").flatten();
+    let names: Vec<_> = names.filter(|name| name.path().extension().is_some()).collect();
+    assert_eq!(names.len(), FILES.len(), "{names:?}");
+}
+
+#[test]
+fn shards_of_another_build_are_refused() {
+    let folder = folder("build");
+    succeeds(&apus(&folder, &SWEEP, &["--out", "a", "--shard", "1/20"]));
+    let plan = folder.join("a/runs/plan.json");
+    let text = fs::read_to_string(&plan).expect("plan");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let build = json["build"].as_str().expect("a build");
+    assert!(build.starts_with(concat!(env!("CARGO_PKG_VERSION"), "+")), "{build}");
+    fs::write(&plan, text.replace(build, "0.1.0+other")).expect("plan");
+    let refused = apus(&folder, &SWEEP, &["--out", "a", "--shard", "2/20"]);
+    fails(&refused, 2, &["a/runs/plan.json", "build of apus is 0.1.0+other instead of"]);
+}
+
 #[test]
 fn a_store_has_the_shards_of_one_sweep_only() {
     let folder = folder("other");

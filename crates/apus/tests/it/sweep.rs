@@ -117,6 +117,20 @@ fn a_second_call_runs_only_what_is_missing() {
     assert!(sweep(&folder, &["--seeds", "2"]).contains("12 of 12 runs complete (6 reused)"));
 }
 
+/// Two builds of one version may give different results.
+#[test]
+fn a_result_of_another_build_is_not_used() {
+    let folder = folder("build");
+    sweep(&folder, &[]);
+    let one = &kept(&folder.join("out"))[0];
+    let text = fs::read_to_string(one).expect("a run");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let program = json["program"].as_str().expect("a program");
+    assert!(program.starts_with(concat!(env!("CARGO_PKG_VERSION"), "+")), "{program}");
+    fs::write(one, text.replace(program, "0.1.0+other")).expect("file");
+    assert!(sweep(&folder, &[]).contains("6 of 6 runs complete (5 reused)"));
+}
+
 #[test]
 fn a_changed_scenario_is_noticed() {
     let folder = folder("changed");

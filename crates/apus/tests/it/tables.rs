@@ -98,6 +98,39 @@ fn parquet_equals_csv_cell_by_cell() {
     }
 }
 
+/// Tables whose columns follow from the command; numbers keep their full value in CSV too.
+#[test]
+fn tables_of_sweeps_and_comparisons_have_every_format() {
+    let folder = command::folder("table-any-formats");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    let sweep = ["sweep", "mine.toml", "--vary", "topology.hosts=4,5"];
+    let compare = ["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "2"];
+    for (table, command) in [("sweep", &sweep[..]), ("compare", &compare[..])] {
+        for format in ["csv", "parquet"] {
+            let more = ["--out", &format!("{table}-{format}"), "--format", format];
+            let output = command::apus(&folder, &[command, &more].concat());
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let expected = csv(&folder.join(format!("{table}-csv/{table}.csv")));
+        let path = folder.join(format!("{table}-parquet/{table}.parquet"));
+        let found = parquet(&path);
+        assert!(expected.len() > 2, "{table} has no rows");
+        let rounded = |text: &String| match text.parse() {
+            Ok(number) => Value::Number(number).to_string(),
+            Err(_) => text.clone(),
+        };
+        let rounded = |line: &Vec<String>| line.iter().map(rounded).collect::<Vec<_>>();
+        assert_eq!(found, expected.iter().map(rounded).collect::<Vec<_>>(), "{table}");
+        let text = path.with_extension("csv");
+        assert!(!text.exists(), "{}", text.display());
+    }
+    let merge = ["sweep", "--merge", "sweep-csv", "--out", "merged", "--format", "arrow"];
+    assert!(command::apus(&folder, &merge).status.success());
+    assert!(folder.join("merged/sweep.arrow").exists());
+    let shard = [&sweep[..], &["--shard", "1/2", "--out", "s", "--format", "arrow"]].concat();
+    assert_eq!(command::apus(&folder, &shard).status.code(), Some(2));
+}
+
 /// A directory holds a table once: in another format it replaces the earlier one.
 #[test]
 fn a_table_in_another_format_replaces_the_earlier_one() {

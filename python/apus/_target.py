@@ -1,0 +1,118 @@
+"""The base target of Swift for a user's own traffic."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from apus import _native
+from apus._progress import Reporter
+from apus._run import opened_with, read_options
+from apus._tune import TuneError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from apus._types import Progress, RunOptions, Settings
+    from apus.scenarios import Scenario
+
+
+class TargetTuning:
+    """The smallest base target that keeps the throughput, with the curves that show it."""
+
+    def __init__(self, data: str, text: str) -> None:
+        self._data: Mapping[str, Any] = json.loads(data)
+        self._text = text
+
+    @property
+    def base_target(self) -> str | None:
+        """The value of `base_target` to set; `None` if none of those tried keeps the throughput."""
+        return _time(self._data["base_target_us"])
+
+    @property
+    def fs_range(self) -> str | None:
+        """The value of `fs_range` to set with it; `None` if none of those tried keeps goodput."""
+        return _time(self._data["fs_range_us"])
+
+    @property
+    def why(self) -> list[str]:
+        """The reasons for these values, with numbers of the curves."""
+        return list(self._data["why"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per value that was tried, for data libraries, with the medians of metrics.
+
+        `parameter` says which curve it is of: `base_target` or `fs_range`.
+        """
+        return [
+            {
+                "parameter": name,
+                "value_us": sample["value_us"],
+                "keeps": sample["keeps"],
+                **sample["medians"],
+            }
+            for name in ("base_target", "fs_range")
+            for sample in self._data[f"{name}_curve"] or ()
+        ]
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return everything as in tune.json."""
+        return self._data
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _time(us: float | None) -> str | None:
+    return None if us is None else f"{us:g}us"
+
+
+def tune_target(
+    scenario: str | os.PathLike[str] | Scenario,
+    *,
+    set: Settings | None = None,  # noqa: A002 - the name of the command's option
+    variant: str | None = None,
+    algorithm: str | None = None,
+    keep: float = 98.0,
+    seeds: int = 3,
+    threads: int | None = None,
+    watchdog: str = "1s",
+    max_memory: str | None = None,
+    progress: Progress = None,
+) -> TargetTuning:
+    """Find the smallest base target of Swift that keeps the throughput, as the command `apus tune`.
+
+    With the target found, the smallest flow-scaling range for it is searched. `apus.tune` searches
+    any parameters.
+
+    Args:
+        scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
+        set: Settings of all runs, by dotted key.
+        variant: The variant of the scenario, if it has several.
+        algorithm: Label of the algorithm, if several of the scenario have a base target.
+        keep: Minimum goodput, in percent of the best goodput.
+        seeds: Number of seeds per value, from the scenario's own upwards; medians are compared.
+        threads: See `apus.run`.
+        watchdog: See `apus.run`.
+        max_memory: See `apus.run`.
+        progress: See `apus.run`.
+
+    Raises:
+        ScenarioError: The scenario or an argument is wrong. Nothing was run.
+        TuneError: A run failed, or made no progress.
+        KeyboardInterrupt: The user ended the call (Ctrl-C).
+    """
+    read = read_options(set, variant=variant, max_memory=max_memory)
+    how: RunOptions = {"threads": threads, "watchdog": watchdog, "max_memory": max_memory}
+    opened = opened_with(scenario, read)
+    with Reporter(progress) as reporter:
+        data, text = _native.tune_target(
+            opened,
+            {"set": read["set"], "algorithm": algorithm, "keep": keep, "seeds": seeds},
+            how,
+            reporter.report,
+        )
+    if data is None:
+        raise TuneError(text)
+    return TargetTuning(data, text)
