@@ -8,6 +8,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("wire", &["units"]),
     ("cc", &["units"]),
+    ("jobs", &["units"]),
     ("algorithms", &["cc", "units"]),
     ("transport", &["cc", "units", "wire"]),
     ("fabric", &["cc", "units"]),
@@ -41,7 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// The crates that must be `no_std`: the compiler then proves that they do no I/O, read no clock
 /// and start no thread.
-const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "algorithms", "transport", "fabric"];
+const WITHOUT_STD: &[&str] = &["units", "wire", "cc", "algorithms", "transport", "fabric", "jobs"];
 
 /// What those crates may depend on besides each other: all without I/O themselves.
 const FOREIGN: &[&str] = &["crc", "libm", "thiserror"];

@@ -1,0 +1,218 @@
+//! Collectives as graphs of operations, and their ideal times.
+//!
+//! [`Collective::graph`] makes the graph of an [`Algorithm`] among N ranks, [`closed::time`] the closed form
+//! of its completion time. Reductions take no time. A step of a rank follows the receive of the step before;
+//! receives are posted at once. If the bytes are not divisible, blocks differ by one byte.
+
+mod all_to_all;
+mod broadcast;
+pub mod closed;
+mod double_tree;
+mod halving;
+mod hierarchical;
+mod pipeline;
+mod ring;
+mod weave;
+
+use alloc::string::String;
+
+use apus_units::Span;
+use thiserror::Error;
+
+use crate::graph::{Graph, GraphError};
+pub use double_tree::{Tree, trees};
+use weave::Weave;
+
+/// Which operations make up a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Reduce-scatter in a ring: N - 1 steps of a block; rank r ends with block r.
+    RingReduceScatter,
+    /// All-gather in a ring: N - 1 steps of a block; rank r begins with block r.
+    RingAllGather,
+    /// All-reduce in a ring: the two behind each other.
+    RingAllReduce,
+    /// All-reduce by recursive halving and doubling. If N is no power of two, the ranks from the largest power
+    /// of two M on give their data to rank r - M first, and get the result at the end.
+    HalvingDoubling,
+    /// All-reduce over NCCL's two binary trees, each for half of the data.
+    DoubleBinaryTree {
+        /// Pieces of the data of a tree, at least 1.
+        chunks: u32,
+    },
+    /// All-reduce of nodes of `group` consecutive ranks: ring reduce-scatter in the node, ring all-reduce
+    /// of a block among the ranks of the same place in all nodes, ring all-gather in the node.
+    Hierarchical {
+        /// Ranks of a node; it divides N.
+        group: u32,
+    },
+    /// Broadcast from rank 0 over a binomial tree.
+    BroadcastBinomial,
+    /// Broadcast from rank 0 along a chain.
+    BroadcastChain {
+        /// Pieces of the data, at least 1.
+        chunks: u32,
+    },
+    /// All-to-all: every rank sends all its blocks at once, to the next rank first.
+    AllToAllDirect,
+    /// All-to-all in N - 1 steps: in step k to rank r + k, from rank r - k.
+    AllToAllPairwise,
+    /// All-to-all with several blocks under way, to r + 1, r + 2 and so on: the next leaves when one is done.
+    AllToAllWindow {
+        /// Blocks under way, at least 1.
+        window: u32,
+    },
+    /// All-to-all by Bruck: in step k to rank r + 2^k, all blocks whose distance has bit k.
+    AllToAllBruck,
+    /// Pipeline of N stages: the activations of each micro-batch to the next stage, then the gradients back.
+    Pipeline {
+        /// Micro-batches, at least 1.
+        micro_batches: u32,
+        /// Time of a stage for a micro-batch, forward.
+        forward: Span,
+        /// The same backward.
+        backward: Span,
+    },
+}
+
+/// A collective, repeated with computations before each repetition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// How.
+    pub algorithm: Algorithm,
+    /// N, at least 2.
+    pub ranks: u32,
+    /// S: the whole array of a rank. All-gather: the whole result. Pipeline: a micro-batch at a boundary.
+    pub bytes: u64,
+    /// Equal parts of the data that run side by side, the k-th through NIC k; 1 to 256.
+    pub channels: u32,
+    /// Time that every rank computes before each repetition.
+    pub compute: Span,
+    /// Repetitions, at least 1.
+    pub iterations: u32,
+}
+
+impl Collective {
+    /// Returns a collective without repetition, with one channel.
+    #[must_use]
+    pub const fn new(algorithm: Algorithm, ranks: u32, bytes: u64) -> Self {
+        Self { algorithm, ranks, bytes, channels: 1, compute: Span::ZERO, iterations: 1 }
+    }
+
+    /// Makes its graph.
+    ///
+    /// # Errors
+    /// If a value is out of range, or if a message would be empty.
+    pub fn graph(&self) -> Result<Graph, CollectiveError> {
+        self.check()?;
+        let mut weave = Weave::new(self.ranks);
+        for iteration in 0..self.iterations {
+            weave.begin_iteration(iteration, self.compute)?;
+            for channel in 0..self.channels {
+                let bytes = share(self.bytes, channel, self.channels);
+                weave.begin_channel(channel as u8);
+                self.algorithm.weave(bytes, &mut weave)?;
+            }
+        }
+        Ok(weave.finish()?)
+    }
+
+    fn check(&self) -> Result<(), CollectiveError> {
+        let bad = |what, value, range| Err(CollectiveError::Range { what, value, range });
+        if self.ranks < 2 {
+            return bad("ranks", u64::from(self.ranks), String::from("at least 2"));
+        }
+        if self.iterations == 0 {
+            return bad("iterations", 0, String::from("at least 1"));
+        }
+        if !(1..=256).contains(&self.channels) {
+            return bad("channels", u64::from(self.channels), String::from("1 to 256"));
+        }
+        let (pieces, name) = self.algorithm.pieces(self.ranks);
+        if pieces == 0 {
+            return bad(name, 0, String::from("at least 1"));
+        }
+        if let Algorithm::Hierarchical { group } = self.algorithm
+            && (group < 2 || group >= self.ranks || !self.ranks.is_multiple_of(group))
+        {
+            let range = alloc::format!("a divisor of {} between 1 and it", self.ranks);
+            return bad("ranks of a group", u64::from(group), range);
+        }
+        let least = pieces.saturating_mul(u64::from(self.channels));
+        if self.bytes < least {
+            let range = alloc::format!("at least {least}, one byte per message");
+            return bad("bytes", self.bytes, range);
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no graph of a collective.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CollectiveError {
+    /// A value out of range.
+    #[error("{what}: {value}; it must be {range}")]
+    Range {
+        /// Which value.
+        what: &'static str,
+        /// The value.
+        value: u64,
+        /// Legal values.
+        range: String,
+    },
+    /// Too many operations.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+impl Algorithm {
+    /// Returns the number of messages that a channel's data is divided into, and the name of the number.
+    fn pieces(self, ranks: u32) -> (u64, &'static str) {
+        let ranks = u64::from(ranks);
+        match self {
+            Self::RingReduceScatter
+            | Self::RingAllGather
+            | Self::RingAllReduce
+            | Self::Hierarchical { .. }
+            | Self::AllToAllDirect
+            | Self::AllToAllPairwise
+            | Self::AllToAllBruck => (ranks, "ranks"),
+            Self::HalvingDoubling => (1 << ranks.ilog2(), "ranks"),
+            Self::AllToAllWindow { window } => (ranks * u64::from(window.min(1)), "window"),
+            Self::DoubleBinaryTree { chunks } => (2 * u64::from(chunks), "chunks"),
+            Self::BroadcastBinomial => (1, "ranks"),
+            Self::BroadcastChain { chunks } => (u64::from(chunks), "chunks"),
+            Self::Pipeline { micro_batches, .. } => {
+                (u64::from(micro_batches.min(1)), "micro-batches")
+            }
+        }
+    }
+
+    /// Adds the operations for `bytes` bytes to those of all ranks.
+    fn weave(self, bytes: u64, weave: &mut Weave) -> Result<(), GraphError> {
+        let all: alloc::vec::Vec<u32> = (0..weave.ranks()).collect();
+        match self {
+            Self::RingReduceScatter => ring::reduce_scatter(weave, &all, bytes),
+            Self::RingAllGather => ring::all_gather(weave, &all, bytes),
+            Self::RingAllReduce => ring::all_reduce(weave, &all, bytes),
+            Self::HalvingDoubling => halving::all_reduce(weave, bytes),
+            Self::DoubleBinaryTree { chunks } => double_tree::all_reduce(weave, bytes, chunks),
+            Self::Hierarchical { group } => hierarchical::all_reduce(weave, bytes, group),
+            Self::BroadcastBinomial => broadcast::binomial(weave, bytes),
+            Self::BroadcastChain { chunks } => broadcast::chain(weave, bytes, chunks),
+            Self::AllToAllDirect => all_to_all::direct(weave, bytes),
+            Self::AllToAllPairwise => all_to_all::pairwise(weave, bytes),
+            Self::AllToAllWindow { window } => all_to_all::window(weave, bytes, window),
+            Self::AllToAllBruck => all_to_all::bruck(weave, bytes),
+            Self::Pipeline { micro_batches, forward, backward } => {
+                pipeline::steps(weave, bytes, micro_batches, forward, backward)
+            }
+        }
+    }
+}
+
+/// Returns the size of the `index`-th of `parts` parts of `bytes`; sizes differ by at most one byte.
+pub(crate) fn share(bytes: u64, index: u32, parts: u32) -> u64 {
+    let end = |index: u64| (u128::from(bytes) * u128::from(index) / u128::from(parts)) as u64;
+    end(u64::from(index) + 1) - end(u64::from(index))
+}

@@ -1,0 +1,391 @@
+//! A job as a graph of operations: what each rank sends, receives and computes, and in which order.
+
+mod builder;
+mod cycle;
+mod edges;
+mod labels;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use apus_units::Span;
+use thiserror::Error;
+
+pub use builder::ProgramBuilder;
+use edges::Edges;
+use labels::Labels;
+
+/// As the source or the tag of a receive, or the tag of a send: any.
+pub const ANY: u32 = u32::MAX;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Sends a message.
+    Send {
+        /// The receiving rank.
+        to: u32,
+        /// Size of the message in bytes.
+        bytes: u64,
+        /// Tag of the message, or [`ANY`].
+        tag: u32,
+    },
+    /// Receives a message.
+    Receive {
+        /// The sending rank, or [`ANY`].
+        from: u32,
+        /// Size of the expected message in bytes. It plays no part in the matching.
+        bytes: u64,
+        /// Tag of the message, or [`ANY`].
+        tag: u32,
+    },
+    /// Occupies its stream for a time.
+    Compute {
+        /// The time.
+        time: Span,
+    },
+}
+
+/// An operation of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What it does.
+    pub action: Action,
+    /// The stream on which it computes, or which must be free for it to send: GOAL's cpu.
+    pub cpu: u8,
+    /// The NIC through which it sends or receives; 0 for a computation.
+    pub nic: u8,
+}
+
+impl Op {
+    /// Returns a send through NIC 0 on stream 0.
+    #[must_use]
+    pub const fn send(to: u32, bytes: u64, tag: u32) -> Self {
+        Self { action: Action::Send { to, bytes, tag }, cpu: 0, nic: 0 }
+    }
+
+    /// Returns a receive through NIC 0 on stream 0.
+    #[must_use]
+    pub const fn receive(from: u32, bytes: u64, tag: u32) -> Self {
+        Self { action: Action::Receive { from, bytes, tag }, cpu: 0, nic: 0 }
+    }
+
+    /// Returns a computation on stream 0.
+    #[must_use]
+    pub const fn compute(time: Span) -> Self {
+        Self { action: Action::Compute { time }, cpu: 0, nic: 0 }
+    }
+
+    /// Returns the operation on another stream.
+    #[must_use]
+    pub const fn on_cpu(self, cpu: u8) -> Self {
+        Self { cpu, ..self }
+    }
+
+    /// Returns the operation through another NIC.
+    #[must_use]
+    pub const fn on_nic(self, nic: u8) -> Self {
+        Self { nic, ..self }
+    }
+}
+
+/// Kind of a packed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Send,
+    Receive,
+    Compute,
+}
+
+/// An operation in 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    /// Bytes, or picoseconds of a computation.
+    amount: u64,
+    peer: u32,
+    tag: u32,
+    kind: Kind,
+    cpu: u8,
+    nic: u8,
+}
+
+impl From<Op> for Packed {
+    fn from(op: Op) -> Self {
+        let Op { action, cpu, nic } = op;
+        let (kind, peer, tag, amount) = match action {
+            Action::Send { to, bytes, tag } => (Kind::Send, to, tag, bytes),
+            Action::Receive { from, bytes, tag } => (Kind::Receive, from, tag, bytes),
+            Action::Compute { time } => (Kind::Compute, 0, 0, time.as_ps()),
+        };
+        Self { amount, peer, tag, kind, cpu, nic }
+    }
+}
+
+impl From<Packed> for Op {
+    #[inline]
+    fn from(packed: Packed) -> Self {
+        let Packed { amount: bytes, peer, tag, kind, cpu, nic } = packed;
+        let action = match kind {
+            Kind::Send => Action::Send { to: peer, bytes, tag },
+            Kind::Receive => Action::Receive { from: peer, bytes, tag },
+            Kind::Compute => Action::Compute { time: Span::from_ps(bytes) },
+        };
+        Self { action, cpu, nic }
+    }
+}
+
+/// The operations of one rank, numbered from 0 in the order in which they were added.
+///
+/// An operation takes 36 bytes, plus 4 for each dependency and the text of its label, if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    ops: Box<[Packed]>,
+    /// Number of dependencies of each operation, of both kinds.
+    needs: Box<[u32]>,
+    /// Operations that wait for the end of an operation.
+    after_end: Edges,
+    /// Operations that wait for the start of an operation.
+    after_start: Edges,
+    labels: Labels,
+}
+
+impl Program {
+    /// Returns the number of operations.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Returns `true` if the rank does nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Returns an operation.
+    ///
+    /// # Panics
+    /// If there is no operation of this number.
+    #[inline]
+    #[must_use]
+    pub fn op(&self, op: u32) -> Op {
+        self.ops[op as usize].into()
+    }
+
+    /// Returns all operations in order.
+    pub fn ops(&self) -> impl ExactSizeIterator<Item = Op> + '_ {
+        self.ops.iter().map(|packed| (*packed).into())
+    }
+
+    /// Returns how many dependencies an operation has, of both kinds.
+    ///
+    /// # Panics
+    /// If there is no operation of this number.
+    #[inline]
+    #[must_use]
+    pub fn dependencies(&self, op: u32) -> u32 {
+        self.needs[op as usize]
+    }
+
+    /// Returns the operations that require `op`: they may start when it is done.
+    ///
+    /// # Panics
+    /// If there is no operation of this number.
+    #[inline]
+    #[must_use]
+    pub fn after_end(&self, op: u32) -> &[u32] {
+        self.after_end.of(op)
+    }
+
+    /// Returns the operations that irequire `op`: they may start when it has started.
+    ///
+    /// # Panics
+    /// If there is no operation of this number.
+    #[inline]
+    #[must_use]
+    pub fn after_start(&self, op: u32) -> &[u32] {
+        self.after_start.of(op)
+    }
+
+    /// Returns the number of dependencies, of both kinds.
+    #[must_use]
+    pub fn edges(&self) -> usize {
+        self.after_end.len() + self.after_start.len()
+    }
+
+    /// Returns the label of an operation, if it has one.
+    #[must_use]
+    pub fn label(&self, op: u32) -> Option<&str> {
+        self.labels.of(op)
+    }
+
+    /// Returns `true` if every operation has a label.
+    #[must_use]
+    pub fn is_labelled(&self) -> bool {
+        self.labels.len() == self.len() && (0..self.len() as u32).all(|op| self.label(op).is_some())
+    }
+
+    /// Returns the number of streams: the highest number of an operation plus one.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        self.ops.iter().map(|op| usize::from(op.cpu) + 1).max().unwrap_or(0)
+    }
+
+    /// Returns the number of NICs: the highest number of an operation plus one.
+    #[must_use]
+    pub fn nics(&self) -> usize {
+        self.ops.iter().map(|op| usize::from(op.nic) + 1).max().unwrap_or(0)
+    }
+
+    /// Returns source and tag of each receive that names both, ascending and each once.
+    pub(crate) fn channels(&self) -> Vec<(u32, u32)> {
+        let named = |op: &&Packed| op.kind == Kind::Receive && op.peer != ANY && op.tag != ANY;
+        let receives = self.ops.iter().filter(named);
+        let mut channels: Vec<(u32, u32)> = receives.map(|op| (op.peer, op.tag)).collect();
+        channels.sort_unstable();
+        channels.dedup();
+        channels.shrink_to_fit();
+        channels
+    }
+
+    /// Returns what an operation does, in words, for messages: `op 5 (l6): send 100 B to rank 3, tag 7`.
+    #[must_use]
+    pub fn describe(&self, op: u32) -> alloc::string::String {
+        use alloc::format;
+        let number = |number: u32| match number {
+            ANY => alloc::string::String::from("any"),
+            number => format!("{number}"),
+        };
+        let label = self.label(op).map(|label| format!(" ({label})")).unwrap_or_default();
+        let what = match self.op(op).action {
+            Action::Send { to, bytes, tag } => {
+                format!("send {bytes} B to rank {to}, tag {}", number(tag))
+            }
+            Action::Receive { from, bytes, tag } => {
+                format!("receive {bytes} B from rank {}, tag {}", number(from), number(tag))
+            }
+            Action::Compute { time } => format!("compute {time}"),
+        };
+        format!("op {op}{label}: {what}")
+    }
+}
+
+/// The programs of all ranks.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Graph {
+    programs: Vec<Arc<Program>>,
+}
+
+impl Graph {
+    /// Returns the job in which rank `r` runs the `r`-th program.
+    ///
+    /// # Errors
+    /// If a program has a peer that is no rank of the job, or if there are 2^32 - 1 programs or more.
+    pub fn new(programs: Vec<Program>) -> Result<Self, GraphError> {
+        let ranks = programs.len();
+        let Some(ranks) = u32::try_from(ranks).ok().filter(|ranks| *ranks < ANY) else {
+            return Err(GraphError { rank: None, op: None, what: Flaw::Ranks { ranks } });
+        };
+        for (rank, program) in programs.iter().enumerate() {
+            for (op, packed) in program.ops.iter().enumerate() {
+                builder::check_peer(ranks, rank as u32, op as u32, packed)?;
+            }
+        }
+        Ok(Self { programs: programs.into_iter().map(Arc::new).collect() })
+    }
+
+    /// Returns the number of ranks.
+    #[must_use]
+    pub fn ranks(&self) -> u32 {
+        self.programs.len() as u32
+    }
+
+    /// Returns the program of a rank.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[must_use]
+    pub fn program(&self, rank: u32) -> &Arc<Program> {
+        &self.programs[rank as usize]
+    }
+
+    /// Returns the programs in the order of ranks.
+    pub fn programs(&self) -> impl ExactSizeIterator<Item = &Arc<Program>> {
+        self.programs.iter()
+    }
+
+    /// Returns the number of operations of all ranks.
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        self.programs.iter().map(|program| program.len() as u64).sum()
+    }
+
+    /// Returns the bytes that all ranks send.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let sends = self.programs.iter().flat_map(|program| program.ops.iter());
+        let bytes = sends.filter(|op| op.kind == Kind::Send).map(|op| op.amount);
+        bytes.fold(0, u64::saturating_add)
+    }
+}
+
+/// Why operations form no job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{}{what}", Prefix(*rank, *op))]
+pub struct GraphError {
+    /// The rank, if it is that of one rank.
+    pub rank: Option<u32>,
+    /// Its operation, if it is that of one.
+    pub op: Option<u32>,
+    /// What is wrong.
+    pub what: Flaw,
+}
+
+/// What is wrong with a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Flaw {
+    /// Too many ranks.
+    #[error("the job has {ranks} ranks; there must be fewer than 4294967295")]
+    Ranks {
+        /// How many.
+        ranks: usize,
+    },
+    /// Too many operations, dependencies or labels.
+    #[error("there are more than 4294967294 operations, dependencies or bytes of labels")]
+    TooMany,
+    /// The peer of an operation is no rank.
+    #[error("the peer is rank {peer}; it must be below {ranks}")]
+    Peer {
+        /// The peer.
+        peer: u32,
+        /// Number of ranks.
+        ranks: u32,
+    },
+    /// A dependency on an operation that does not exist.
+    #[error("it waits for op {other}, which does not exist")]
+    NoOp {
+        /// The operation that it waits for.
+        other: u32,
+    },
+    /// An operation that waits for itself.
+    #[error("it waits for itself, through {length} dependencies")]
+    Cycle {
+        /// Number of dependencies of the cycle, of which it is the lowest operation.
+        length: u32,
+    },
+}
+
+/// Rank and operation at the beginning of a message.
+pub(crate) struct Prefix(pub(crate) Option<u32>, pub(crate) Option<u32>);
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (Some(rank), Some(op)) => write!(f, "rank {rank}, op {op}: "),
+            (Some(rank), None) => write!(f, "rank {rank}: "),
+            (None, _) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A job on a network without congestion inside: the reference for a simulated one.
+//!
+//! A message occupies the NIC of its sender for a time, and as long, a latency later, that of its receiver.
+//! Nothing else delays it. With [`Limits::None`] neither messages nor computations delay each other: the
+//! completion time is then the length of the critical path.
+
+use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use apus_units::{Span, Time};
+
+use crate::graph::{Graph, Program};
+use crate::rank::{Done, Message, Rank};
+
+/// The times of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// How long it occupies the NIC of its sender, and that of its receiver.
+    pub occupies: Span,
+    /// From the moment at which it begins to leave to that at which it begins to arrive.
+    pub latency: Span,
+    /// From its arrival to that of the acknowledgement.
+    pub acknowledgement: Span,
+}
+
+impl Cost {
+    /// Returns the time of a lone message, from its start to its arrival.
+    #[must_use]
+    pub const fn alone(&self) -> Span {
+        Span::from_ps(self.latency.as_ps().saturating_add(self.occupies.as_ps()))
+    }
+}
+
+/// What delays operations besides their dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limits {
+    /// A NIC carries one message at a time in each direction, and a stream runs one computation, the others
+    /// in order.
+    Serial,
+    /// Nothing.
+    None,
+}
+
+/// The end of a job.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// From the start to the end of the last operation.
+    pub completion: Span,
+    /// The ranks, for what is left.
+    pub ranks: Vec<Rank>,
+}
+
+impl Outcome {
+    /// Returns the number of operations that are not done.
+    #[must_use]
+    pub fn unfinished(&self) -> u64 {
+        self.ranks.iter().map(|rank| u64::from(rank.unfinished())).sum()
+    }
+
+    /// Returns the number of messages that no receive took.
+    #[must_use]
+    pub fn unexpected(&self) -> u64 {
+        self.ranks.iter().map(|rank| rank.unexpected().count() as u64).sum()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A computation of a rank ends.
+    Timeout { rank: u32 },
+    /// A message has left its rank.
+    Sent { flight: u32 },
+    /// It begins to arrive.
+    Begins { flight: u32 },
+    /// It has arrived.
+    Arrived { flight: u32 },
+    /// Its sender knows.
+    Acknowledged { flight: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    from: u32,
+    message: Message,
+}
+
+struct Network<C> {
+    cost: C,
+    limits: Limits,
+    /// Events in order of time, then of their creation.
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    created: u64,
+    flights: Vec<Flight>,
+    free: Vec<u32>,
+    /// When the NICs of ranks that have sent or received are free: to send, and to receive.
+    busy: BTreeMap<(u32, u8), [Time; 2]>,
+}
+
+impl<C: Fn(u64) -> Cost> Network<C> {
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.events.push(Reverse((at, self.created, event)));
+        self.created += 1;
+    }
+
+    /// Occupies a NIC from `now` or as soon as it is free, and returns the end.
+    fn occupy(&mut self, now: Time, nic: (u32, u8), direction: usize, time: Span) -> Time {
+        if self.limits == Limits::None {
+            return now.saturating_add(time);
+        }
+        let busy = &mut self.busy.entry(nic).or_default()[direction];
+        *busy = (*busy).max(now).saturating_add(time);
+        *busy
+    }
+
+    fn send(&mut self, now: Time, from: u32, message: Message) {
+        let Cost { occupies, latency, .. } = (self.cost)(message.bytes);
+        let left = self.occupy(now, (from, message.nic), 0, occupies);
+        let flight = Flight { from, message };
+        let flight = match self.free.pop() {
+            Some(free) => {
+                self.flights[free as usize] = flight;
+                free
+            }
+            None => {
+                self.flights.push(flight);
+                self.flights.len() as u32 - 1
+            }
+        };
+        self.schedule(left, Event::Sent { flight });
+        let began = left.saturating_sub(occupies);
+        self.schedule(began.saturating_add(latency), Event::Begins { flight });
+    }
+}
+
+/// Runs a job. `cost` gives the times of a message of a number of bytes.
+#[must_use]
+pub fn run(graph: &Graph, done: Done, limits: Limits, cost: impl Fn(u64) -> Cost) -> Outcome {
+    let rank = |program: &Arc<Program>| Rank::new(Arc::clone(program), done);
+    let ranks = graph.programs().map(rank).map(|rank| match limits {
+        Limits::Serial => rank,
+        Limits::None => rank.with_free_streams(),
+    });
+    run_ranks(ranks.collect(), limits, cost)
+}
+
+/// Runs ranks that have not started, for example with [`Rank::with_times`]. For a critical path their streams
+/// must be free.
+#[must_use]
+pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(u64) -> Cost) -> Outcome {
+    let (events, flights, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
+    let busy = BTreeMap::new();
+    let mut network = Network { cost, limits, events, created: 0, flights, free, busy };
+    let touched = |rank: u32, now: Time, ranks: &mut [Rank], network: &mut Network<_>| {
+        let state = &mut ranks[rank as usize];
+        while let Some(message) = state.poll_message() {
+            network.send(now, rank, message);
+        }
+        if state.next_timeout() < Time::MAX {
+            network.schedule(state.next_timeout(), Event::Timeout { rank });
+        }
+    };
+    for rank in 0..ranks.len() as u32 {
+        ranks[rank as usize].start(Time::ZERO);
+        touched(rank, Time::ZERO, &mut ranks, &mut network);
+    }
+    while let Some(Reverse((now, _, event))) = network.events.pop() {
+        let rank = match event {
+            Event::Timeout { rank } => {
+                if ranks[rank as usize].next_timeout() > now {
+                    continue;
+                }
+                ranks[rank as usize].handle_timeout(now);
+                rank
+            }
+            Event::Sent { flight } => {
+                let Flight { from, message } = network.flights[flight as usize];
+                ranks[from as usize].on_sent(now, message.op);
+                from
+            }
+            Event::Begins { flight } => {
+                let Message { to, bytes, nic, .. } = network.flights[flight as usize].message;
+                let occupies = (network.cost)(bytes).occupies;
+                let arrived = network.occupy(now, (to, nic), 1, occupies);
+                network.schedule(arrived, Event::Arrived { flight });
+                continue;
+            }
+            Event::Arrived { flight } => {
+                let Flight { from, message } = network.flights[flight as usize];
+                let known = (network.cost)(message.bytes).acknowledgement;
+                network.schedule(now.saturating_add(known), Event::Acknowledged { flight });
+                ranks[from as usize].on_delivered(now, message.op);
+                touched(from, now, &mut ranks, &mut network);
+                ranks[message.to as usize].on_arrival(now, from, message.tag, message.bytes);
+                message.to
+            }
+            Event::Acknowledged { flight } => {
+                let Flight { from, message } = network.flights[flight as usize];
+                network.free.push(flight);
+                ranks[from as usize].on_acknowledged(now, message.op);
+                from
+            }
+        };
+        touched(rank, now, &mut ranks, &mut network);
+    }
+    let end = ranks.iter().map(Rank::ended_at).max().unwrap_or(Time::ZERO);
+    Outcome { completion: end.since(Time::ZERO), ranks }
+}

@@ -1,0 +1,25 @@
+//! Jobs as graphs of operations: what each rank sends, receives and computes, and in which order.
+//!
+//! A [`Graph`] comes from a [generator](collectives), a [file](goal) or a [`ProgramBuilder`]. A [`Rank`] executes the
+//! operations of one rank: time is an argument, and the owner carries the messages. [`ideal`] does so on NICs without
+//! congestion between them, [`loggops`] as LogGOPSim does.
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/ring.rs")]
+//! ```
+#![no_std]
+
+extern crate alloc;
+
+pub mod collectives;
+pub mod goal;
+mod graph;
+pub mod ideal;
+pub mod loggops;
+mod matching;
+mod rank;
+
+pub use graph::{ANY, Action, Flaw, Graph, GraphError, Op, Program, ProgramBuilder};
+pub use rank::{Done, Message, OpTimes, Progress, Rank, Unexpected};

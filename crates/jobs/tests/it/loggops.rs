@@ -1,0 +1,80 @@
+//! The model of LogGOPSim compared with times that LogGOPSim printed, and with its formulas.
+
+use apus_jobs::loggops::{Parameters, run};
+use apus_jobs::{Graph, Op, Program, ProgramBuilder, goal};
+use apus_units::Span;
+
+use crate::samples::{SAMPLES, content};
+
+#[test]
+fn samples_take_the_times_that_loggopsim_prints() {
+    for (name, time) in SAMPLES {
+        for extension in ["goal", "bin"] {
+            let graph = goal::read(&content(name, extension)).expect(name);
+            let outcome = run(&graph, &Parameters::default()).expect(name);
+            assert!(outcome.is_complete(), "{name}: {outcome:?}");
+            assert_eq!(outcome.completion(), time, "{name}.{extension}");
+        }
+    }
+}
+
+/// Operations of a rank, and one that requires another one.
+type Rank<'a> = (&'a [Op], Option<(u32, u32)>);
+
+fn graph(ranks: &[Rank<'_>]) -> Graph {
+    let program = |(rank, (ops, requires)): (usize, &Rank<'_>)| -> Program {
+        let mut builder = ProgramBuilder::new(rank as u32, ranks.len() as u32);
+        for op in *ops {
+            builder.push(*op).expect("op");
+        }
+        if let Some((op, awaited)) = requires {
+            builder.requires(*op, *awaited);
+        }
+        builder.finish().expect("program")
+    };
+    Graph::new(ranks.iter().enumerate().map(program).collect()).expect("graph")
+}
+
+/// A message takes 2o + L + (s-1) max(O, G).
+#[test]
+fn a_message_takes_the_time_of_the_formula() {
+    for (bytes, o_per_byte, time) in [(1, 0, 5500), (1001, 0, 11500), (1001, 9, 14500)] {
+        let graph = graph(&[(&[Op::send(1, bytes, 3)], None), (&[Op::receive(0, bytes, 3)], None)]);
+        let parameters = Parameters { overhead_per_byte: o_per_byte, ..Parameters::default() };
+        assert_eq!(run(&graph, &parameters).expect("run").completion(), time);
+    }
+}
+
+/// A send of more than S bytes is done when its receiver takes it in; a receive posted late adds nothing
+/// (the host has taken the message in before).
+#[test]
+fn a_large_send_waits_for_its_receive() {
+    for (eager, sender) in [(1000, 1500 + 100), (999, 20_000 + 100)] {
+        let after = Op::compute(Span::from_ns(100));
+        let late = Op::compute(Span::from_ns(20_000));
+        let graph = graph(&[
+            (&[Op::send(1, 1000, 0), after], Some((1, 0))),
+            (&[late, Op::receive(0, 1000, 0)], Some((1, 0))),
+        ]);
+        let parameters = Parameters { eager, ..Parameters::default() };
+        let outcome = run(&graph, &parameters).expect("run");
+        // The message arrives while rank 1 computes, and is taken in at 20,000 ns.
+        let receiver = 20_000 + 1500 + 999 * 6;
+        assert_eq!(outcome.ends, [sender, receiver], "S = {eager}");
+    }
+}
+
+#[test]
+fn leftovers_are_listed() {
+    let graph = graph(&[(&[Op::send(1, 10, 1)], None), (&[Op::receive(0, 10, 2)], None)]);
+    let outcome = run(&graph, &Parameters::default()).expect("run");
+    assert_eq!(outcome.stuck, [(1, 0)]);
+    let (rank, message) = outcome.unexpected[0];
+    assert_eq!((rank, message.from, message.tag, message.bytes), (1, 0, 1, 10));
+}
+
+#[test]
+fn times_beyond_the_range_are_an_error() {
+    let graph = graph(&[(&[Op::send(0, u64::MAX, 1)], None)]);
+    run(&graph, &Parameters::default()).expect_err("too long");
+}
