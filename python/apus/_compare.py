@@ -8,15 +8,18 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from apus import _native
+from apus._metrics import titled
 from apus._progress import Reporter
 from apus._run import ApusWarning
 from apus._toml import assignments
 from apus.errors import Interrupted, RunError, ScenarioError
+from apus.plot import COMPARED, bars
 from apus.scenarios import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from apus._picture import Backend, Chart
     from apus._types import ContestOptions, Progress, RunOptions, Settings
     from apus.algorithms import Algorithm
 
@@ -66,6 +69,25 @@ class Comparison:
             for one in self._data["algorithms"]
             for metric, value in one["metrics"].items()
         ]
+
+    def plot(self, *metrics: str, backend: Backend = "altair") -> Chart:
+        """Draw metrics of the algorithms next to each other: medians over seeds.
+
+        Args:
+            metrics: Names of metrics of this comparison; goodput and latencies without them.
+            backend: The library that draws.
+
+        Raises:
+            PlotError: No algorithm has a value of any metric.
+
+        """
+        rows = [
+            {"metric": titled(metric), "name": one["algorithm"], "value": value["median"]}
+            for metric in metrics or COMPARED
+            for one in self._data["algorithms"]
+            if (value := one["metrics"].get(metric)) is not None
+        ]
+        return bars(rows, backend)
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return everything as in compare.json."""
@@ -168,6 +190,8 @@ def named(algorithms: Sequence[str | Algorithm]) -> tuple[list[str], list[str]]:
         if isinstance(one, str):
             labels.append(one)
             continue
+        if isinstance(one, type):
+            raise ScenarioError(f"algorithms: {one.__name__} is a class; write {one.__name__}()")
         parameters = dict(one.settings)
         name, profile = parameters.pop("name"), parameters.pop("profile", None)
         label = f"{name}" if profile is None else f"{name}:{profile}"

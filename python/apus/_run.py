@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from apus import _native
@@ -127,7 +128,8 @@ class Estimate(NamedTuple):
     run, with its drain."""
 
 
-class PlannedRun(NamedTuple):
+@dataclass(frozen=True)
+class PlannedRun:
     """A run of a scenario that was checked and not executed."""
 
     name: str
@@ -138,7 +140,7 @@ class PlannedRun(NamedTuple):
     """Simulated time, warm-up included and drain excluded."""
     memory_bytes: int
     """Estimate of the memory that the run takes on one thread."""
-    effective: str
+    effective: str = field(repr=False)
     """The effective configuration: a scenario with every default resolved."""
     estimate: Estimate | None = None
     """Estimate of its time, if it was asked for."""
@@ -175,7 +177,7 @@ def validate(
     if not estimate:
         return runs
     times = [Estimate(*time) for time in opened.estimate()]
-    return [run._replace(estimate=time) for run, time in zip(runs, times, strict=True)]
+    return [replace(run, estimate=time) for run, time in zip(runs, times, strict=True)]
 
 
 def read_options(

@@ -33,6 +33,8 @@ def to_toml(value: Value, where: str) -> str:
         case Sequence():
             parts = (to_toml(inner, f"{where}[{i}]") for i, inner in enumerate(value))
             return f"[{', '.join(parts)}]"
+        case type():
+            raise ScenarioError(f"{where}: {value.__name__} is a class; write {value.__name__}()")
         case _:
             raise ScenarioError(
                 f"{where}: {value!r} is no value of a setting; it must be a text, a finite number, "

@@ -8,7 +8,7 @@ Of several seeds a chart over time shows the first one.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from apus._metrics import titled, value_of
 from apus._picture import Axis, Backend, Chart, Picture, groups, median, percentile
@@ -27,12 +27,24 @@ _STEPS = 500
 """Maximum number of points of a CDF."""
 _SIZES = 12
 """Maximum number of bins of sizes."""
-_COMPARED = ("goodput_gbps", "op_latency_us.p50", "op_latency_us.p99")
+COMPARED = ("goodput_gbps", "op_latency_us.p50", "op_latency_us.p99")
 """Metrics of a comparison, without others."""
 
 
 class PlotError(ApusError, ValueError):
     """A result lacks the data of a chart; the message names the setting that records them."""
+
+
+class _Shown(NamedTuple):
+    """What a chart over time shows."""
+
+    table: str
+    key: str
+    """The column that tells flows or ports apart."""
+    rank: str
+    """The column whose largest sums are shown."""
+    wanted: int | Sequence[Any]
+    """How many, or which."""
 
 
 class Plots:
@@ -94,29 +106,11 @@ class Plots:
     def _of_flows(
         self, title: str, column: str, flows: int | Sequence[int], backend: Backend
     ) -> Chart:
-        rows: list[dict[str, Any]] = []
-        for variant, run in self._firsts():
-            table = run.samples
-            names = list(dict.fromkeys(["time_us", "flow", "goodput_gbps", column]))
-            all_rows = list(_rows(table, names))
-            shown = _most(all_rows, "flow", "goodput_gbps", flows)
-            chosen = [row for row in all_rows if row["flow"] in shown]
-            rows += [{"variant": variant, **row} for row in chosen if row[column] is not None]
-        if not rows:
-            raise PlotError(
-                f"{title}: the result has no sample with `{column}`; `[record] flows` sets how "
-                "many flows are sampled, and `[record] interval` how often"
-            )
-        picture = Picture(
-            title,
-            "line",
-            rows,
-            Axis("time_us", _title(run.samples, "time_us")),
-            Axis(column, _title(run.samples, column)),
-            colour=Axis("flow", "flow", "name"),
-            panels=self._panels(),
+        remedy = (
+            "`[record] flows` sets how many flows are sampled, and `[record] interval` how often"
         )
-        return picture.draw(backend)
+        shown = _Shown("samples", "flow", "goodput_gbps", flows)
+        return self._over_time(title, "line", column, shown, remedy).draw(backend)
 
     def queues(self, *, ports: int | Sequence[str] = 8, backend: Backend = "altair") -> Chart:
         """Draw the queues of ports over time.
@@ -129,26 +123,40 @@ class Plots:
             PlotError: The result has no samples of ports.
 
         """
+        remedy = (
+            "`[record] ports` sets how many ports are sampled, and `[record] nics` whether NICs are"
+        )
+        shown = _Shown("port_samples", "port", "queue_bytes", ports)
+        return self._over_time("Queues of ports", "step", "queue_bytes", shown, remedy).draw(
+            backend
+        )
+
+    def _over_time(
+        self, title: str, mark: Literal["line", "step"], column: str, shown: _Shown, remedy: str
+    ) -> Picture:
+        """Draw a column of samples over time, of those that are shown."""
         rows: list[dict[str, Any]] = []
+        table = getattr(self._runs[0], shown.table)
         for variant, run in self._firsts():
-            all_rows = list(_rows(run.port_samples, ["time_us", "port", "queue_bytes"]))
-            shown = _most(all_rows, "port", "queue_bytes", ports)
-            rows += [{"variant": variant, **row} for row in all_rows if row["port"] in shown]
+            names = list(dict.fromkeys(["time_us", shown.key, shown.rank, column]))
+            all_rows = list(_rows(getattr(run, shown.table), names))
+            chosen = _most(all_rows, shown.key, shown.rank, shown.wanted)
+            rows += [
+                {"variant": variant, **row}
+                for row in all_rows
+                if row[shown.key] in chosen and row[column] is not None
+            ]
         if not rows:
-            raise PlotError(
-                "Queues of ports: the result has no sample of a port; `[record] ports` sets how "
-                "many ports are sampled, and `[record] nics` whether NICs are"
-            )
-        picture = Picture(
-            "Queues of ports",
-            "step",
+            raise PlotError(f"{title}: the result has no sample with `{column}`; {remedy}")
+        return Picture(
+            title,
+            mark,
             rows,
-            Axis("time_us", _title(run.port_samples, "time_us")),
-            Axis("queue_bytes", _title(run.port_samples, "queue_bytes")),
-            colour=Axis("port", "port", "name"),
+            Axis("time_us", _title(table, "time_us")),
+            Axis(column, _title(table, column)),
+            colour=Axis(shown.key, shown.key, "name"),
             panels=self._panels(),
         )
-        return picture.draw(backend)
 
     # Of ops
 
@@ -418,13 +426,18 @@ def _comparison(
     runs: Mapping[str, Sequence[Run]], metrics: Sequence[str], backend: Backend
 ) -> Chart:
     rows = []
-    for metric in metrics or _COMPARED:
+    for metric in metrics or COMPARED:
         title = titled(metric)
         for name, own in runs.items():
             found = [value_of(run.summary.to_dict(), metric) for run in own]
             values = [value for value in found if value is not None]
             value = median(values) if values and len(values) == len(found) else None
             rows.append({"metric": title, "name": name, "value": value})
+    return bars(rows, backend)
+
+
+def bars(rows: Sequence[Mapping[str, Any]], backend: Backend) -> Chart:
+    """Draw each `metric` in a panel of its own: the `value` of each `name`."""
     if all(row["value"] is None for row in rows):
         raise PlotError("Comparison: no run has a value; it was not measured, or is censored")
     picture = Picture(

@@ -34,6 +34,15 @@ def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
         assert 4 < median < 20
     assert {row["metric"] for row in comparison.rows()} >= {"goodput_gbps", "jain"}
     assert "swift" in repr(comparison)
+    chart = comparison.plot("jain", "goodput_gbps").to_dict()
+    (bars,) = chart["datasets"].values()
+    assert [(row["metric"], row["name"], row["value"]) for row in bars] == [
+        (title, name, comparison.median(name, metric))
+        for metric, title in (("jain", "jain"), ("goodput_gbps", "goodput_gbps [Gb/s]"))
+        for name in ("cubic", "swift")
+    ]
+    with pytest.raises(apus.plot.PlotError, match="no run has a value"):
+        comparison.plot("stalled.noticed")
     with pytest.raises(KeyError):
         comparison.median("dctcp", "jain")
 
@@ -43,6 +52,7 @@ def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
     [
         ({"algorithms": ["swif"]}, "did you mean"),
         ({"algorithms": []}, "at least one algorithm"),
+        ({"algorithms": [apus.Swift]}, r"Swift is a class; write Swift\(\)"),
         ({"algorithms": ["swift"], "seeds": 0}, "seeds=0: must be from 1 to 1000"),
         ({"algorithms": ["swift"], "keep": 100.0}, "below 100 percent"),
         ({"algorithms": ["swift"], "metrics": ["jan"]}, "unknown metric"),
