@@ -33,7 +33,8 @@ def hash_of(cls: type, base: type) -> str:
 
 def _class(cls: type, seen: set[int]) -> Iterator[str]:
     seen.add(id(cls))
-    yield f"class {cls.__qualname__}"
+    # Of a class that was sent by value the path is lost.
+    yield f"class {cls.__name__}"
     for name, value in sorted(vars(cls).items(), key=lambda item: item[0]):
         special = name.startswith("__") and name.endswith("__")
         if name not in _NOT_CODE and not (special and not callable(value)):

@@ -37,12 +37,13 @@ def serve(kind: str) -> None:
     kind_of_socket = socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM
     with socket.socket(type=kind_of_socket) as own:
         own.bind((LOOPBACK, 0))
+        if kind == "tcp":
+            own.listen()
         print(f"{LOOPBACK}:{own.getsockname()[1]}", flush=True)
         if kind == "udp":
             while True:
                 data, peer_address = own.recvfrom(SIZE)
                 own.sendto(data, peer_address)
-        own.listen()
         stream, _ = own.accept()
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while data := stream.recv(SIZE):

@@ -113,3 +113,31 @@ def test_a_version_of_a_worker_that_differs_is_a_failure(client: Client) -> None
     restore = client.submit(_native.Point.restore, "0.0.0", "", None, "")
     with pytest.raises(apus.ScenarioError, match="use one version in all processes"):
         restore.result()
+
+
+def test_a_class_of_a_function_is_sent_to_workers(scenario: Path, client: Client) -> None:
+    """Such as one of a notebook: Dask's processes cannot import it."""
+
+    class Halving(apus.OwnAlgorithm):
+        """A packet more per window, and half of them after a loss."""
+
+        def start(self, flow: apus.FlowInfo) -> None:
+            self.window = 1.0
+
+        def on_ack(self, event: apus.AckEvent) -> None:
+            self.window += event.acked_packets / self.window
+
+        def on_loss(self, event: apus.LossEvent) -> None:
+            self.window = max(1.0, self.window / 2)
+
+        def on_timeout(self, event: apus.TimeoutEvent) -> None:
+            self.window = 1.0
+
+        def allowance(self) -> float | apus.Allowance:
+            return self.window
+
+    apus.algorithm("halving", Halving)
+    text = scenario.read_text().replace('name = "swift"', 'name = "halving"')
+    scenario.write_text(text)
+    vary = {"topology.hosts": [3, 4]}
+    assert list(apus.sweep(scenario, vary, executor=client)) == list(apus.sweep(scenario, vary))
