@@ -104,6 +104,31 @@ fn a_lock_by_compare_and_swap_excludes_owner_and_peers() {
 }
 
 #[test]
+fn concurrent_updates_of_a_record_all_count() {
+    let hosts = Hosts::new(counter::RECORD);
+    let (region, key) = (&hosts.region, hosts.region.key());
+    thread::scope(|scope| {
+        for peer in &hosts.connections {
+            scope.spawn(move || {
+                // The count is stored twice, so that a mix of two updates would show.
+                let count = |value: &mut [u8]| {
+                    assert_eq!(value[..8], value[48..], "the record is whole");
+                    let (word, _) = value.split_first_chunk_mut().expect("a word");
+                    *word = (u64::from_le_bytes(*word) + 1).to_le_bytes();
+                    value.copy_within(..8, 48);
+                };
+                for _ in 0..50 {
+                    while !counter::update(peer, key, 0, count).expect("updated") {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!([0, 8, 56].map(|at| region.load(at)), [Ok(200), Ok(100), Ok(100)]);
+}
+
+#[test]
 fn threads_see_short_writes_and_words_of_long_ones_whole() {
     const LONG: usize = 60_000;
     let hosts = Hosts::new(2_048 + LONG);
