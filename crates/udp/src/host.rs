@@ -292,8 +292,9 @@ impl Host {
     /// Ends every connection in order, so that no op is cut off. From now on the host takes and opens no connections
     /// ([`ConnectError::PeerDraining`], [`ConnectError::Draining`]), and peers submit no ops to it
     /// ([`SubmitError::PeerDraining`](crate::SubmitError::PeerDraining)). This side may still submit messages, since they may
-    /// answer requests, but neither reads nor writes ([`SubmitError::Draining`](crate::SubmitError::Draining)). Peers may still
-    /// submit messages that this side waits for ([`Request::answers`](crate::Request::answers)). A connection
+    /// answer requests, but neither reads nor writes nor atomic ops
+    /// ([`SubmitError::Draining`](crate::SubmitError::Draining)). Peers may still submit messages that this side waits for
+    /// ([`Request::answers`](crate::Request::answers)). A connection
     /// closes when no op of either side is outstanding, the application has taken all its messages, and no
     /// [`MessageReceiver`](crate::MessageReceiver) of it is busy, after 100 to 200 ms
     /// ([`session::Config::retry`](crate::session::Config::retry)). Waits for that, at most for `timeout`. Returns whether all

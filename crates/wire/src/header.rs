@@ -154,7 +154,8 @@ impl SegmentKind {
     }
 }
 
-/// Names a registered memory region to the peer.
+/// Names a registered memory region to the peer. To pass a key on, send its value ([`RegionKey::get`]); the receiver makes the
+/// same key from it ([`RegionKey::new`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionKey(u64);
 
