@@ -4,12 +4,14 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use apus_rpc::{CallError, Client, Failure, Method, Methods, Server};
 use apus_udp::session::{KeyRing, SharedKey};
 use apus_udp::{Access, Config, Host, Region, RegionKey, Request};
 
 /// The table is an array of places: version (u64), length of the key, length of the value, key, value.
+/// The version is little-endian, as the words of atomic ops are.
 const PLACE: usize = 128;
 const KEY: usize = 10;
 const VALUE: usize = 48;
@@ -30,11 +32,11 @@ fn offset(key: &[u8]) -> usize {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     });
-    hash as usize % (PLACES - PROBES + 1) * PLACE
+    (hash % (PLACES - PROBES + 1) as u64) as usize * PLACE
 }
 
 fn version(place: &[u8]) -> u64 {
-    place[..8].try_into().map_or(0, u64::from_be_bytes)
+    place[..8].try_into().map_or(0, u64::from_le_bytes)
 }
 
 fn key(place: &[u8]) -> &[u8] {
@@ -47,7 +49,7 @@ fn value(place: &[u8]) -> &[u8] {
 
 /// Returns the methods of a store with this table.
 fn store(table: Arc<Region>, counters: &Region) -> Methods {
-    let regions = [&*table, counters].map(|region| region.key().get().to_be_bytes()).concat();
+    let regions = [&*table, counters].map(|region| region.key().get().to_le_bytes()).concat();
     Methods::new().with("regions", move |_| Ok(regions.clone())).with("put", move |call| {
         // The request is the expected version (u64), the length of the key, the key, and the value.
         let wrong = || Failure::new(0, "a request is version, length, key, value");
@@ -63,14 +65,14 @@ fn store(table: Arc<Region>, counters: &Region) -> Methods {
             let place = places.find(|place| key(place) == name || version(place) == 0);
             let place = place.ok_or(Failure::new(FULL, "no place for this key"))?;
             let found = version(place);
-            if found != u64::from_be_bytes(*expected) {
+            if found != u64::from_le_bytes(*expected) {
                 return Err(Failure::new(CONFLICT, format!("the version is {found}")));
             }
-            place[..8].copy_from_slice(&(found + 1).to_be_bytes());
+            place[..8].copy_from_slice(&(found + 1).to_le_bytes());
             (place[8], place[9]) = (length, bytes.len() as u8);
             place[KEY..][..name.len()].copy_from_slice(name);
             place[VALUE..][..bytes.len()].copy_from_slice(bytes);
-            Ok((found + 1).to_be_bytes().to_vec())
+            Ok((found + 1).to_le_bytes().to_vec())
         })
     })
 }
@@ -88,7 +90,7 @@ impl Store {
         let client = Client::connect(host, server)?;
         let regions = client.call(client.method("regions")?, b"").wait()?;
         let region = |at: usize| -> Result<_> {
-            Ok(RegionKey::new(u64::from_be_bytes(regions[at..at + 8].try_into()?)))
+            Ok(RegionKey::new(u64::from_le_bytes(regions[at..at + 8].try_into()?)))
         };
         Ok(Self { put: client.method("put")?, client, table: region(0)?, counters: region(8)? })
     }
@@ -98,7 +100,8 @@ impl Store {
         let at = offset(name.as_bytes()) as u64;
         let read = Request::read(self.table, at, PROBES * PLACE);
         let bytes = self.client.connection().submit(read)?.wait()?.bytes;
-        let found = bytes.chunks(PLACE).find(|place| key(place) == name.as_bytes());
+        let mut places = bytes.chunks(PLACE).filter(|place| version(place) > 0);
+        let found = places.find(|place| key(place) == name.as_bytes());
         Ok(found.map(|place| (version(place), value(place).to_vec())))
     }
 
@@ -106,9 +109,9 @@ impl Store {
     /// client was faster.
     fn put(&self, name: &str, expected: u64, value: &[u8]) -> Result<Option<u64>> {
         let length = [u8::try_from(name.len())?];
-        let request = [&expected.to_be_bytes(), &length[..], name.as_bytes(), value].concat();
+        let request = [&expected.to_le_bytes(), &length[..], name.as_bytes(), value].concat();
         match self.client.call(self.put, &request).wait() {
-            Ok(version) => Ok(Some(u64::from_be_bytes(version[..].try_into()?))),
+            Ok(version) => Ok(Some(u64::from_le_bytes(version[..].try_into()?))),
             Err(CallError::Failed(Failure { code: CONFLICT, .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -138,10 +141,11 @@ pub fn main() -> Result<()> {
     let host = Arc::new(start()?);
     let table = Arc::new(host.register(vec![0; PLACES * PLACE], Access::Read)?);
     let counters = host.register(vec![0; COUNTERS as usize * 8], Access::ReadWrite)?;
-    let _server = Server::start(&host, store(table, &counters))?;
+    let server = Server::start(&host, store(table, &counters))?;
 
     let store = Store::connect(&Arc::new(start()?), host.local_addr())?;
     assert_eq!(store.get("colour")?, None);
+    assert_eq!(store.get("")?, None, "an empty place has no key");
     assert_eq!(store.put("colour", 0, b"red")?, Some(1));
     assert_eq!(store.get("colour")?, Some((1, b"red".to_vec())));
     assert_eq!(store.put("colour", 0, b"blue")?, None, "the version is 1 by now");
@@ -161,5 +165,12 @@ pub fn main() -> Result<()> {
     })?;
     assert_eq!(store.count(3, 1000)?, Some(101));
     assert_eq!(store.count(3, 101)?, None, "the limit is reached");
+
+    // Shutdown of the server: calls end first, then ops and connections.
+    let calls = server.drain(Duration::from_secs(5));
+    assert!(store.get("colour")?.is_some(), "one-sided reads still work");
+    let connections = host.drain(Duration::from_secs(5));
+    assert!(calls && connections, "no call and no op was cut off");
+    assert!(store.get("colour").is_err(), "the connection has ended");
     Ok(())
 }
