@@ -22,6 +22,7 @@ macro_rules! forward_sender {
             fn next_timer(&self) -> Option<$crate::Time>;
             fn on_timer(&mut self, now: $crate::Time);
             fn path_label(&self) -> u32;
+            fn outlook(&self) -> $crate::Outlook;
             fn snapshot(&self) -> $crate::Snapshot;
         }
     };
@@ -48,6 +49,7 @@ macro_rules! forward_receiver {
         $crate::forward_methods! { $to
             fn on_data(&mut self, event: &$crate::DataEvent) -> bool;
             fn echo(&self) -> $crate::Fields;
+            fn is_plain(&self) -> bool;
             fn sends_control(&self) -> bool;
             fn on_credit_request(&mut self, now: $crate::Time, packets: u32);
             fn on_credit_stop(&mut self, now: $crate::Time);

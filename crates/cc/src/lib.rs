@@ -52,7 +52,9 @@ pub use receiver::{
     Acknowledging, EchoNewest, EchoTelemetry, MAX_CREDIT_PADDING, Receiver, ReceiverControl,
 };
 pub use rtt::{Backoff, RtoRule, RttEstimator};
-pub use sender::{Allowance, Departure, Pacing, ReplaySender, Sender, SenderControl, Snapshot};
+pub use sender::{
+    Allowance, Departure, Outlook, Pacing, ReplaySender, Sender, SenderControl, Snapshot,
+};
 pub use settings::{
     AlgorithmInfo, ParamDefault, ParamInfo, ParamKind, ProfileInfo, SettingError, Settings,
 };

@@ -37,6 +37,11 @@ pub trait Receiver {
     fn echo(&self) -> Fields {
         Fields::NONE
     }
+    /// Returns `true` if [`Receiver::on_data`] has no effect and always requests an acknowledgement, and
+    /// [`Receiver::echo`] returns no fields: the transport then calls neither.
+    fn is_plain(&self) -> bool {
+        false
+    }
     /// Returns `true` if the half sends control packets, so that the transport must poll it for
     /// them.
     fn sends_control(&self) -> bool;
@@ -75,6 +80,10 @@ pub struct Acknowledging;
 impl Receiver for Acknowledging {
     #[inline]
     fn on_data(&mut self, _: &DataEvent) -> bool {
+        true
+    }
+
+    fn is_plain(&self) -> bool {
         true
     }
 

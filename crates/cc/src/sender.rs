@@ -56,6 +56,19 @@ pub enum Pacing {
     Credits,
 }
 
+/// What the transport needs to know of a sender half after an event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    /// [`Sender::allowance`].
+    pub allowance: Allowance,
+    /// [`Sender::rto`].
+    pub rto: Span,
+    /// [`Sender::next_timer`]; [`Time::MAX`] without a timer.
+    pub next_timer: Time,
+    /// [`Sender::path_label`].
+    pub path_label: u32,
+}
+
 /// The decision of a sender half about its next data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
@@ -126,6 +139,17 @@ pub trait Sender {
     /// (Falcon's PLB). Transmissions do not change the label.
     fn path_label(&self) -> u32 {
         0
+    }
+    /// Returns what the methods named in [`Outlook`] return. The transport reaches a half through a
+    /// branch or a pointer, so one call costs less than four. Not to be implemented.
+    #[inline]
+    fn outlook(&self) -> Outlook {
+        Outlook {
+            allowance: self.allowance(),
+            rto: self.rto(),
+            next_timer: self.next_timer().unwrap_or(Time::MAX),
+            path_label: self.path_label(),
+        }
     }
     /// Returns the state, for samples, traces and `apus replay`.
     fn snapshot(&self) -> Snapshot;

@@ -30,8 +30,11 @@ impl Clock {
     /// Returns the first true time at which the reading is `reading` or later.
     #[inline]
     pub(crate) fn when_it_shows(self, reading: Time) -> Time {
-        if self == Self::TRUE || reading == Time::MAX {
+        if reading == Time::MAX {
             return reading;
+        }
+        if self.drift_ppb == 0 {
+            return reading.saturating_sub(self.offset);
         }
         let elapsed = i128::from(reading.as_ps()) - i128::from(self.offset.as_ps());
         let scaled = elapsed * Self::BILLION / (Self::BILLION + i128::from(self.drift_ppb));
@@ -49,6 +52,8 @@ impl Clock {
 pub(crate) struct HostClocks {
     pub(crate) host: Clock,
     nic: Clock,
+    /// Whether both clocks show the same.
+    alike: bool,
     /// Available from the first reading onwards.
     converter: Option<ClockConverter>,
     next_reading: Time,
@@ -58,16 +63,19 @@ pub(crate) struct HostClocks {
 impl HostClocks {
     /// Returns clocks whose stack reads both every `interval` (Swift App. A: "periodically").
     pub(crate) fn new(host: Clock, nic: Clock, interval: Span) -> Self {
-        Self { host, nic, converter: None, next_reading: Time::ZERO, interval }
+        Self { host, nic, alike: host == nic, converter: None, next_reading: Time::ZERO, interval }
     }
 
     /// Returns a NIC timestamp taken at the true time `taken`, as the stack converts it to the
     /// host's clock at the true time `now`.
     #[inline]
     pub(crate) fn nic_timestamp(&mut self, taken: Time, now: Time) -> Time {
-        if self.host == self.nic {
-            return self.host.read(taken);
-        }
+        if self.alike { self.host.read(taken) } else { self.converted(taken, now) }
+    }
+
+    /// Returns a NIC timestamp as the stack converts it ([`HostClocks::nic_timestamp`]).
+    #[inline(never)] // the clocks of most runs are alike
+    fn converted(&mut self, taken: Time, now: Time) -> Time {
         let (nic, host) = (self.nic.read(now), self.host.read(now));
         let converter = self.converter.get_or_insert_with(|| ClockConverter::new(nic, host));
         if now >= self.next_reading {

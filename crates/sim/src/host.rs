@@ -153,9 +153,8 @@ impl<F: AlgorithmFactory> Host<F> {
     pub(crate) fn on_arrival(&mut self, now: Time, packet: PacketRef, world: &mut World<F>) {
         if self.engine.is_none() {
             self.process(now, now, packet, 0, world);
-            self.pump(now, world);
-            self.schedule(now, world);
-            return;
+            let local = self.clocks.host.read(now);
+            return self.answer(now, local, world);
         }
         let bytes = world.network.pool().fields(packet).wire_bytes;
         let queue = &mut self.receive_queue;
@@ -209,13 +208,14 @@ impl<F: AlgorithmFactory> Host<F> {
             self.run_engine(now, world);
         } else {
             self.endpoint.handle_timeout(local);
-            self.pump(now, world);
+            return self.answer(now, local, world);
         }
         self.schedule(now, world);
     }
 
     /// Processes a packet in the stack at `now` that the NIC received at `received_at`. Returns its
     /// kind, for the costs of the engine.
+    #[inline(always)] // into the handlers of an arrival and of a batch
     pub(crate) fn process(
         &mut self,
         now: Time,
@@ -296,11 +296,10 @@ impl<F: AlgorithmFactory> Host<F> {
         level.min(31) as u8
     }
 
-    /// Sends the packets of a host without engine costs: acknowledgements at once, data as the NIC
-    /// pulls it.
-    #[inline]
-    fn pump(&mut self, now: Time, world: &mut World<F>) {
-        let local = self.clocks.host.read(now);
+    /// Sends the packets of a host without engine costs and schedules the next wake-up:
+    /// acknowledgements leave at once, data as the NIC pulls it.
+    #[inline(never)] // one copy of the path of a packet through endpoint and NIC
+    fn answer(&mut self, now: Time, local: Time, world: &mut World<F>) {
         while self.endpoint.has_ack() {
             let Some(transmit) = self.endpoint.poll_ack(local) else { break };
             self.hand_to_nic(now, Thread::Sending, &transmit, world);
@@ -310,6 +309,7 @@ impl<F: AlgorithmFactory> Host<F> {
             let Some(transmit) = self.endpoint.poll_data(local) else { break };
             self.hand_to_nic(now, Thread::Sending, &transmit, world);
         }
+        self.schedule(now, world);
     }
 
     /// Passes completed ops to the application, which may submit the next ones.

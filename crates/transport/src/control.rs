@@ -44,7 +44,8 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the time at which the receiver half has a control packet to send.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
-        self.receiver.next_control()
+        // Most flows have none, and need not ask their half.
+        if self.control.is_some() { self.receiver.next_control() } else { Time::MAX }
     }
 
     /// Returns `true` if a credit is available for the next data packet.
@@ -53,11 +54,13 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Takes the credit for the next data packet.
+    #[inline]
     pub(crate) fn take_credit(&mut self) -> Option<CreditEcho> {
         self.control.as_mut()?.held.pop_front()
     }
 
     /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
+    #[inline]
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
         let Some(control) = &mut self.control else { return false };
         if control.pending.is_none() {

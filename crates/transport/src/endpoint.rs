@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::{AlgorithmFactory, CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
-use apus_units::{FlowId, OpId, Time};
+use apus_units::{FlowId, OpId, Ring, Time};
 use apus_wire::{Header, Reject};
 
 use crate::config::EndpointConfig;
@@ -100,10 +100,10 @@ pub struct Endpoint<F: AlgorithmFactory> {
     rejects: VecDeque<(FlowId, Reject)>,
     /// Flows with an acknowledgement due, with read requests, and with data that may be sent,
     /// served round-robin.
-    acks: VecDeque<FlowId>,
-    controls: VecDeque<FlowId>,
-    requests: VecDeque<FlowId>,
-    ready: VecDeque<FlowId>,
+    acks: Ring<FlowId>,
+    controls: Ring<FlowId>,
+    requests: Ring<FlowId>,
+    ready: Ring<FlowId>,
     completions: VecDeque<Completion>,
     wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
     expired: Vec<(Time, u32)>,
@@ -122,10 +122,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flows: Vec::new(),
             free: Vec::new(),
             rejects: VecDeque::new(),
-            acks: VecDeque::new(),
-            controls: VecDeque::new(),
-            requests: VecDeque::new(),
-            ready: VecDeque::new(),
+            acks: Ring::default(),
+            controls: Ring::default(),
+            requests: Ring::default(),
+            ready: Ring::default(),
             completions: VecDeque::new(),
             wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
             expired: Vec::new(),
@@ -259,7 +259,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             // A flow with data may be waiting for its pace.
             let due = match flow.send.has_data() {
                 true => flow.timer,
-                false => flow.next_timer(Readiness::Waiting, &self.config),
+                false => {
+                    flow.next_timer(Readiness::Waiting, &flow.algorithm.outlook(), &self.config)
+                }
             };
             if due <= flow.timer {
                 break;
@@ -346,16 +348,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if !flow.open {
             return;
         }
-        flow.path_label = flow.algorithm.path_label();
         if flow.send.has_request() {
             enqueue(&mut self.requests, &mut flow.in_requests, id);
         }
         if flow.prepare_control(now) {
             enqueue(&mut self.controls, &mut flow.in_controls, id);
         }
-        let readiness = self.note_readiness(now, id);
-        let flow = &self.flows[id.index()];
-        let (due, armed) = (flow.next_timer(readiness, &self.config), flow.timer);
+        let (readiness, outlook) = flow.outlook(now, &self.config);
+        flow.path_label = outlook.path_label;
+        flow.can_send = readiness == Readiness::Ready;
+        if flow.can_send {
+            enqueue(&mut self.ready, &mut flow.in_ready, id);
+        }
+        self.looked_at = self.looked_at.max(now);
+        let (due, armed) = (flow.next_timer(readiness, &outlook, &self.config), flow.timer);
         // A timer that is due earlier than armed must move. A timer that is due later expires as
         // armed and is armed again then, so that an acknowledgement costs no work in the wheel.
         if due < armed {
@@ -367,17 +373,6 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// timeouts are unchanged, and it has no more to send than before.
     #[inline]
     fn update_after_data(&mut self, now: Time, id: FlowId) {
-        let readiness = self.note_readiness(now, id);
-        let flow = &self.flows[id.index()];
-        let (due, armed) = (flow.next_timer_of_pace(readiness), flow.timer);
-        if due < armed {
-            self.arm(id, due);
-        }
-    }
-
-    /// Adds the flow to the flows that can send data, if it can now.
-    #[inline]
-    fn note_readiness(&mut self, now: Time, id: FlowId) -> Readiness {
         let flow = &mut self.flows[id.index()];
         let readiness = flow.readiness(now, &self.config);
         flow.can_send = readiness == Readiness::Ready;
@@ -385,10 +380,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             enqueue(&mut self.ready, &mut flow.in_ready, id);
         }
         self.looked_at = self.looked_at.max(now);
-        readiness
+        let (due, armed) = (flow.next_timer_of_pace(readiness), flow.timer);
+        if due < armed {
+            self.arm(id, due);
+        }
     }
 
     /// Arms the wheel to update the flow at `due`.
+    #[inline(never)] // rare beside the updates
     fn arm(&mut self, id: FlowId, due: Time) {
         self.flows[id.index()].timer = due;
         let at = self.round_up(due);
@@ -405,7 +404,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
 /// Adds a flow to a queue unless it is in the queue already.
 #[inline]
-fn enqueue(queue: &mut VecDeque<FlowId>, is_in: &mut bool, id: FlowId) {
+fn enqueue(queue: &mut Ring<FlowId>, is_in: &mut bool, id: FlowId) {
     if !core::mem::replace(is_in, true) {
         queue.push_back(id);
     }

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use apus_cc::{
-    AckEvent, AlgorithmFactory, CongestionHeader, Departure, LossEvent, Pacing, Receiver, SendInfo,
-    Sender, SignalEvent, TimeoutEvent,
+    AckEvent, AlgorithmFactory, Allowance, CongestionHeader, Departure, LossEvent, Outlook, Pacing,
+    Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Segment, Signal, rate_of_code};
@@ -30,6 +30,17 @@ pub(crate) enum Readiness {
     At(Time),
     /// The flow has no data, or its window is full.
     Waiting,
+}
+
+impl Readiness {
+    /// Returns the time for which a paced packet waits; [`Time::MAX`] without one.
+    #[inline]
+    fn at(self) -> Time {
+        match self {
+            Self::At(at) => at,
+            Self::Ready | Self::Waiting => Time::MAX,
+        }
+    }
 }
 
 /// Delays of one acknowledged packet (Swift Fig. 2), for metrics.
@@ -124,6 +135,8 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     pub(crate) can_send: bool,
     /// The connection is being set up: the algorithm hears no acknowledgement.
     pub(crate) connecting: bool,
+    /// The receiver half need not hear of data ([`Receiver::is_plain`]).
+    pub(crate) plain: bool,
     /// The peer's count of marked packets at the newest acknowledgement.
     marked: u32,
     /// When the wheel will update this flow, if the flow is in the wheel.
@@ -145,6 +158,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             path_label: algorithm.path_label(),
             algorithm,
             control: receiver.sends_control().then(Box::default),
+            plain: receiver.is_plain(),
             receiver,
             send: SendSide::default(),
             receive: ReceiveSide::default(),
@@ -175,16 +189,40 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Returns whether and when the flow may send data.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn readiness(&mut self, now: Time, config: &EndpointConfig) -> Readiness {
         if !self.send.has_data() {
             self.algorithm.on_idle(now);
             return Readiness::Waiting;
         }
-        let readiness = match self.allowed(now) {
+        let readiness = match self.allowed(now, &self.algorithm.allowance()) {
             Some(readiness) => readiness,
             None => self.algorithm.departure(now, self.send.data_in_flight()).into(),
         };
+        self.limited(now, readiness, config)
+    }
+
+    /// Returns whether and when the flow may send data, like [`Flow::readiness`], and the outlook of its
+    /// algorithm.
+    #[inline(always)]
+    pub(crate) fn outlook(&mut self, now: Time, config: &EndpointConfig) -> (Readiness, Outlook) {
+        if !self.send.has_data() {
+            self.algorithm.on_idle(now);
+            return (Readiness::Waiting, self.algorithm.outlook());
+        }
+        let outlook = self.algorithm.outlook();
+        match self.allowed(now, &outlook.allowance) {
+            Some(readiness) => (self.limited(now, readiness, config), outlook),
+            None => {
+                let readiness = self.algorithm.departure(now, self.send.data_in_flight()).into();
+                (self.limited(now, readiness, config), self.algorithm.outlook())
+            }
+        }
+    }
+
+    /// Returns the readiness with the limit of [`EndpointConfig::flow_rate`].
+    #[inline(always)]
+    fn limited(&self, now: Time, readiness: Readiness, config: &EndpointConfig) -> Readiness {
         let Some(rate) = config.flow_rate else { return readiness };
         match (readiness, self.sent_behind(rate)) {
             (Readiness::Ready, Some(at)) if at > now => Readiness::At(at),
@@ -200,9 +238,8 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Returns the readiness of a flow with data by the window and pace of the algorithm; `None` if the sender
     /// half decides ([`Pacing::Own`]).
-    #[inline]
-    fn allowed(&self, now: Time) -> Option<Readiness> {
-        let allowance = self.algorithm.allowance();
+    #[inline(always)]
+    fn allowed(&self, now: Time, allowance: &Allowance) -> Option<Readiness> {
         if matches!(allowance.pacing, Pacing::Own { .. }) {
             return None;
         }
@@ -234,7 +271,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the state of the flow, if it has outstanding ops.
     pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
         let ops = self.send.ops_under_way();
-        let readiness = match self.allowed(now) {
+        let readiness = match self.allowed(now, &self.algorithm.allowance()) {
             _ if !self.send.has_data() => Readiness::Waiting,
             Some(readiness) => readiness,
             None => self.algorithm.clone().departure(now, self.send.data_in_flight()).into(),
@@ -265,23 +302,27 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Returns the earliest time at which the flow, in this state of readiness, needs an update.
     #[inline]
-    pub(crate) fn next_timer(&self, readiness: Readiness, config: &EndpointConfig) -> Time {
-        let timeout = self.timeout_at().unwrap_or(Time::MAX);
+    pub(crate) fn next_timer(
+        &self,
+        readiness: Readiness,
+        outlook: &Outlook,
+        config: &EndpointConfig,
+    ) -> Time {
+        let timeout = match self.send.in_flight {
+            0 => Time::MAX,
+            _ => self.send.progress_at.saturating_add(outlook.rto),
+        };
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
         // A due control packet is already queued for a poll.
         let control = if self.in_controls { Time::MAX } else { self.next_control() };
-        self.next_timer_of_pace(readiness).min(timeout).min(give_up).min(control)
+        readiness.at().min(outlook.next_timer).min(timeout).min(give_up).min(control)
     }
 
     /// Returns the part of [`Flow::next_timer`] that the departure of a data packet may change: the
     /// time of the next packet and the algorithm's timer.
     #[inline]
     pub(crate) fn next_timer_of_pace(&self, readiness: Readiness) -> Time {
-        let paced = match readiness {
-            Readiness::At(at) => at,
-            Readiness::Ready | Readiness::Waiting => Time::MAX,
-        };
-        paced.min(self.algorithm.next_timer().unwrap_or(Time::MAX))
+        readiness.at().min(self.algorithm.next_timer().unwrap_or(Time::MAX))
     }
 
     /// Returns the time at which the flow is given up if the peer sends none of the packets due.
@@ -293,6 +334,7 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Processes an acknowledgement and passes it to the algorithm; `finish` gets each op that
     /// ends.
+    #[inline]
     pub(crate) fn on_ack(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
@@ -312,10 +354,15 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Reports lost packets to the algorithm, if there are any.
+    #[inline]
     pub(crate) fn on_lost(&mut self, now: Time, outcome: &AckOutcome) {
-        if outcome.lost == 0 {
-            return;
+        if outcome.lost > 0 {
+            self.report_lost(now, outcome);
         }
+    }
+
+    #[cold]
+    fn report_lost(&mut self, now: Time, outcome: &AckOutcome) {
         let mut event = LossEvent::new(now, outcome.lost);
         event.lost_seq = outcome.lost_seq;
         event.next_seq = self.send.next_seq();
@@ -324,6 +371,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Passes an acknowledgement to the algorithm; its echoed packet was sent at `sent_at` (t1).
+    #[inline]
     fn on_sample(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
@@ -405,6 +453,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Returns the next data packet, if the flow is ready.
+    #[inline]
     pub(crate) fn send_data(
         &mut self,
         now: Time,
@@ -418,6 +467,15 @@ impl<F: AlgorithmFactory> Flow<F> {
         Some(self.stamp(info, segment))
     }
 
+    /// Returns the congestion fields of the next acknowledgement.
+    #[inline]
+    pub(crate) fn echo(&self) -> CongestionHeader {
+        if self.plain {
+            return CongestionHeader::default();
+        }
+        CongestionHeader { fields: self.receiver.echo(), ..CongestionHeader::default() }
+    }
+
     /// Returns the next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
@@ -428,6 +486,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Lets the algorithm stamp a packet; `info.in_flight` excludes the packet.
+    #[inline]
     fn stamp(&mut self, mut info: SendInfo, segment: Segment) -> (Header, CongestionHeader) {
         info.pending = Bytes::new(self.send.pending);
         let mut congestion = CongestionHeader::default();

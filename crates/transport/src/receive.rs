@@ -19,6 +19,23 @@ struct Inbound {
     done: bool,
 }
 
+impl Inbound {
+    /// Returns `true` if `segment` may belong to the op: it has the kind and length of the first.
+    #[inline]
+    fn is_of(&self, segment: &Segment) -> bool {
+        let Some((kind, length)) = self.first else { return true };
+        let same_kind = match (kind, segment.kind) {
+            // Most segments are those of writes: without the comparison of all kinds.
+            (
+                SegmentKind::Write { region, address },
+                SegmentKind::Write { region: other, address: at },
+            ) => region == other && address == at,
+            (kind, other) => kind == other,
+        };
+        same_kind && length == segment.op_length
+    }
+}
+
 /// The kind of an arrived segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
@@ -93,6 +110,7 @@ pub(crate) struct ReceiveSide {
 impl ReceiveSide {
     /// Records transmission `seq` for the next acknowledgement. Returns `false` if it is a
     /// duplicate or too old to decide; then its payload must not be used.
+    #[inline]
     pub(crate) fn record(
         &mut self,
         seq: PacketNumber,
@@ -149,6 +167,7 @@ impl ReceiveSide {
     }
 
     /// Returns `true` if the peer may send `segment`, given at most `max_ops` outstanding ops.
+    #[inline]
     pub(crate) fn admits(&self, segment: &Segment, max_ops: u32) -> bool {
         let op = segment.op.get();
         if op < self.first_op {
@@ -163,8 +182,7 @@ impl ReceiveSide {
         if segment.kind == SegmentKind::Cancel {
             return true;
         }
-        op.received.has_room_for(segment.offset)
-            && op.first.is_none_or(|first| first == (segment.kind, segment.op_length))
+        op.received.has_room_for(segment.offset) && op.is_of(segment)
     }
 
     /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.
@@ -197,12 +215,15 @@ impl ReceiveSide {
     }
 
     /// Processes an admitted segment of one of the peer's ops.
+    #[inline]
     pub(crate) fn accept(&mut self, segment: &Segment) -> Accepted {
         let Some(index) = segment.op.get().checked_sub(self.first_op) else {
             return Accepted::Duplicate;
         };
         let index = index as usize; // bounded by `admits`
-        self.inbound.extend_to(index + 1);
+        if index >= self.inbound.len() {
+            self.inbound.extend_to(index + 1);
+        }
         let Some(op) = self.inbound.get_mut(index) else { return Accepted::Duplicate };
         if op.done {
             return Accepted::Duplicate;
@@ -266,6 +287,7 @@ impl ReceiveSide {
 
     /// Returns the acknowledgement of all received packets, with the timing of the newest one
     /// (Swift §3.1: `remote_queuing` = t4 - t2). `now` is t4.
+    #[inline]
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let largest = self.packets.largest()?;
         self.due = match self.due {

@@ -59,7 +59,11 @@ impl ReceivedPackets {
         if packet > self.largest {
             let ahead = packet.get() - self.largest.get();
             if ahead < SHORT {
-                let [bitmap, _] = shifted_a_little([self.bitmap, Bits::default()], ahead);
+                // Most packets arrive in order: a shift by a constant.
+                let bitmap = match ahead {
+                    1 => shifted_once(self.bitmap, 0),
+                    _ => shifted_a_little([self.bitmap, Bits::default()], ahead)[0],
+                };
                 *self = Self { largest: packet, bitmap: Bits([bitmap.0[0] | 1, bitmap.0[1]]) };
                 return Recorded::New;
             }
@@ -136,7 +140,13 @@ impl AckedPackets {
         if let Some(ahead @ 0..SHORT) = largest.get().checked_sub(self.largest.get())
             && self.recent != Bits::default()
         {
-            let [recent, older] = shifted_a_little([self.recent, self.older], ahead);
+            let [recent, older] = match ahead {
+                1 => [
+                    shifted_once(self.recent, 0),
+                    shifted_once(self.older, self.recent.0[1] >> (SHORT - 1)),
+                ],
+                _ => shifted_a_little([self.recent, self.older], ahead),
+            };
             let bits = bitmap & !recent.get();
             *self = Self { largest, recent: Bits::new(recent.get() | bits), older };
             return NewlyAcked { largest, bits };
@@ -185,6 +195,13 @@ impl AckedPackets {
 /// Below this a shift moves bits into the next word at most.
 const SHORT: u64 = u64::BITS as u64;
 
+/// 128 bits, moved up by one; `lowest` is the new lowest bit.
+#[inline]
+fn shifted_once(bits: Bits, lowest: u64) -> Bits {
+    let [a, b] = bits.0;
+    Bits([a << 1 | lowest, b << 1 | a >> (SHORT - 1)])
+}
+
 /// 256 bits, the lower half first, moved up by fewer than [`SHORT`].
 #[inline]
 fn shifted_a_little([low, high]: [Bits; 2], by: u64) -> [Bits; 2] {
@@ -220,7 +237,11 @@ impl Iterator for NewlyAcked {
 
     #[inline]
     fn next(&mut self) -> Option<PacketNumber> {
-        let behind = u128::BITS.checked_sub(1 + self.bits.leading_zeros())?;
+        if self.bits <= 1 {
+            // The end, or the largest: most acknowledgements report nothing else.
+            return (core::mem::take(&mut self.bits) == 1).then_some(self.largest);
+        }
+        let behind = u128::BITS - 1 - self.bits.leading_zeros();
         self.bits &= !(1 << behind);
         Some(PacketNumber::new(self.largest.get() - u64::from(behind)))
     }

@@ -11,11 +11,11 @@ use core::mem::size_of;
 
 use apus_cc::Backlog;
 use apus_units::{OpId, PacketNumber, Ring, Time, prefetch};
-use apus_wire::{Segment, SegmentKind};
+use apus_wire::Segment;
 
 use crate::config::EndpointConfig;
 use crate::flow::FlowCounters;
-use crate::op::{Op, OpKind};
+use crate::op::Op;
 use crate::received::AckedPackets;
 use crate::streams::{Lane, Stream, Streams};
 
@@ -25,7 +25,8 @@ mod give_up;
 mod parts;
 
 pub(crate) use acked::AckOutcome;
-use parts::{Fate, Range, Rare, Sent};
+pub(crate) use parts::Range;
+use parts::{Fate, Rare, Sent};
 
 /// Maximum number of requests of a flow in flight, of reads and atomic ops. Requests are limited neither by the window
 /// nor by pacing, as ACKs are (Swift §3.6), so this bounds the requests that a flow can send, and
@@ -65,6 +66,7 @@ pub(crate) const BYTES_PER_PACKET: usize = size_of::<Sent>();
 
 impl SendSide {
     /// Returns the number that the next transmission will carry.
+    #[inline]
     pub(crate) fn next_seq(&self) -> PacketNumber {
         PacketNumber::new(self.first_pn + self.sent.len() as u64)
     }
@@ -190,6 +192,7 @@ impl SendSide {
     }
 
     /// Returns the number of packets in flight that the window counts.
+    #[inline]
     pub(crate) fn data_in_flight(&self) -> u32 {
         self.in_flight - self.rare.as_ref().map_or(0, |rare| rare.requests_in_flight)
     }
@@ -218,10 +221,15 @@ impl SendSide {
             return None;
         }
         let range = self.rare().requests.pop_front()?;
-        self.transmit(now, range)
+        let stream = self.streams(range.lane).get_mut(range.stream)?;
+        stream.requested |= !range.cancel;
+        let segment = stream.segment(&range);
+        self.rare().requests_in_flight += 1;
+        Some((self.transmit(now, range), segment))
     }
 
     /// Takes the next range, lost ones first, and gives it a packet number.
+    #[inline]
     pub(crate) fn send_data(
         &mut self,
         now: Time,
@@ -229,17 +237,20 @@ impl SendSide {
         config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
         let lost = self.rare.as_mut().and_then(|rare| rare.retransmit.pop_front());
-        let range = match lost {
-            Some(range) => self.cut(range, max_payload),
+        let (range, segment) = match lost {
+            Some(range) => {
+                let range = self.cut(range, max_payload);
+                (range, self.streams(range.lane).get_mut(range.stream)?.segment(&range))
+            }
             None => {
-                let range = self.next_range(max_payload)?;
+                let next = self.next_range(max_payload)?;
                 self.await_answer(now);
-                range
+                next
             }
         };
         self.last_sent_at = now;
         self.last_sent_bytes = range.length + config.header_bytes;
-        self.transmit(now, range)
+        Some((self.transmit(now, range), segment))
     }
 
     /// Returns the part of `range` that a packet carries now; the rest waits in front. A range is too long if
@@ -254,8 +265,9 @@ impl SendSide {
         Range { length: max_payload, ..range }
     }
 
-    /// Returns the next range of an op or an answer, alternating between the two lanes.
-    fn next_range(&mut self, max_payload: u32) -> Option<Range> {
+    /// Returns the next range of an op or an answer and its segment, alternating between the two lanes.
+    #[inline]
+    fn next_range(&mut self, max_payload: u32) -> Option<(Range, Segment)> {
         let answers = self.rare.as_ref().is_some_and(|rare| rare.responses.has_unsent());
         let answer = answers && (self.answer_next || !self.ops.has_unsent());
         self.answer_next = !answer;
@@ -268,58 +280,37 @@ impl SendSide {
         let length = max_payload.min(u32::try_from(left).unwrap_or(u32::MAX));
         stream.next_offset += u64::from(length);
         stream.started = true;
-        streams.skip_sent();
+        let range = Range { lane, length, stream: number, offset, ..Range::default() };
+        let segment = stream.segment(&range);
+        if !stream.has_unsent() {
+            streams.skip_sent();
+        }
         self.pending -= u64::from(length);
-        Some(Range { lane, length, stream: number, offset, ..Range::default() })
+        Some((range, segment))
     }
 
-    fn transmit(&mut self, now: Time, range: Range) -> Option<(PacketNumber, Segment)> {
+    /// Records the departure of a range and returns its packet number.
+    #[inline]
+    fn transmit(&mut self, now: Time, range: Range) -> PacketNumber {
         let seq = self.next_seq();
-        let stream = self.streams(range.lane).get_mut(range.stream)?;
-        stream.requested |= range.request && !range.cancel;
-        let kind = match (range.lane, stream.op.kind) {
-            _ if range.cancel => SegmentKind::Cancel,
-            (Lane::Responses, _) => SegmentKind::ReadResponse,
-            (Lane::Ops, OpKind::Write { region, address }) => {
-                SegmentKind::Write { region, address }
-            }
-            (Lane::Ops, OpKind::Read { region, address }) => {
-                SegmentKind::ReadRequest { region, address }
-            }
-            (Lane::Ops, OpKind::Message) => SegmentKind::Message,
-            (Lane::Ops, OpKind::CompareAndSwap { region, address }) => {
-                SegmentKind::CompareAndSwap { region, address }
-            }
-            (Lane::Ops, OpKind::FetchAdd { region, address }) => {
-                SegmentKind::FetchAdd { region, address }
-            }
-        };
-        // The request of an atomic op carries its operands.
-        let (length, op_length) = match kind.operand_bytes() {
-            Some(operands) => (operands, u64::from(operands)),
-            None => (range.length, stream.op.length),
-        };
-        let (op, offset) = (stream.id, range.offset);
-        let segment = Segment { op, kind, offset, length, op_length, credit: None };
         if self.in_flight == 0 {
             self.progress_at = now;
         }
         self.in_flight += 1;
-        if range.request {
-            self.rare().requests_in_flight += 1;
-        }
         self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight, signalled: false });
-        Some((seq, segment))
+        seq
     }
 
     /// Restarts the time without packets from the peer when a packet leaves, unless the peer
     /// already has to answer another.
+    #[inline]
     fn await_answer(&mut self, now: Time) {
         if self.in_flight == 0 && self.answers_waiting() == 0 && self.retransmits() == 0 {
             self.heard_at = now;
         }
     }
 
+    #[inline]
     fn streams(&mut self, lane: Lane) -> &mut Streams {
         match lane {
             Lane::Ops => &mut self.ops,

@@ -1,9 +1,11 @@
 //! The bytes of ops and of answers to reads, on their way out.
 
 use apus_units::{FlowId, OpId, Ring, Time};
+use apus_wire::{Segment, SegmentKind};
 
 use crate::op::{Completion, Op, OpKind, Outcome};
 use crate::ranges::RangeSet;
+use crate::send::Range;
 
 /// The origin of a stream's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +69,35 @@ impl Stream {
         Finished { id: self.id, op: self.op, submitted_at: self.submitted_at }
     }
 
+    /// Returns the segment that carries `range` of this stream.
+    #[inline]
+    pub(crate) fn segment(&self, range: &Range) -> Segment {
+        let kind = match (range.lane, self.op.kind) {
+            _ if range.cancel => SegmentKind::Cancel,
+            (Lane::Responses, _) => SegmentKind::ReadResponse,
+            (Lane::Ops, OpKind::Write { region, address }) => {
+                SegmentKind::Write { region, address }
+            }
+            (Lane::Ops, OpKind::Read { region, address }) => {
+                SegmentKind::ReadRequest { region, address }
+            }
+            (Lane::Ops, OpKind::Message) => SegmentKind::Message,
+            (Lane::Ops, OpKind::CompareAndSwap { region, address }) => {
+                SegmentKind::CompareAndSwap { region, address }
+            }
+            (Lane::Ops, OpKind::FetchAdd { region, address }) => {
+                SegmentKind::FetchAdd { region, address }
+            }
+        };
+        // The request of an atomic op carries its operands.
+        let (length, op_length) = match kind.operand_bytes() {
+            Some(operands) => (operands, u64::from(operands)),
+            None => (range.length, self.op.length),
+        };
+        Segment { op: self.id, kind, offset: range.offset, length, op_length, credit: None }
+    }
+
+    #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
         !self.started || self.next_offset < self.op.length
     }
@@ -118,10 +149,12 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    #[inline]
     pub(crate) fn get(&self, number: u64) -> Option<&Stream> {
         self.queue.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Stream> {
         let index = number.checked_sub(self.first)?;
         self.queue.get_mut(usize::try_from(index).ok()?)
@@ -132,6 +165,7 @@ impl Streams {
     }
 
     /// Returns the number that the next stream gets.
+    #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.first + self.queue.len() as u64
     }

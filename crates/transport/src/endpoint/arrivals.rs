@@ -27,7 +27,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         observed: &Observed<'_>,
     ) -> Handled {
         let id = header.flow;
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|flow| flow.open) else {
             return Handled::Refused;
         };
         let completions = &mut self.completions;
@@ -68,12 +68,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 if handled == Handled::Refused {
                     return handled;
                 }
-                let mut event = DataEvent::new(arrival.now);
-                event.marked = arrival.marked;
-                event.credit = segment.credit.map(|echo| echoed(arrival.now, echo));
-                event.is_new = is_new;
-                event.fields = observed.fields;
-                let due = flow.receiver.on_data(&event);
+                let due = flow.plain || {
+                    let mut event = DataEvent::new(arrival.now);
+                    event.marked = arrival.marked;
+                    event.credit = segment.credit.map(|echo| echoed(arrival.now, echo));
+                    event.is_new = is_new;
+                    event.fields = observed.fields;
+                    flow.receiver.on_data(&event)
+                };
                 let silent = handled == Handled::OutOfOrder { told: false };
                 if due && !silent {
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
@@ -113,6 +115,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 }
 
+#[inline]
 fn handle_data<F: AlgorithmFactory>(
     flow: &mut Flow<F>,
     (arrival, observed): (&Arrival, &Observed<'_>),

@@ -1,6 +1,6 @@
 //! Polls an endpoint for packets to send and for completions.
 
-use apus_cc::{AlgorithmFactory, CongestionHeader, Receiver};
+use apus_cc::{AlgorithmFactory, CongestionHeader};
 use apus_units::Time;
 use apus_wire::{Body, Header};
 
@@ -15,6 +15,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Returns the next packet that neither window nor pace delays: an acknowledgement or a read request.
+    #[inline]
     pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
         if let Some(transmit) = self.poll_reject() {
             return Some(transmit);
@@ -30,14 +31,17 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 return Some(Transmit {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
-                    congestion: CongestionHeader {
-                        fields: flow.receiver.echo(),
-                        ..CongestionHeader::default()
-                    },
+                    congestion: flow.echo(),
                     path_label: flow.path_label,
                 });
             }
         }
+        self.poll_rare(now)
+    }
+
+    /// Returns the next control packet or read request.
+    #[inline(never)] // most packets are neither
+    fn poll_rare(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.controls.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_controls = false;
@@ -63,6 +67,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Returns the next data packet that window and pace allow. Flows are served in turn.
+    #[inline]
     pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(next) = self.ready.front() {

@@ -22,6 +22,7 @@ pub(crate) struct AckOutcome {
 
 impl SendSide {
     /// Processes an acknowledgement; calls `finish` for each op that ends with it.
+    #[inline]
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -135,33 +136,38 @@ impl SendSide {
         }
     }
 
+    #[inline]
     pub(super) fn record(&mut self, seq: u64) -> Option<&mut Sent> {
         let index = seq.checked_sub(self.first_pn)?;
         self.sent.get_mut(usize::try_from(index).ok()?)
     }
 
     /// Records that `seq` was acknowledged; returns `true` if it was in flight.
+    #[inline]
     fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> bool {
         let Some(record) = self.record(seq) else { return false };
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
         match was {
             Fate::InFlight => self.leave_flight(range),
-            // The range was queued again: take it back unless it has already left.
-            Fate::Lost => {
-                let rare = self.rare();
-                let queue = if range.request { &mut rare.requests } else { &mut rare.retransmit };
-                match queue.iter().position(|r| *r == range) {
-                    Some(at) => _ = queue.remove(at),
-                    None => return false,
-                }
-            }
+            Fate::Lost if !self.unqueue(range) => return false,
+            Fate::Lost => {}
             Fate::Acked => return false,
         }
         self.settle_range(range, finish);
         was == Fate::InFlight
     }
 
+    /// Takes back a range that was queued again; `false` if it has already left.
+    #[cold]
+    fn unqueue(&mut self, range: Range) -> bool {
+        let rare = self.rare();
+        let queue = if range.request { &mut rare.requests } else { &mut rare.retransmit };
+        let place = queue.iter().position(|other| *other == range);
+        place.is_some_and(|at| queue.remove(at).is_some())
+    }
+
+    #[inline]
     fn settle_range(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
         let streams = self.streams(range.lane);
         let Some(stream) = streams.get_mut(range.stream) else { return };
@@ -177,12 +183,20 @@ impl SendSide {
         }
         stream.settled += u64::from(range.length);
         if stream.settled == stream.op.length && !stream.has_unsent() && !stream.done {
-            stream.done = true;
-            let finished = stream.finished();
-            streams.drop_done();
-            if range.lane == Lane::Ops {
-                finish(finished);
-            }
+            self.end_stream(range, finish);
+        }
+    }
+
+    /// Ends a stream whose bytes are all acknowledged.
+    #[cold] // once per op
+    fn end_stream(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
+        let streams = self.streams(range.lane);
+        let Some(stream) = streams.get_mut(range.stream) else { return };
+        stream.done = true;
+        let finished = stream.finished();
+        streams.drop_done();
+        if range.lane == Lane::Ops {
+            finish(finished);
         }
     }
 
@@ -209,12 +223,12 @@ impl SendSide {
     }
 
     /// Drops records that no acknowledgement can tell us more about.
+    #[inline]
     fn forget_old(&mut self, largest: u64) {
         while let Some(front) = self.sent.front() {
-            let out_of_bitmap = self.first_pn + u64::from(u128::BITS) <= largest;
             let forgotten = match front.fate {
                 Fate::Acked => true,
-                Fate::Lost => out_of_bitmap,
+                Fate::Lost => self.first_pn + u64::from(u128::BITS) <= largest,
                 Fate::InFlight => false,
             };
             if !forgotten {
@@ -237,8 +251,9 @@ impl SendSide {
     }
 
     /// Forgets the oldest transmission.
+    #[inline]
     fn forget_front(&mut self) {
-        self.sent.pop_front();
+        self.sent.discard(1);
         self.first_pn += 1;
         self.settled = self.settled.saturating_sub(1);
     }
@@ -269,6 +284,7 @@ impl SendSide {
         }
     }
 
+    #[inline]
     pub(super) fn leave_flight(&mut self, range: Range) {
         self.in_flight -= 1;
         if range.request {

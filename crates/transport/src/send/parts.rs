@@ -8,14 +8,14 @@ use crate::streams::{Lane, Streams};
 
 /// A range of a stream, as one packet carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) lane: Lane,
+pub(crate) struct Range {
+    pub(crate) lane: Lane,
     /// A request of a read or atomic op, or a cancellation, which is not limited by the window.
-    pub(super) request: bool,
-    pub(super) cancel: bool,
-    pub(super) length: u32,
-    pub(super) stream: u64,
-    pub(super) offset: u64,
+    pub(crate) request: bool,
+    pub(crate) cancel: bool,
+    pub(crate) length: u32,
+    pub(crate) stream: u64,
+    pub(crate) offset: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
