@@ -71,12 +71,23 @@ struct Slot {
     index: u32,
 }
 
+/// The keys of a slot.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self { head: NIL, tail: NIL };
+}
+
 /// Deadlines of dense `u32` keys, at most one per key, in a hierarchy of wheels of `2^LOG2_SLOTS`
 /// slots (1 to 12).
 ///
 /// Insert and cancel take constant time; an entry is moved at most once per level before it
 /// expires. Nothing is allocated after [`TimingWheel::new`] and [`TimingWheel::reserve`], unless a
-/// larger key is inserted.
+/// larger key is inserted, or a level is used for the first time.
 ///
 /// ```
 /// use apus_transport::wheel::TimingWheel;
@@ -94,10 +105,10 @@ struct Slot {
 pub struct TimingWheel<const LOG2_SLOTS: u32> {
     /// One per key.
     nodes: Vec<Node>,
-    /// First key of each slot, level by level; the far list's is the last.
-    heads: Box<[u32]>,
-    /// Last key of each slot that is not empty, so that a list can be walked from both ends.
-    tails: Box<[u32]>,
+    /// First and last key of each slot: the far list, then level by level as far as they have been used, because most of
+    /// many wheels have few timers, all of them close. The last key of an empty slot is meaningless; a list can be
+    /// walked from both ends.
+    lists: Box<[List]>,
     /// One bit per occupied slot, `WORDS` words per level.
     occupied: Box<[u64]>,
     /// Per level, one bit per word of `occupied` that is not zero.
@@ -140,11 +151,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             granularity_log2_ps + (levels - 1) * LOG2_SLOTS < u64::BITS,
             "the top level is beyond the 64 bits of a time"
         );
-        let slots = (levels * Self::SLOTS) as usize;
         Self {
             nodes: Vec::new(),
-            heads: vec![NIL; slots + 1].into_boxed_slice(),
-            tails: vec![NIL; slots + 1].into_boxed_slice(),
+            lists: vec![List::EMPTY].into_boxed_slice(),
             occupied: vec![0; levels as usize * Self::WORDS].into_boxed_slice(),
             summary: vec![0; levels as usize].into_boxed_slice(),
             occupied_levels: 0,
@@ -241,7 +250,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     #[must_use]
     pub fn next_deadline(&self, entries: usize) -> Option<Time> {
         let (slot, start) = self.earliest()?;
-        let (mut key, mut least) = (self.heads[self.head(slot)], u64::MAX);
+        let (mut key, mut least) = (self.lists[self.place(slot)].head, u64::MAX);
         for _ in 0..entries {
             let Some(node) = self.nodes.get(key as usize) else { break };
             least = least.min(node.at);
@@ -255,7 +264,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     #[inline]
     #[must_use]
     pub fn next_key(&self) -> Option<u32> {
-        self.earliest().map(|(slot, _)| self.heads[self.head(slot)])
+        self.earliest().map(|(slot, _)| self.lists[self.place(slot)].head)
     }
 
     /// Pops the earliest occupied level-0 slot that starts at or before `limit`: moves the position
@@ -300,9 +309,9 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     fn prefetch_ahead(&mut self) {
         let index = (self.position >> self.granularity) as usize;
         let first = (index + 1 + SLOTS_AHEAD) % Self::SLOTS as usize;
-        let ends = match self.heads[first] {
-            NIL => (NIL, NIL),
-            head => (head, self.tails[first]),
+        let ends = match self.lists.get(1 + first) {
+            Some(list) if list.head != NIL => (list.head, list.tail),
+            _ => (NIL, NIL),
         };
         for place in (1..SLOTS_AHEAD).rev() {
             let (front, back) = self.near[place - 1];
@@ -328,7 +337,7 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     #[inline]
     fn earliest(&self) -> Option<(Slot, u64)> {
         if self.occupied_levels == 0 {
-            if self.heads[self.head(self.far())] == NIL {
+            if self.lists[self.place(self.far())].head == NIL {
                 return None;
             }
             // Not before the position, because the far list differs from it above the top level.
@@ -351,10 +360,23 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
         Slot { level: self.levels, index: 0 }
     }
 
-    /// Index into `heads`.
+    /// Index into `lists`.
     #[inline]
-    fn head(&self, slot: Slot) -> usize {
-        ((slot.level << LOG2_SLOTS) | slot.index) as usize
+    fn place(&self, slot: Slot) -> usize {
+        if slot.level == self.levels {
+            return 0;
+        }
+        1 + ((slot.level << LOG2_SLOTS) | slot.index) as usize
+    }
+
+    /// Makes room for the levels up to this one.
+    #[cold]
+    fn grow(&mut self, level: u32) {
+        let mut lists = core::mem::take(&mut self.lists).into_vec();
+        let len = 1 + ((level + 1) * Self::SLOTS) as usize;
+        lists.reserve_exact(len - lists.len());
+        lists.resize(len, List::EMPTY);
+        self.lists = lists.into_boxed_slice();
     }
 
     /// Returns the slot of a deadline, relative to the position.
@@ -374,13 +396,17 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     #[inline]
     fn link(&mut self, key: u32, at: u64) {
         let slot = self.slot_of(at);
-        let head = self.head(slot);
-        let next = core::mem::replace(&mut self.heads[head], key);
+        let place = self.place(slot);
+        if place >= self.lists.len() {
+            self.grow(slot.level);
+        }
+        let list = &mut self.lists[place];
+        let next = core::mem::replace(&mut list.head, key);
         self.nodes[key as usize] = Node { at, prev: NIL, next };
         if next != NIL {
             self.nodes[next as usize].prev = key;
         } else {
-            self.tails[head] = key;
+            list.tail = key;
             if slot.level < self.levels {
                 self.mark(slot);
             }
@@ -404,16 +430,17 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
             return;
         }
         let slot = self.slot_of(at);
-        let head = self.head(slot);
+        let place = self.place(slot);
+        let list = &mut self.lists[place];
         if prev == NIL {
-            debug_assert_eq!(self.heads[head], key, "a first node is its slot's head");
-            self.heads[head] = next;
+            debug_assert_eq!(list.head, key, "a first node is its slot's head");
+            list.head = next;
         }
         if next == NIL {
-            debug_assert_eq!(self.tails[head], key, "a last node is its slot's tail");
-            self.tails[head] = prev;
+            debug_assert_eq!(list.tail, key, "a last node is its slot's tail");
+            list.tail = prev;
         }
-        if self.heads[head] == NIL {
+        if list.head == NIL {
             self.unmark(slot);
         }
     }
@@ -421,10 +448,10 @@ impl<const LOG2_SLOTS: u32> TimingWheel<LOG2_SLOTS> {
     /// Empties a slot and returns the first and the last key of the list it had.
     #[inline]
     fn take(&mut self, slot: Slot) -> (u32, u32) {
-        let head = self.head(slot);
-        let first = core::mem::replace(&mut self.heads[head], NIL);
+        let place = self.place(slot);
+        let list = core::mem::replace(&mut self.lists[place], List::EMPTY);
         self.unmark(slot);
-        (first, self.tails[head])
+        (list.head, list.tail)
     }
 
     /// Sets the occupancy bits of a slot of the wheel.
