@@ -8,6 +8,7 @@ use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
 use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::cores::free;
 use apus_units::suggestion;
 use clap::{Args, ValueEnum};
 use rustix::time::{ClockId, clock_gettime};
@@ -33,7 +34,7 @@ pub struct Bench {
     /// Number of earlier runs that are not counted.
     #[arg(long, default_value_t = 1)]
     warm_up: u32,
-    /// Threads of a run, at most one per core.
+    /// Threads of a run, at most one per core; fewer while other programs use the cores.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
     /// Gives ports of switches two classes, acknowledgements in strict priority above data: "strict"
@@ -225,12 +226,13 @@ impl Bench {
 
     /// Runs a case once, including the construction of the network and its flows.
     fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
+        let threads = free(self.threads);
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
         if let Some(ports) = self.class_ports {
             plan.least_ports = ports.kind();
         }
-        let summary = run_plan(plan, setup.name(), self.threads).map_err(Failure::Run)?;
+        let summary = run_plan(plan, setup.name(), threads).map_err(Failure::Run)?;
         Ok((cpu_seconds() - started, summary))
     }
 }

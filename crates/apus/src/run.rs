@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 
 use apus_scenario::experiment::run_all;
 use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::cores::free;
 use apus_sim::summary::Summary;
 use clap::Args;
 
@@ -41,8 +42,9 @@ pub struct Run {
     /// Seed of all random streams.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Total threads, at most one per core [default: one per run]. Variants run in parallel and
-    /// share them. The results do not depend on the number.
+    /// Total threads, at most one per core [default: one per run; more for a single large run].
+    /// Variants run in parallel and share them. A run takes fewer while other programs use the cores.
+    /// The results do not depend on the number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
     /// Run this variant only.
@@ -184,17 +186,22 @@ impl Run {
     /// Returns the number of parallel runs, and of the threads of each.
     fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
         let at_once = |max| self.max_memory.runs_at_once(setups.iter(), max);
+        let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
         let Some(threads) = self.threads else {
-            return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), 1);
+            let per_run = match setups {
+                // A plan that cannot be made is an error of the run.
+                [setup] if cores > 1 => setup.plan().map_or(1, |plan| plan.threads_worth(cores)),
+                _ => 1,
+            };
+            return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), free(per_run));
         };
         // More threads than cores would wait for each other; the results do not depend on it.
-        let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
         let threads = threads.min(cores);
         let side_by_side = threads.clamp(1, setups.len().max(1) as u32);
         let side_by_side =
             at_once(NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN));
         // At most `threads`, which is a u32.
-        (side_by_side, threads / side_by_side.get() as u32)
+        (side_by_side, free(threads / side_by_side.get() as u32))
     }
 }
 

@@ -10,6 +10,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 use apus_cc::Telemetry;
 use apus_fabric::Transit;
@@ -54,6 +55,19 @@ struct Seat {
     windows: AtomicUsize,
     /// By copy: time of its earliest event, packets in its parcels included.
     next: [AtomicU64; 2],
+    /// By copy: whether all parts are to stop after the window.
+    stop: [AtomicBool; 2],
+    /// Nanoseconds that its thread has waited for others.
+    waited: AtomicU64,
+}
+
+/// What a part tells the others between two windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    /// Its earliest event, or that of a packet that it sent.
+    pub(crate) next: Time,
+    /// All parts are to stop after the window.
+    pub(crate) stop: bool,
 }
 
 /// By copy: the parcel from one part to another. Only one of the two accesses it at a time, so the
@@ -97,7 +111,12 @@ impl Drop for PanicAlarm<'_> {
 impl Exchange {
     pub(crate) fn new(parts: u32, lookahead: Span) -> Self {
         let parts = parts as usize;
-        let seat = || Seat { windows: AtomicUsize::new(0), next: Default::default() };
+        let seat = || Seat {
+            windows: AtomicUsize::new(0),
+            next: Default::default(),
+            stop: Default::default(),
+            waited: AtomicU64::new(0),
+        };
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
             lookahead,
@@ -139,26 +158,43 @@ impl Exchange {
         place.0[window % 2].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends a window of part `part`, whose next event is at `next` (its own or one that it sent).
-    /// Waits for the others and returns the end of the next window, at most `end`; `None` if a part
-    /// panicked.
-    pub(crate) fn meet(&self, window: usize, part: u32, next: Time, end: Time) -> Option<Time> {
+    /// Returns the end of the window whose first event is at `next`, at most `end`.
+    pub(crate) fn limit(&self, next: Time, end: Time) -> Time {
+        next.saturating_add(self.lookahead).min(end)
+    }
+
+    /// Returns the time that the threads of all parts have waited for each other.
+    pub(crate) fn waited(&self) -> Duration {
+        let all = self.seats.iter().map(|seat| seat.waited.load(Ordering::Relaxed));
+        Duration::from_nanos(all.sum())
+    }
+
+    /// Ends a window of part `part`. Waits for the others and returns the news of all: the earliest event,
+    /// and whether any of them is to stop; `None` if a part panicked.
+    pub(crate) fn meet(&self, window: usize, part: u32, news: News) -> Option<News> {
         let seat = &self.seats[part as usize];
-        seat.next[window % 2].store(next.as_ps(), Ordering::Relaxed);
+        seat.next[window % 2].store(news.next.as_ps(), Ordering::Relaxed);
+        seat.stop[window % 2].store(news.stop, Ordering::Relaxed);
         // Sequentially consistent with `sleepers`: either this part sees the sleeping thread, or
         // that thread sees this value.
         seat.windows.store(window + 1, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.ring();
         }
-        let mut earliest = u64::MAX;
+        let began = Instant::now();
+        let mut all = News { next: Time::MAX, stop: false };
         for seat in &self.seats {
             if !self.wait(seat, window + 1) {
                 return None;
             }
-            earliest = earliest.min(seat.next[window % 2].load(Ordering::Relaxed));
+            let next = Time::from_ps(seat.next[window % 2].load(Ordering::Relaxed));
+            all.next = all.next.min(next);
+            all.stop |= seat.stop[window % 2].load(Ordering::Relaxed);
         }
-        Some(Time::from_ps(earliest).saturating_add(self.lookahead).min(end))
+        // Only this thread writes it. 2^64 ns are 584 years.
+        let waited = seat.waited.load(Ordering::Relaxed) + began.elapsed().as_nanos() as u64;
+        seat.waited.store(waited, Ordering::Relaxed);
+        Some(all)
     }
 
     /// Waits until a part has run this number of windows. Returns `false` if a part panicked first.
@@ -204,13 +240,12 @@ mod tests {
         const PARTS: u32 = 5;
         const WINDOWS: usize = 500;
         let exchange = Exchange::new(PARTS, Span::from_ps(10));
-        let end = Time::MAX;
         let run = |me: u32| {
             let _alarm = PanicAlarm(&exchange);
             let (mut outbox, mut inbox) = (Parcel::default(), Parcel::default());
             for window in 0..WINDOWS {
                 if window % 97 == 19 * me as usize {
-                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    std::thread::sleep(Duration::from_millis(2));
                 }
                 for to in (0..PARTS).filter(|to| *to != me) {
                     outbox.paths.push(vec![PortId::new(me), PortId::new(window as u32)]);
@@ -220,8 +255,12 @@ mod tests {
                 // The earliest event is that of part `window % PARTS`.
                 let ahead = (u64::from(me) + window as u64) % u64::from(PARTS);
                 let next = Time::from_ps(1000 * window as u64 + ahead);
-                let limit = exchange.meet(window, me, next, end);
-                assert_eq!(limit, Some(Time::from_ps(1000 * window as u64 + 10)));
+                // Part 3 asks the others to stop now and then; all of them hear it in the same window.
+                let stop = window % 7 == 3;
+                let news = exchange.meet(window, me, News { next, stop: stop && me == 3 });
+                let first = Time::from_ps(1000 * window as u64);
+                assert_eq!(news, Some(News { next: first, stop }));
+                assert_eq!(exchange.limit(first, Time::MAX), first + Span::from_ps(10));
                 let mut senders = Vec::new();
                 exchange.collect(window, me, &mut inbox, |from, parcel| {
                     let sent = [PortId::new(from), PortId::new(window as u32)];
@@ -239,13 +278,15 @@ mod tests {
             }
         });
         assert_eq!(exchange.sleepers.load(Ordering::SeqCst), 0);
+        assert!(exchange.waited() > Duration::ZERO);
     }
 
     /// A part that panics wakes those that wait for it, and tells them.
     #[test]
     fn nobody_waits_for_a_part_that_panicked() {
         let exchange = Exchange::new(3, Span::from_ps(10));
-        let wait = |part| exchange.meet(0, part, Time::ZERO, Time::MAX);
+        let news = News { next: Time::ZERO, stop: false };
+        let wait = |part| exchange.meet(0, part, news);
         let ends = std::thread::scope(|scope| {
             let waiting = [0, 1].map(|part| scope.spawn(move || wait(part)));
             let failing = scope.spawn(|| {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Outcome, RouteId, Transit};
@@ -15,7 +16,7 @@ use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::op_times::{Groups, OpTimes};
 use crate::pace::Pace;
-use crate::parallel::{Exchange, Message, PanicAlarm, Parcel};
+use crate::parallel::{Exchange, Message, News, PanicAlarm, Parcel};
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::queue::EventQueue;
@@ -200,29 +201,43 @@ impl<F: AlgorithmFactory> Part<F> {
         world.now = end;
     }
 
-    /// Runs all events before `end`, window by window, synchronised with the other parts.
-    pub(crate) fn run_windows(&mut self, end: Time, exchange: &Exchange) {
+    /// Runs all events before `end`, window by window, synchronised with the other parts on their own threads;
+    /// up to the first window after `deadline` of any of them.
+    pub(crate) fn run_windows(&mut self, end: Time, deadline: Instant, exchange: &Exchange) {
         let _alarm = PanicAlarm(exchange);
         loop {
-            let sent = self.post(exchange);
-            let next = self.world.next_at().min(sent);
-            let Some(limit) = exchange.meet(self.window, self.id, next, end) else {
+            let next = self.post(exchange);
+            let news = News { next, stop: Instant::now() >= deadline };
+            let Some(news) = exchange.meet(self.window, self.id, news) else {
                 // The thread that started the others propagates the panic.
                 return;
             };
-            self.collect(exchange);
-            self.window += 1;
-            self.run_events(limit);
-            if limit == end {
-                // Packets of this window arrive after `end`; the next call posts them.
+            let limit = exchange.limit(news.next, end);
+            self.receive_and_run(limit, exchange);
+            if limit == end || news.stop {
+                // Packets of this window arrive after it; the next call posts them.
                 return;
             }
         }
     }
 
+    /// Receives the packets of other parts and runs all events of the window before `limit`.
+    pub(crate) fn receive_and_run(&mut self, limit: Time, exchange: &Exchange) {
+        self.collect(exchange);
+        self.window += 1;
+        self.run_events(limit);
+    }
+
+    /// Posts the packets for other parts. Returns the time of the part's next event, or of the first of these
+    /// packets.
+    pub(crate) fn post(&mut self, exchange: &Exchange) -> Time {
+        let sent = self.post_packets(exchange);
+        self.world.next_at().min(sent)
+    }
+
     /// Posts the packets for other parts. Returns the time at which the first of them arrives, or
     /// at which others enter a link that may lead to another part.
-    fn post(&mut self, exchange: &Exchange) -> Time {
+    fn post_packets(&mut self, exchange: &Exchange) -> Time {
         let mut first = Time::MAX;
         let (id, owners, outboxes) = (self.id, &self.owners, &mut self.outboxes);
         let shared_routes = self.shared_routes;

@@ -25,6 +25,7 @@ use crate::reroutes::Reroutes;
 use crate::stalls::Stalls;
 use crate::summary::{Cost, Summary};
 use crate::team::Team;
+use crate::tempo::Tempo;
 use crate::watch::{Watch, Watcher};
 use drain::DrainEnd;
 
@@ -51,6 +52,7 @@ pub struct Simulation<F: AlgorithmFactory> {
     parts: Vec<Part<F>>,
     partition: Partition,
     lookahead: Span,
+    tempo: Tempo,
     fair_share: FairShare,
     sampler: Option<Sampler>,
     faults: Faults,
@@ -123,8 +125,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         };
         Ok(Self {
             parts,
-            partition,
             lookahead,
+            tempo: Tempo::new(partition.parts()),
             fair_share,
             sampler: None,
             faults: Faults::new(&plan.faults, plan.seed),
@@ -137,6 +139,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             data_bounds,
             plan: own,
             watch: Watch::default(),
+            partition,
         })
     }
 
@@ -194,6 +197,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self
     }
 
+    /// Runs the parts on their threads and on one thread in turns, window by window, for tests of equal results.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn alternating(mut self) -> Self {
+        self.tempo.alternate();
+        self
+    }
+
     /// Allows `watch` to end the run early.
     #[must_use]
     pub fn watched_by(mut self, watch: &Watch) -> Self {
@@ -214,7 +225,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let started = Instant::now();
         let end = Time::ZERO + self.plan.duration;
         let warmup = Time::ZERO + self.plan.warmup;
-        let mut team = Team::new(self.partition.parts(), self.lookahead)
+        let mut team = Team::new(self.partition.parts(), self.lookahead, self.tempo.clone())
             .map_err(|error| RunError::new(format!("the system starts no thread: {error}")))?;
         let mut watcher = Watcher::new(self.watch.clone());
         let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress);

@@ -5,25 +5,36 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use crate::parallel::Exchange;
 use crate::part::Part;
+use crate::tempo::{Mode, Tempo, Work};
 
-/// One thread per part except the first, which the caller's thread runs.
+/// One thread per part except the first, which the caller's thread runs. While the threads hinder each other, the
+/// caller's thread runs all parts.
 pub(crate) struct Team<F: AlgorithmFactory> {
     exchange: Arc<Exchange>,
     helpers: Vec<Helper<F>>,
+    tempo: Tempo,
 }
 
 /// Parts are passed by value: between steps the caller has all of them.
 struct Helper<F: AlgorithmFactory> {
     /// `None` once the run is over.
-    orders: Option<Sender<(Part<F>, Time)>>,
+    orders: Option<Sender<Order<F>>>,
     done: Receiver<Part<F>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A part to run up to this time, or until this deadline.
+struct Order<F: AlgorithmFactory> {
+    part: Part<F>,
+    end: Time,
+    deadline: Instant,
 }
 
 impl<F: AlgorithmFactory> Team<F> {
@@ -31,10 +42,10 @@ impl<F: AlgorithmFactory> Team<F> {
     ///
     /// # Errors
     /// If the system starts no thread.
-    pub(crate) fn new(parts: u32, lookahead: Span) -> io::Result<Self> {
+    pub(crate) fn new(parts: u32, lookahead: Span, tempo: Tempo) -> io::Result<Self> {
         let exchange = Arc::new(Exchange::new(parts, lookahead));
         let helpers = (1..parts).map(|part| Helper::new(part, &exchange)).collect::<Result<_, _>>();
-        Ok(Self { helpers: helpers?, exchange })
+        Ok(Self { helpers: helpers?, exchange, tempo })
     }
 
     /// Runs all events of all parts before `end`.
@@ -43,25 +54,58 @@ impl<F: AlgorithmFactory> Team<F> {
             parts.iter_mut().for_each(|part| part.run_events(end));
             return;
         }
+        let events = |parts: &[Part<F>]| parts.iter().map(|part| part.handled.events).sum::<u64>();
+        while parts[0].world.now < end {
+            let (began, events_before, waited_before) =
+                (Instant::now(), events(parts), self.exchange.waited());
+            let (mode, time) = self.tempo.next();
+            match mode {
+                Mode::Together => self.run_together(parts, end, began + time),
+                Mode::Alone => self.run_alone(parts, end, began + time),
+            }
+            self.tempo.note(Work {
+                elapsed: began.elapsed(),
+                events: events(parts) - events_before,
+                waited: self.exchange.waited() - waited_before,
+            });
+        }
+    }
+
+    /// Runs each part on its own thread, up to `end` or the deadline.
+    fn run_together(&mut self, parts: &mut Vec<Part<F>>, end: Time, deadline: Instant) {
         for (helper, part) in self.helpers.iter().zip(parts.drain(1..)) {
             let orders = helper.orders.as_ref().expect("a team works until it is dropped");
-            orders.send((part, end)).expect("a helper listens until it is dropped");
+            let order = Order { part, end, deadline };
+            orders.send(order).expect("a helper listens until it is dropped");
         }
-        parts[0].run_windows(end, &self.exchange);
+        parts[0].run_windows(end, deadline, &self.exchange);
         for helper in &mut self.helpers {
             parts.push(helper.done());
+        }
+    }
+
+    /// Runs the parts in turns, up to `end` or the deadline.
+    fn run_alone(&self, parts: &mut [Part<F>], end: Time, deadline: Instant) {
+        let exchange = &*self.exchange;
+        loop {
+            let next = parts.iter_mut().map(|part| part.post(exchange)).min();
+            let limit = exchange.limit(next.unwrap_or(Time::MAX), end);
+            parts.iter_mut().for_each(|part| part.receive_and_run(limit, exchange));
+            if limit == end || Instant::now() >= deadline {
+                return;
+            }
         }
     }
 }
 
 impl<F: AlgorithmFactory> Helper<F> {
     fn new(part: u32, exchange: &Arc<Exchange>) -> io::Result<Self> {
-        let (orders, inbox) = channel::<(Part<F>, Time)>();
+        let (orders, inbox) = channel::<Order<F>>();
         let (outbox, done) = channel();
         let exchange = Arc::clone(exchange);
         let work = move || {
-            for (mut part, end) in inbox {
-                part.run_windows(end, &exchange);
+            for Order { mut part, end, deadline } in inbox {
+                part.run_windows(end, deadline, &exchange);
                 if outbox.send(part).is_err() {
                     return;
                 }

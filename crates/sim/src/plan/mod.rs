@@ -2,6 +2,7 @@
 //! connections.
 
 mod builder;
+mod threads;
 
 use std::fmt;
 use std::ops::Range;

@@ -104,3 +104,22 @@ fn plan_with_atomic_ops_is_refused() {
         assert!(error.starts_with("connection 1 has atomic ops"), "{error}");
     }
 }
+
+/// A packet of 4096 + 64 B takes 332.8 ns at 100 Gb/s, so a busy host sends 3 within a link delay of 1 us. Of 400 busy hosts
+/// that is 12,000 events (ten per packet), of one it is 30: too few for a second thread, as is a short run.
+#[test]
+fn threads_are_worth_it_for_many_busy_hosts_and_long_runs() {
+    let swift = algorithm("swift", &[]);
+    let worth = |hosts: u32, to: fn(u32) -> u32, duration| {
+        let topology = Topology::star(400, &tier(Rate::from_gbps(100), Span::from_us(1)));
+        let size = Bytes::new(64_000);
+        let write = |from| ConnectionPlan::closed(host(from), host(to(from)), &swift, size);
+        let plan = Plan::builder(topology, duration).connections((0..hosts).map(write)).build();
+        plan.expect("a plan").threads_worth(8)
+    };
+    let next = |host| (host + 1) % 400;
+    assert_eq!(worth(400, next, Span::from_ms(10)), 8);
+    assert_eq!(worth(100, next, Span::from_ms(10)), 3);
+    assert_eq!(worth(400, next, Span::from_us(100)), 1);
+    assert_eq!(worth(399, |_| 399, Span::from_ms(10)), 1);
+}

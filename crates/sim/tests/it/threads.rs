@@ -35,7 +35,7 @@ fn check(plan: &Plan) {
     for threads in [2, 3, 8] {
         let mut simulation = Simulation::with_threads(plan, threads).expect("plan");
         if threads == 3 {
-            simulation = simulation.in_windows();
+            simulation = simulation.in_windows().alternating();
         }
         let together = simulation.run("test", &mut |_| {}).expect("run");
         assert_eq!(together.cost.threads, threads.min(plan.topology.hosts));

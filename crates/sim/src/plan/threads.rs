@@ -1,0 +1,52 @@
+//! Number of threads that a run is worth.
+
+use std::collections::HashSet;
+
+use apus_cc::AlgorithmFactory;
+use apus_fabric::Node;
+use apus_units::{Bytes, Span};
+
+use super::Plan;
+
+/// Events per data packet and its acknowledgement: links, wake-ups and services. Measured: 13 in a fat tree of
+/// three tiers, 6 in a leaf-spine network.
+const EVENTS_PER_PACKET: u64 = 10;
+/// Events per window and thread from which a thread pays: some tens of microseconds of work, and the threads need one or
+/// two to meet.
+const WORTH_A_THREAD: u64 = 1000;
+/// Events of a run, about a second, below which a second thread is not worth building its part of the network.
+const WORTH_DIVIDING: u64 = 10_000_000;
+
+impl<F: AlgorithmFactory> Plan<F> {
+    /// Returns how many threads shorten the run, at most `most`: by an estimate of its events if all hosts that
+    /// send or receive are busy. Parts of a run meet once per smallest link delay, so each needs many events
+    /// within it.
+    #[must_use]
+    pub fn threads_worth(&self, most: u32) -> u32 {
+        if most <= 1 || self.pfc.is_some() || self.instant_signals {
+            return 1;
+        }
+        let window = self.topology.links.iter().map(|link| link.delay).min();
+        let Some(window) = window.filter(|delay| !delay.is_zero()) else { return 1 };
+        let windows = self.duration.as_ps() / window.as_ps();
+        let per_window = self.events_within(window);
+        if per_window.saturating_mul(windows) < WORTH_DIVIDING {
+            return 1;
+        }
+        let worth = u32::try_from(per_window / WORTH_A_THREAD).unwrap_or(u32::MAX);
+        worth.clamp(1, most)
+    }
+
+    /// Returns the number of events within `time` while all pairs of hosts are busy.
+    fn events_within(&self, time: Span) -> u64 {
+        let senders: HashSet<_> = self.connections.iter().map(|c| c.from).collect();
+        let receivers: HashSet<_> = self.connections.iter().map(|c| c.to).collect();
+        let busy = senders.len().min(receivers.len()) as u64;
+        let of_host = |node: Node| matches!(node, Node::Host(_));
+        let links = self.topology.links.iter().filter(|link| of_host(link.a) || of_host(link.b));
+        let Some(rate) = links.map(|link| link.ab.rate.min(link.ba.rate)).min() else { return 0 };
+        let packet = Bytes::new(u64::from(self.sizes.payload + self.sizes.header));
+        let gap = rate.serialization_time(packet).as_ps().max(1);
+        (busy * EVENTS_PER_PACKET).saturating_mul(time.as_ps()) / gap
+    }
+}
