@@ -41,10 +41,12 @@ python-lock:
 docs:
 	tools/docs/build
 
-# The simulator's benchmarks and the instructions per packet-hop.
+# The simulator's benchmarks and the instructions per packet-hop beside the recorded ones, then the benchmarks of the
+# transport over UDP.
 bench: $(APUS)
-	$(APUS) bench
-	cargo bench --workspace --locked
+	tools/bench $(APUS)
+	tools/instructions-per-hop $(APUS)
+	cargo bench -p apus-udp --locked
 
 # Five minutes of coverage-guided fuzzing per target; needs `cargo install cargo-fuzz` and a nightly
 # toolchain.
