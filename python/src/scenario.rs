@@ -15,6 +15,9 @@ use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::{algorithm, blocking, errors};
 
+/// Events, seconds, most events and most seconds of the drain, and whether the numbers are measured.
+type EstimateRow = (u64, f64, u64, f64, bool);
+
 /// A scenario that was read and checked. It does not change.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Scenario {
@@ -95,9 +98,8 @@ impl Scenario {
         py.detach(|| self.checked.runs.iter().map(plan).collect())
     }
 
-    /// Returns events, seconds, most events and most seconds of the drain, and whether the numbers are measured, of
-    /// each run. Runs the beginning of each.
-    fn estimate(&self, py: Python<'_>) -> PyResult<Vec<(u64, f64, u64, f64, bool)>> {
+    /// Returns the estimate of each run. Runs the beginning of each.
+    fn estimate(&self, py: Python<'_>) -> PyResult<Vec<EstimateRow>> {
         let watch = Watch::default();
         let estimate = |run: &Run| {
             let Estimate { events, seconds, drain_events, drain_seconds, measured } =
