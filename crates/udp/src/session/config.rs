@@ -23,8 +23,8 @@ pub struct Config {
     /// this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a hundred times a
     /// datacenter's worst.
     pub retry: Span,
-    /// Silence after which the peer is pinged, give or take a half, so that idle sessions are pinged together. deviation: WireGuard's KEEPALIVE_TIMEOUT (§6.1) is 10 s;
-    /// 5 s, so that the loss of a peer is known within `idle_timeout`.
+    /// Silence after which the peer is pinged, up to a half earlier or a quarter later, so that idle sessions are pinged together.
+    /// Source: WireGuard's KEEPALIVE_TIMEOUT (§6.1): 10 s.
     pub keepalive: Span,
     /// Silence after which the peer is given up. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +
     /// REKEY_TIMEOUT: 15 s.
@@ -50,7 +50,7 @@ impl Default for Config {
             max_pending: 256,
             handshake_timeout: Span::from_secs(5),
             retry: Span::from_ms(100),
-            keepalive: Span::from_secs(5),
+            keepalive: Span::from_secs(10),
             idle_timeout: Span::from_secs(15),
             suspect_timeout: Span::from_ms(500),
             key_life: Span::from_secs(120),

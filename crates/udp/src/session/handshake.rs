@@ -7,6 +7,7 @@ use super::cookie::Cookie;
 use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
 use super::guard::Guard;
 use super::key::{Credential, KeyId, KeyRing};
+use super::liveness::ping_at;
 use super::noise::{NOISE_OVERHEAD, Noise};
 use super::packet::{Handshake, Message, Refusal, proven};
 use super::peer::Peer;
@@ -363,8 +364,8 @@ impl Sessions {
 
     /// Handles the first packet of the peer under the new keys: the session is connected, and an older one with the same
     /// address ends.
-    pub(crate) fn confirm(&mut self, now: Time, id: SessionId) {
-        let keepalive = now.saturating_add(self.config.keepalive);
+    pub(crate) fn confirm(&mut self, id: SessionId) {
+        let keepalive = self.config.keepalive;
         let Some(session) = self.get_mut(id) else { return };
         let stage = core::mem::replace(&mut session.stage, Stage::Connected);
         let hello = core::mem::take(&mut session.hello);
@@ -379,7 +380,9 @@ impl Sessions {
         }
         self.counters.connected += 1;
         self.events.push_back(Event::Connected { session: id, hello });
-        self.set_timer(id, keepalive);
+        if let Some(session) = self.get(id) {
+            self.set_timer(id, ping_at(session, keepalive));
+        }
     }
 
     pub(crate) fn drop(&mut self, why: Dropped) -> Received<'static> {

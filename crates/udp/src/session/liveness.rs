@@ -29,12 +29,12 @@ fn backoff(retry: Span, tries: u32) -> Span {
     retry * (1u64 << tries.min(16)).min(MAX_WAIT)
 }
 
-/// Returns when a quiet peer is pinged. The side that opened the session waits a little longer, and is mostly pinged before.
-fn ping_at(session: &Session, keepalive: Span) -> Time {
+/// Returns when a quiet peer is pinged. The side that opened the session waits a quarter longer, and is mostly pinged before.
+pub(super) fn ping_at(session: &Session, keepalive: Span) -> Time {
     let at = session.last_received.saturating_add(keepalive).as_ps();
     let together = (keepalive.as_ps() / TOGETHER).max(1);
     let at = Time::from_ps(at - at % together);
-    if session.is_opened_by_peer() { at } else { at.saturating_add(Span::from_ps(together)) }
+    if session.is_opened_by_peer() { at } else { at.saturating_add(Span::from_ps(together / 2)) }
 }
 
 impl Sessions {

@@ -65,7 +65,7 @@ impl Sessions {
             Err(why) => self.drop(why),
             Ok(opened) => {
                 if opened.confirms {
-                    self.confirm(now, opened.id);
+                    self.confirm(opened.id);
                 }
                 let extension = if extended {
                     // Once more, as the datagram was opened in place meanwhile.
@@ -165,7 +165,7 @@ impl Sessions {
             Ok(opened) => opened,
         };
         if opened.confirms && command != Command::Close {
-            self.confirm(now, opened.id);
+            self.confirm(opened.id);
         }
         match command {
             Command::Ping => self.want(opened.id, want::PONG),

@@ -14,8 +14,9 @@ pub const GAPS: [Duration; 3] =
 /// Gaps from here on are long: a measurement takes [`LONG`] times as long, for enough round trips.
 const LONG_GAP: Duration = Duration::from_millis(1);
 const LONG: u32 = 4;
-/// Factor by which the single measurement of an idle process is longer than the others, so that it contains keepalives.
-const IDLE: u32 = 60;
+/// Factor by which the single measurement of an idle process is longer than the others, so that it contains two keepalives of
+/// each connection.
+const IDLE: u32 = 140;
 /// Outstanding small writes of the inline mode, with which others are compared: enough for its largest batches, and fewer
 /// than a flow takes.
 const INLINE_OUTSTANDING: usize = 512;

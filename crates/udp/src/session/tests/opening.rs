@@ -266,7 +266,7 @@ fn what_cannot_be_asked_is_an_error() {
     let wrong = Config { idle_timeout: Span::from_secs(1), ..Config::default() };
     assert_eq!(
         Sessions::new(wrong, ring(), [0; 32]).unwrap_err(),
-        "keepalive is 5s; it must be above 0s and below 1s (idle_timeout)"
+        "keepalive is 10s; it must be above 0s and below 1s (idle_timeout)"
     );
 }
 
