@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use apus_udp::{Access, Config, ConnectError, Connection, Host, Message, Request};
+use apus_udp::{
+    Access, Config, ConnectError, Connection, End, Host, Message, MessageReceiver, Request,
+};
 use clap::Args;
 
 use super::notify::notify;
@@ -66,18 +68,13 @@ impl Serve {
         }
     }
 
-    /// With engine threads: one thread per peer, which sleeps while the peer is silent.
+    /// The thread that drives the engine answers every peer.
     fn wait(&self, host: &Host, greeting: &[u8]) -> Result<(), Failure> {
         loop {
             let next = host.accept().map_err(no_more)?;
-            let Some(connection) = self.greet(next, greeting) else { continue };
-            let answer = move || {
-                while let Ok(message) = connection.receive() {
-                    answer(&connection, message);
-                }
-            };
-            let thread = thread::Builder::new().name("apus-peer".to_owned()).spawn(answer);
-            thread.map_err(|error| Failure::Run(format!("a thread for a peer: {error}")))?;
+            if let Some(connection) = self.greet(next, greeting) {
+                connection.receive_with(Echo(connection.clone()));
+            }
         }
     }
 
@@ -158,7 +155,18 @@ fn drain_on_signal(host: &Arc<Host>, timeout: Duration) -> Result<Arc<Shutdown>,
     Ok(shutdown)
 }
 
+/// Returns the messages of a connection as they arrive.
+pub struct Echo(pub Connection);
+
+impl MessageReceiver for Echo {
+    fn receive(&mut self, message: Message) {
+        answer(&self.0, message);
+    }
+
+    fn ended(&mut self, _: End) {}
+}
+
 /// Returns a message. An answer without room is dropped: the peer has stopped reading.
 pub fn answer(connection: &Connection, message: Message) {
-    let _ = connection.submit_to(message.flow, Request::message(message.bytes));
+    let _ = connection.submit_unreported(message.flow, Request::message(message.bytes));
 }

@@ -5,6 +5,7 @@
 
 mod alarm;
 mod background;
+mod locked;
 mod prompt;
 mod shared;
 mod turns;

@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 /// Time within which a thread that waits is prompt. deviation: no source; a sixth of the default target of the endpoint delay,
 /// which contains the time for which an acknowledgement is held.
 const PROMPT: Duration = Duration::from_micros(250);
-/// Number of prompt waits in succession after which the next one is expected to be prompt. deviation: no source; a single
-/// late one ends the expectation, so at most one wait in 17 is late although it was expected.
-const EXPECTED_AFTER: u32 = 16;
+/// Points from which the next wait is expected to be prompt, and their maximum. A prompt wait is a point. deviation: no source;
+/// with [`LATE`], threads are expected to be prompt whose waits are late once in ten times, as if another thread took their core.
+const EXPECTED_FROM: u32 = 16;
+const MAX_POINTS: u32 = 32;
+/// Points that a late wait takes.
+const LATE: u32 = 8;
 
 /// How soon a thread waited in the past. Several engines that one thread waits for are told apart by their numbers.
 #[derive(Debug, Default)]
@@ -28,8 +31,8 @@ pub(super) struct Promptness {
 struct Habit {
     /// The engine of the last event, and when it was, if no wait has followed yet.
     event: Cell<Option<(usize, Instant)>>,
-    /// Events of this engine in succession that a wait followed soon.
-    prompt: Cell<(usize, u32)>,
+    /// An engine, and the points for its events.
+    points: Cell<(usize, u32)>,
 }
 
 impl Habit {
@@ -39,19 +42,20 @@ impl Habit {
 
     fn on_wait(&self, engine: usize, now: Instant) {
         let Some((last, at)) = self.event.take() else { return };
-        let (counted, before) = self.prompt.get();
-        let prompt = last == engine && now.saturating_duration_since(at) <= PROMPT;
-        let waits = match prompt {
-            true if counted == engine => before.saturating_add(1),
-            true => 1,
-            false => 0,
-        };
-        self.prompt.set((engine, waits));
+        self.count(engine, last == engine && now.saturating_duration_since(at) <= PROMPT);
+    }
+
+    fn count(&self, engine: usize, prompt: bool) {
+        let (counted, points) = self.points.get();
+        let before = if counted == engine { points } else { 0 };
+        let points =
+            if prompt { (before + 1).min(MAX_POINTS) } else { before.saturating_sub(LATE) };
+        self.points.set((engine, points));
     }
 
     fn is_expected(&self, engine: usize) -> bool {
-        let (counted, waits) = self.prompt.get();
-        counted == engine && waits >= EXPECTED_AFTER
+        let (counted, points) = self.points.get();
+        counted == engine && points >= EXPECTED_FROM
     }
 }
 
@@ -65,7 +69,7 @@ impl Promptness {
     pub(super) fn on_submit(&self, engine: usize, now: Instant) -> bool {
         if self.after_op.event.get().is_some() {
             // No wait has followed the op before.
-            self.after_op.prompt.set((engine, 0));
+            self.after_op.count(engine, false);
         }
         self.after_op.on_event(engine, now);
         self.after_op.is_expected(engine)
@@ -98,16 +102,19 @@ mod tests {
     }
 
     #[test]
-    fn seventeenth_prompt_return_is_expected_and_a_late_one_ends_that() {
+    fn prompt_return_is_expected_after_sixteen_until_three_of_thirty_two_are_late() {
         let promptness = Promptness::default();
         returns(&promptness, 1, &[3; 15]);
         assert!(!promptness.is_expected(1));
         returns(&promptness, 1, &[250]);
         assert!(promptness.is_expected(1) && !promptness.is_expected(2));
         returns(&promptness, 1, &[251]);
+        assert!(!promptness.is_expected(1), "8 points are left");
+        returns(&promptness, 1, &[1; 100]);
+        returns(&promptness, 1, &[251; 2]);
+        assert!(promptness.is_expected(1));
+        returns(&promptness, 1, &[251]);
         assert!(!promptness.is_expected(1));
-        returns(&promptness, 1, &[1; 15]);
-        assert!(!promptness.is_expected(1), "it is counted from 0 again");
     }
 
     #[test]
@@ -121,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn thread_that_waits_after_each_op_is_expected_to_until_it_submits_two() {
+    fn thread_that_waits_after_each_op_is_expected_to_until_it_submits_several() {
         let (promptness, now) = (Promptness::default(), Instant::now());
         for _ in 0..16 {
             assert!(!promptness.on_submit(1, now));

@@ -13,12 +13,16 @@
 //! the leader, because a thread that waits for an answer is expected to sleep (docs/dev/performance-notes.md).
 //!
 //! # A leader that is away
-//! If the thread of a leader has always waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
+//! If the thread of a leader has mostly waited again at once ([`super::prompt`]), it keeps the lead when its wait ends: it is
 //! away. Acknowledgements of the datagrams that ended its wait are held, so that they leave in one burst with what the thread
 //! submits, and wake the peer once ([`Engine::step_and_hold`]). The socket stays with the thread. If it waits again, it leads
 //! without a change; another call that waits leads in its place. Otherwise the alarm of the background thread, which the leader
-//! set before it went away, relieves it after at most [`SEND_AFTER`], sends what is held and drives the engine. So no answer to a
+//! set before it went away, relieves it after at most [`AWAY`], sends what is held and drives the engine. So no answer to a
 //! peer waits longer for a slow application. `remote_queuing` includes the time for which an acknowledgement was held.
+//!
+//! A thread that submits an op, and mostly waits at once after an op, takes the lead before the op leaves, and is away until it
+//! waits ([`Shared::lead_early`]). Otherwise the answer of a peer on the same core, which runs before the send returns, would wake
+//! the background thread too.
 //!
 //! # No command is forgotten
 //! A thread that submits an op puts it into the mailbox, then tries to lock the engine. If another thread holds the lock,
@@ -32,15 +36,16 @@
 //! an alarm that is early enough stays as it is.
 
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use apus_units::{Span, Time};
 
 use super::background::{Background, WokenBy};
+use super::locked::{self, Locked};
 use super::turns::{self, Own, Role, Turns, with_own};
-use super::{Awaited, Waited, hold_locks, holds_locks};
+use super::{Awaited, Waited, holds_locks};
 use crate::connection_state::ConnectionState;
 use crate::engine::{Engine, Rest};
 use crate::mailbox::Mailbox;
@@ -78,7 +83,10 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if !(self.keeps && self.shared.step_away(self.own)) {
+        if self.keeps && self.shared.step_away(self.own) {
+            // What code that the engine called has submitted.
+            self.shared.flush();
+        } else {
             self.shared.leave(self.own);
         }
     }
@@ -100,18 +108,6 @@ pub(crate) struct Shared {
     /// Wakes the leader, if it sleeps.
     waker: Waker,
     background: Option<Background>,
-}
-
-/// An engine that this thread has locked; `None` after it has ended.
-struct Locked<'a>(MutexGuard<'a, Option<Engine>>);
-
-impl Locked<'_> {
-    /// Runs a part of the engine; returns `None` if the engine has ended.
-    #[inline]
-    fn run<T>(&mut self, part: impl FnOnce(&mut Engine) -> T) -> Option<T> {
-        let engine = self.0.as_mut()?;
-        Some(hold_locks(|| part(engine)))
-    }
 }
 
 impl Shared {
@@ -138,18 +134,20 @@ impl Shared {
 
     /// The engine.
     #[cfg(test)]
-    pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
+    pub(crate) fn engine(&self) -> std::sync::MutexGuard<'_, Option<Engine>> {
         self.engine.lock().expect("no engine has panicked")
     }
 
     fn lock(&self) -> Locked<'_> {
-        Locked(self.engine.lock().unwrap_or_else(PoisonError::into_inner))
+        Locked(self.engine.lock().unwrap_or_else(PoisonError::into_inner), self.number())
     }
 
     fn try_lock(&self) -> Option<Locked<'_>> {
         match self.engine.try_lock() {
-            Ok(guard) => Some(Locked(guard)),
-            Err(TryLockError::Poisoned(poisoned)) => Some(Locked(poisoned.into_inner())),
+            Ok(guard) => Some(Locked(guard, self.number())),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                Some(Locked(poisoned.into_inner(), self.number()))
+            }
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -192,10 +190,13 @@ impl Shared {
     }
 
     /// Makes the engine process the commands in its mailbox and send. If another thread has locked the engine, that thread
-    /// does so; if this thread holds locks of an engine or a region, the background thread does.
+    /// does so; if this thread runs the engine, it does so afterwards; if it holds locks of another engine or a region, the
+    /// background thread does.
     pub(crate) fn flush(&self) {
         if holds_locks() {
-            self.mailbox.wake_background();
+            if !locked::runs(self.number()) {
+                self.mailbox.wake_background();
+            }
             return;
         }
         while self.mailbox.has_commands() {
@@ -262,7 +263,11 @@ impl Shared {
         }
         if turns::waits() {
             // A future that `block_on` polls waits: the turn is that of the outer call.
-            return self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
+            let ended = self.lead_without_sleep(awaited, deadline).unwrap_or(Waited::Closed);
+            if self.has_thread() {
+                self.flush();
+            }
+            return ended;
         }
         with_own(|own| {
             let mut turn = Turn { shared: self, own, keeps: false };

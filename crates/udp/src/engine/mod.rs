@@ -256,6 +256,10 @@ impl<N: Network> Engine<N> {
         }
         let polled = self.poll_socket();
         let mut busy = commanded.is_some() || polled != Polled::Empty;
+        if polled != Polled::Empty {
+            // What receivers of messages have submitted leaves with the acknowledgements of these messages.
+            self.take_commands();
+        }
         let few = (1..=MAX_HELD_DATAGRAMS).contains(&self.receiver.received);
         if polled == Polled::Single || few {
             // Completions and answers go before timers. If there is no answer, the waiting application goes first too.

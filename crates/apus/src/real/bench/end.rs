@@ -24,6 +24,7 @@ use crate::agent::{say, say_json};
 use crate::failure::Failure;
 use crate::real::closed_loop::Wait;
 use crate::real::round_trips;
+use crate::real::serve::Echo;
 
 /// Round trips before the counted ones.
 const WARM_UP: u64 = 100;
@@ -121,14 +122,10 @@ fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), St
     Ok(())
 }
 
-/// Returns every message, with a thread per peer, as `apus serve` does.
+/// Returns every message from the thread that drives the engine, as `apus serve` does.
 fn answer_messages(host: &Host) {
     while let Ok(connection) = host.accept() {
-        thread::spawn(move || {
-            while let Ok(message) = connection.receive() {
-                crate::real::serve::answer(&connection, message);
-            }
-        });
+        connection.receive_with(Echo(connection.clone()));
     }
 }
 
