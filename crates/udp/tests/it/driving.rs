@@ -3,12 +3,14 @@
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{SHARED, host, pattern, steady};
-use apus_udp::{Access, Connection, Host, Request, async_channel};
+use apus_udp::{
+    Access, Connection, End, Host, Message, MessageReceiver, Request, Stats, async_channel,
+};
 
 /// Two hosts in the default mode, and the connection at both.
 fn pair() -> ([Host; 2], [Connection; 2]) {
@@ -214,4 +216,98 @@ fn ops_of_several_threads_on_one_flow_are_sent_though_none_waits_for_the_host() 
             there.receive().expect("a message");
         }
     }
+}
+
+/// Repeats a measurement that another thread may disturb until it holds, for at most a minute.
+fn holds_at_last(what: &str, mut measure: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !measure() {
+        assert!(Instant::now() < until, "{what}");
+    }
+}
+
+/// Returns a counter of a host.
+fn count(host: &Host, counter: impl Fn(&Stats) -> &AtomicU64) -> u64 {
+    host.stats().map(|stats| counter(stats).load(Ordering::Relaxed)).sum()
+}
+
+/// Longer than the time within which a thread that waits again keeps its engine.
+const PAUSE: Duration = Duration::from_micros(400);
+
+#[test]
+fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
+    let (hosts, [here, _there]) = pair();
+    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let write = || here.submit(Request::write(region.key(), 0, vec![1; 64])).expect("room");
+    let received = || count(&hosts[0], |stats| &stats.datagrams_received);
+    let sent = || count(&hosts[1], |stats| &stats.datagrams_sent);
+    let is_left = || {
+        for _ in 0..20 {
+            thread::sleep(PAUSE);
+            write().wait().expect("written");
+        }
+        thread::sleep(PAUSE);
+        let (answers, read) = (sent(), received());
+        let op = write();
+        while sent() == answers {
+            thread::yield_now();
+        }
+        thread::sleep(PAUSE);
+        let left = received() == read;
+        op.wait().expect("written");
+        left
+    };
+    holds_at_last("the background thread reads answers", || {
+        (0..10).filter(|_| is_left()).count() >= 8
+    });
+}
+
+#[test]
+fn op_wakes_each_side_about_once() {
+    let (hosts, [here, there]) = pair();
+    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let server = thread::spawn(move || there.receive().map(drop));
+    let sleeps = || [0, 1].map(|side: usize| count(&hosts[side], |stats| &stats.sleeps));
+    holds_at_last("an op takes more than 1.4 wake-ups of a side", || {
+        let before = sleeps();
+        for _ in 0..100 {
+            thread::sleep(PAUSE);
+            let write = here.submit(Request::write(region.key(), 0, vec![1; 64])).expect("room");
+            write.wait().expect("written");
+        }
+        let after = sleeps();
+        [0, 1].iter().all(|&side| after[side] - before[side] <= 140)
+    });
+    hosts.iter().for_each(Host::stop);
+    assert!(server.join().expect("no panic").is_err(), "the host has stopped");
+}
+
+/// Answers every message.
+struct Echo(Connection);
+
+impl MessageReceiver for Echo {
+    fn receive(&mut self, message: Message) {
+        let answer = Request::message(message.bytes);
+        self.0.submit_unreported(message.flow, answer).expect("room");
+    }
+
+    fn ended(&mut self, _: End) {}
+}
+
+#[test]
+fn answer_of_a_receiver_leaves_with_the_acknowledgement_of_its_message() {
+    let (hosts, [here, there]) = pair();
+    there.receive_with(Echo(there.clone()));
+    let sends = || count(&hosts[1], |stats| &stats.send_calls);
+    let mut seed = 0;
+    holds_at_last("an answer takes more than 1.1 sends", || {
+        let before = sends();
+        for _ in 0..100 {
+            seed += 1;
+            let message = Request::message(pattern(seed, 64));
+            here.submit_unreported(0, message).expect("room");
+            assert_eq!(here.receive().expect("an echo").bytes, pattern(seed, 64));
+        }
+        sends() - before <= 110
+    });
 }
