@@ -24,6 +24,7 @@ mod bench;
 mod bundle;
 mod chart;
 mod compare;
+mod convert;
 mod diff;
 #[cfg(feature = "real")]
 mod emulate;
@@ -31,6 +32,7 @@ mod explain;
 mod failure;
 mod input;
 mod interrupt;
+mod job;
 #[cfg(feature = "real")]
 mod key;
 mod library;
@@ -46,6 +48,7 @@ mod report;
 mod reproduce;
 mod results;
 mod run;
+mod schedule;
 mod schema;
 mod store;
 mod svg;
@@ -90,6 +93,8 @@ enum Command {
     Replay(replay::Replay),
     Validate(validate::Validate),
     Diff(diff::Diff),
+    Convert(convert::Convert),
+    Job(job::Job),
     Rerun(bundle::rerun::Rerun),
     List(list::List),
     Explain(explain::Explain),
@@ -130,6 +135,8 @@ impl Command {
             Self::Replay(command) => command.execute(),
             Self::Validate(command) => command.execute(),
             Self::Diff(command) => command.execute(),
+            Self::Convert(command) => command.execute(),
+            Self::Job(command) => command.execute(),
             Self::Rerun(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),

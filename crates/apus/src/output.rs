@@ -151,6 +151,14 @@ pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
     write_whole(target, &partial, |out| out.write_all(text.as_bytes()), |_| Ok(()))
 }
 
+/// Writes a file with content that is too large for memory, under another name until it is complete.
+pub fn write_file_with(
+    target: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), String> {
+    write_whole(target, &partial_of(target, ""), |out| content(out), |_| Ok(()))
+}
+
 /// Writes a file that other processes, also on other machines, may write at the same time: each under another
 /// name of its own.
 pub fn write_shared(target: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         latency: Span::from_us(2),
         acknowledgement: Span::from_us(2),
     };
-    let outcome = run(&graph, Done::Delivered, Limits::Serial, cost);
+    let outcome = run(&graph, Done::Delivered, Limits::Serial, |message| cost(message.bytes));
     // 2 (N - 1) steps of 1 MiB: each 83.88608 us and a latency.
     assert_eq!(outcome.completion, Span::from_ps(14 * (83_886_080 + 2_000_000)));
     let form = closed::time(&all_reduce, cost).expect("a closed form");

@@ -14,6 +14,17 @@ use apus_units::{Span, Time};
 use crate::graph::{Graph, Program};
 use crate::rank::{Done, Message, Rank};
 
+/// A message from one rank to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// The sending rank.
+    pub from: u32,
+    /// The receiving rank.
+    pub to: u32,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
 /// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -23,6 +34,12 @@ pub struct Cost {
     pub latency: Span,
     /// From its arrival to that of the acknowledgement.
     pub acknowledgement: Span,
+}
+
+impl Transfer {
+    fn of(from: u32, message: &Message) -> Self {
+        Self { from, to: message.to, bytes: message.bytes }
+    }
 }
 
 impl Cost {
@@ -98,7 +115,7 @@ struct Network<C> {
     busy: BTreeMap<(u32, u8), [Time; 2]>,
 }
 
-impl<C: Fn(u64) -> Cost> Network<C> {
+impl<C: Fn(Transfer) -> Cost> Network<C> {
     fn schedule(&mut self, at: Time, event: Event) {
         self.events.push(Reverse((at, self.created, event)));
         self.created += 1;
@@ -115,7 +132,7 @@ impl<C: Fn(u64) -> Cost> Network<C> {
     }
 
     fn send(&mut self, now: Time, from: u32, message: Message) {
-        let Cost { occupies, latency, .. } = (self.cost)(message.bytes);
+        let Cost { occupies, latency, .. } = (self.cost)(Transfer::of(from, &message));
         let left = self.occupy(now, (from, message.nic), 0, occupies);
         let flight = Flight { from, message };
         let flight = match self.free.pop() {
@@ -134,9 +151,9 @@ impl<C: Fn(u64) -> Cost> Network<C> {
     }
 }
 
-/// Runs a job. `cost` gives the times of a message of a number of bytes.
+/// Runs a job. `cost` gives the times of a message.
 #[must_use]
-pub fn run(graph: &Graph, done: Done, limits: Limits, cost: impl Fn(u64) -> Cost) -> Outcome {
+pub fn run(graph: &Graph, done: Done, limits: Limits, cost: impl Fn(Transfer) -> Cost) -> Outcome {
     let rank = |program: &Arc<Program>| Rank::new(Arc::clone(program), done);
     let ranks = graph.programs().map(rank).map(|rank| match limits {
         Limits::Serial => rank,
@@ -148,7 +165,7 @@ pub fn run(graph: &Graph, done: Done, limits: Limits, cost: impl Fn(u64) -> Cost
 /// Runs ranks that have not started, for example with [`Rank::with_times`]. For a critical path their streams
 /// must be free.
 #[must_use]
-pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(u64) -> Cost) -> Outcome {
+pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(Transfer) -> Cost) -> Outcome {
     let (events, flights, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
     let busy = BTreeMap::new();
     let mut network = Network { cost, limits, events, created: 0, flights, free, busy };
@@ -180,15 +197,15 @@ pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(u64) -> Cos
                 from
             }
             Event::Begins { flight } => {
-                let Message { to, bytes, nic, .. } = network.flights[flight as usize].message;
-                let occupies = (network.cost)(bytes).occupies;
-                let arrived = network.occupy(now, (to, nic), 1, occupies);
+                let Flight { from, message } = network.flights[flight as usize];
+                let occupies = (network.cost)(Transfer::of(from, &message)).occupies;
+                let arrived = network.occupy(now, (message.to, message.nic), 1, occupies);
                 network.schedule(arrived, Event::Arrived { flight });
                 continue;
             }
             Event::Arrived { flight } => {
                 let Flight { from, message } = network.flights[flight as usize];
-                let known = (network.cost)(message.bytes).acknowledgement;
+                let known = (network.cost)(Transfer::of(from, &message)).acknowledgement;
                 network.schedule(now.saturating_add(known), Event::Acknowledged { flight });
                 ranks[from as usize].on_delivered(now, message.op);
                 touched(from, now, &mut ranks, &mut network);

@@ -70,6 +70,19 @@ pub enum Progress {
     Done,
 }
 
+impl Progress {
+    /// Returns it in words.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Waits => "waits for other operations",
+            Self::Ready => "its stream is busy",
+            Self::Started => "started",
+            Self::Done => "done",
+        }
+    }
+}
+
 /// When an operation started and ended; [`Time::MAX`]: it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpTimes {
@@ -235,7 +248,9 @@ impl Rank {
         self.left == 0
     }
 
-    /// Returns when the last operation ended, of those that have ended; the epoch if none has.
+    /// Returns when the last operation ended, of those that have ended; the epoch if none has. A send counts
+    /// only with [`Done::Acknowledged`]: otherwise its receive ends later, and the sender of a message may
+    /// hear of its delivery later than that.
     #[must_use]
     pub fn ended_at(&self) -> Time {
         self.ended_at
@@ -323,7 +338,10 @@ impl Rank {
     fn end(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Done;
         self.left -= 1;
-        self.ended_at = self.ended_at.max(now);
+        let is_send = matches!(self.program.op(op).action, Action::Send { .. });
+        if !is_send || self.done == Done::Acknowledged {
+            self.ended_at = self.ended_at.max(now);
+        }
         if let Some(times) = &mut self.times {
             times[op as usize].end = now;
         }
@@ -383,8 +401,14 @@ mod tests {
             rank.on_sent(at(10), 0);
             rank.on_delivered(at(20), 0);
             rank.on_acknowledged(at(30), 0);
-            assert_eq!((rank.is_done(), rank.ended_at()), (true, at(ends)), "{done:?}");
-            assert_eq!(rank.times().expect("times")[0].start, at(5));
+            let times = rank.times().expect("times")[0];
+            assert_eq!(
+                (times.start, times.end, rank.is_done()),
+                (at(5), at(ends), true),
+                "{done:?}"
+            );
+            let ended = if done == Done::Acknowledged { at(ends) } else { Time::ZERO };
+            assert_eq!(rank.ended_at(), ended);
         }
     }
 

@@ -23,6 +23,7 @@ mod report;
 mod reproduce;
 mod reproduction;
 mod run;
+mod schedules;
 mod schema;
 mod service;
 mod shards;

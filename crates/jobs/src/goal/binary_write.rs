@@ -53,8 +53,11 @@ impl Header {
     }
 }
 
-/// Checks that all times can be written.
-pub(super) fn check(graph: &Graph) -> Result<(), UnwritableError> {
+/// Checks that all times of a job can be written.
+///
+/// # Errors
+/// With the first computation that does not take whole nanoseconds.
+pub fn check_times(graph: &Graph) -> Result<(), UnwritableError> {
     for (rank, program) in graph.programs().enumerate() {
         for (number, op) in program.ops().enumerate() {
             if let Action::Compute { time } = op.action

@@ -26,7 +26,7 @@ mod text_write;
 use alloc::vec::Vec;
 
 pub use binary_read::{BinaryReader, read_binary};
-pub use binary_write::{Header, write_block};
+pub use binary_write::{Header, check_times, write_block};
 pub use error::{GoalError, Place, UnwritableError};
 pub use text_read::TextReader;
 pub use text_write::write_text;

@@ -15,7 +15,7 @@ pub fn write_text(
     graph: &Graph,
     out: &mut impl Write,
 ) -> Result<Result<(), UnwritableError>, fmt::Error> {
-    if let Err(error) = super::binary_write::check(graph) {
+    if let Err(error) = super::binary_write::check_times(graph) {
         return Ok(Err(error));
     }
     writeln!(out, "num_ranks {}", graph.ranks())?;

@@ -25,7 +25,7 @@ fn fluid(bytes: u64) -> Cost {
 
 fn simulated(collective: &Collective, cost: fn(u64) -> Cost) -> Span {
     let graph = collective.graph().expect("graph");
-    let outcome = run(&graph, Done::Delivered, Limits::Serial, cost);
+    let outcome = run(&graph, Done::Delivered, Limits::Serial, |message| cost(message.bytes));
     assert_eq!((outcome.unfinished(), outcome.unexpected()), (0, 0), "{collective:?}");
     outcome.completion
 }

@@ -87,8 +87,8 @@ fn five_hundred_random_jobs_end_without_leftovers_and_not_before_their_critical_
         let graph = matched(seed, 2);
         let mut earlier = Span::ZERO;
         for done in [Done::Local, Done::Delivered, Done::Acknowledged] {
-            let path = run(&graph, done, Limits::None, cost);
-            let serial = run(&graph, done, Limits::Serial, cost);
+            let path = run(&graph, done, Limits::None, |message| cost(message.bytes));
+            let serial = run(&graph, done, Limits::Serial, |message| cost(message.bytes));
             for outcome in [&path, &serial] {
                 let left = (outcome.unfinished(), outcome.unexpected());
                 assert_eq!(left, (0, 0), "seed {seed}, {done:?}");
@@ -105,9 +105,9 @@ fn five_hundred_random_jobs_end_without_leftovers_and_not_before_their_critical_
         let model = loggops::run(&graph, &parameters).expect("run");
         assert!(model.is_complete(), "seed {seed}");
         // Its messages take at least 700 ns and 6 ns per byte, and its eager sends no time on this path.
-        let path = run(&graph, Done::Local, Limits::None, |bytes| Cost {
+        let path = run(&graph, Done::Local, Limits::None, |message| Cost {
             occupies: Span::ZERO,
-            latency: Span::from_ns(700 + 6 * (bytes - 1)),
+            latency: Span::from_ns(700 + 6 * (message.bytes - 1)),
             acknowledgement: Span::ZERO,
         });
         assert!(Span::from_ns(model.completion()) >= path.completion, "seed {seed}");

@@ -1,0 +1,170 @@
+//! `apus job`: the completion time of a schedule in LogGOPSim's model, without a simulation of packets.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use apus_jobs::ideal::{self, Cost, Limits};
+use apus_jobs::loggops::{self, Outcome, Parameters};
+use apus_jobs::{Done, Graph};
+use apus_units::Span;
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{print, to_json};
+use crate::schedule;
+
+/// Print the completion time of a GOAL schedule in the LogGOPS model, as LogGOPSim computes it.
+///
+/// A rank ends when its last stream is free. Operations that cannot end are listed, and the exit status is 1. To
+/// see the schedule on a network with congestion, run a scenario with a workload of kind "job".
+#[derive(Args)]
+pub struct Job {
+    /// Schedule: GOAL as text or binary, told by its content.
+    file: PathBuf,
+    /// L: latency of the network.
+    #[arg(long, value_name = "TIME", default_value = "2500ns", value_parser = nanoseconds)]
+    latency: u32,
+    /// o: time of a stream per message, at either end.
+    #[arg(long, value_name = "TIME", default_value = "1500ns", value_parser = nanoseconds)]
+    overhead: u32,
+    /// O: time of a stream per byte.
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = nanoseconds)]
+    overhead_per_byte: u32,
+    /// g: time of a NIC per message.
+    #[arg(long, value_name = "TIME", default_value = "1000ns", value_parser = nanoseconds)]
+    gap: u32,
+    /// G: time of a NIC per byte.
+    #[arg(long, value_name = "TIME", default_value = "6ns", value_parser = nanoseconds)]
+    gap_per_byte: u32,
+    /// S: the largest message that is sent before its receiver is ready.
+    #[arg(long, value_name = "SIZE", default_value = "65535B", value_parser = eager)]
+    eager: u32,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Results in JSON.
+#[derive(Serialize)]
+struct Report {
+    completion_ns: u64,
+    critical_path_ns: u64,
+    ranks: u32,
+    ops: u64,
+    bytes: u64,
+    ends_ns: Vec<u64>,
+    /// Operations that are not done, in words.
+    stuck: Vec<String>,
+    /// Messages that no receive took, in words.
+    unexpected: Vec<String>,
+}
+
+/// Reads a time of whole nanoseconds, which LogGOPSim's parameters are.
+fn nanoseconds(text: &str) -> Result<u32, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    let ns = span.as_ps() / 1000;
+    match u32::try_from(ns) {
+        Ok(ns) if span.as_ps().is_multiple_of(1000) => Ok(ns),
+        _ => Err(format!("{text} is not a number of whole nanoseconds below 2^32")),
+    }
+}
+
+fn eager(text: &str) -> Result<u32, String> {
+    let bytes: apus_units::Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    u32::try_from(bytes.get()).map_err(|_| format!("{text} is not a size below 4GiB"))
+}
+
+/// Returns the length of the critical path in ns: messages that delay each other nowhere.
+fn critical_path(graph: &Graph, parameters: &Parameters) -> u64 {
+    let Parameters { latency, overhead, overhead_per_byte, gap_per_byte, .. } = *parameters;
+    let byte = u64::from(overhead_per_byte.max(gap_per_byte));
+    let fixed = u64::from(latency) + 2 * u64::from(overhead);
+    let cost = |bytes: u64| Cost {
+        occupies: Span::ZERO,
+        latency: Span::from_ns(fixed + bytes.saturating_sub(1) * byte),
+        acknowledgement: Span::ZERO,
+    };
+    ideal::run(graph, Done::Local, Limits::None, |message| cost(message.bytes)).completion.as_ps()
+        / 1000
+}
+
+impl Job {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let graph = schedule::read(&self.file)?;
+        let parameters = Parameters {
+            latency: self.latency,
+            overhead: self.overhead,
+            overhead_per_byte: self.overhead_per_byte,
+            gap: self.gap,
+            gap_per_byte: self.gap_per_byte,
+            eager: self.eager,
+        };
+        let outcome = loggops::run(&graph, &parameters)
+            .map_err(|error| Failure::Input(format!("{}: {error}", self.file.display())))?;
+        let report = Report::new(&graph, &parameters, &outcome);
+        let text = if self.json { to_json(&report)? + "\n" } else { report.text() };
+        print(&text)?;
+        if outcome.is_complete() { Ok(()) } else { Err(Failure::Checks) }
+    }
+}
+
+impl Report {
+    fn new(graph: &Graph, parameters: &Parameters, outcome: &Outcome) -> Self {
+        let stuck = outcome
+            .stuck
+            .iter()
+            .map(|(rank, op)| format!("rank {rank}, {}", graph.program(*rank).describe(*op)));
+        let unexpected = outcome.unexpected.iter().map(|(rank, message)| {
+            let tag = message.tag;
+            format!("rank {rank}: {} B from rank {}, tag {tag}", message.bytes, message.from)
+        });
+        Self {
+            completion_ns: outcome.completion(),
+            critical_path_ns: critical_path(graph, parameters),
+            ranks: graph.ranks(),
+            ops: graph.ops(),
+            bytes: graph.bytes(),
+            ends_ns: outcome.ends.clone(),
+            stuck: stuck.collect(),
+            unexpected: unexpected.collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        /// Most lines of a list.
+        const LINES: usize = 20;
+        let us = |ns: u64| ns as f64 * 1e-3;
+        let mut text = String::new();
+        let mut line = |line: String| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{line}");
+        };
+        line(format!("{} ranks, {} ops, {} B sent", self.ranks, self.ops, self.bytes));
+        let unfinished =
+            if self.stuck.is_empty() { "" } else { " until nothing can happen any more" };
+        line(format!("completion     {} us{unfinished}", us(self.completion_ns)));
+        line(format!("critical path  {} us", us(self.critical_path_ns)));
+        for (rank, end) in self.ends_ns.iter().enumerate().take(LINES) {
+            line(format!("  rank {rank} ends at {} us", us(*end)));
+        }
+        let more = self.ends_ns.len().saturating_sub(LINES);
+        if more > 0 {
+            line(format!("  and {more} more ranks (--json lists all)"));
+        }
+        for (title, list) in
+            [("operations are stuck", &self.stuck), ("messages met no receive", &self.unexpected)]
+        {
+            if list.is_empty() {
+                continue;
+            }
+            line(format!("{} {title}:", list.len()));
+            list.iter().take(LINES).for_each(|item| line(format!("  {item}")));
+            if list.len() > LINES {
+                line(format!("  and {} more (--json lists all)", list.len() - LINES));
+            }
+        }
+        text
+    }
+}
