@@ -34,7 +34,7 @@ fn us(us: f64) -> Span {
     Span::from_ps_f64(us * 1e6)
 }
 
-/// The checks of facts/ai-traffic.md §3: a message of 1 MiB, and 8 ranks with 8 MiB.
+/// Calculated by hand from packets of 4096 B and 64 B of headers: a message of 1 MiB, and 8 ranks with 8 MiB.
 #[test]
 fn a_star_of_100_gbps_gives_the_computed_times() {
     assert_eq!(star(1 << 20).alone(), us(87.5296));
@@ -116,7 +116,7 @@ fn sent(collective: &Collective) -> Vec<u64> {
     graph.programs().map(|p| p.ops().map(|op| bytes(op.action)).sum()).collect()
 }
 
-/// The column "sent by a rank" of facts/ai-traffic.md §3.
+/// The bytes of each algorithm as its papers count them.
 #[test]
 fn ranks_send_what_the_algorithms_say() {
     for ranks in 2..=64u32 {
