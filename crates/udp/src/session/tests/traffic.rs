@@ -182,8 +182,8 @@ fn idle_sessions_are_pinged_together() {
             world.seen.clear();
         }
     }
-    // Twice in five seconds.
-    assert!((1..=4).contains(&times.len()), "at {times:?} ms");
+    // Twice in ten seconds, by the host to which the sessions were opened.
+    assert!((1..=2).contains(&times.len()), "at {times:?} ms");
 }
 
 #[test]
