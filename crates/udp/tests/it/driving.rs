@@ -234,6 +234,9 @@ fn count(host: &Host, counter: impl Fn(&Stats) -> &AtomicU64) -> u64 {
 /// Longer than the time within which a thread that waits again keeps its engine.
 const PAUSE: Duration = Duration::from_micros(400);
 
+/// Time after which a timer takes the engine from a thread that does not wait again.
+const TIMER_MS: u64 = 4;
+
 #[test]
 fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
     let (hosts, [here, _there]) = pair();
@@ -258,7 +261,7 @@ fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
         left
     };
     holds_at_last("the background thread reads answers", || {
-        (0..10).filter(|_| is_left()).count() >= 8
+        (0..10).filter(|_| is_left()).count() >= 4
     });
 }
 
@@ -268,15 +271,15 @@ fn op_wakes_each_side_about_once() {
     let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
     let server = thread::spawn(move || there.receive().map(drop));
     let sleeps = || [0, 1].map(|side: usize| count(&hosts[side], |stats| &stats.sleeps));
-    holds_at_last("an op takes more than 1.4 wake-ups of a side", || {
-        let before = sleeps();
+    holds_at_last("an op takes more than 1.2 wake-ups of a side, apart from timers", || {
+        let (before, from) = (sleeps(), Instant::now());
         for _ in 0..100 {
             thread::sleep(PAUSE);
             let write = here.submit(Request::write(region.key(), 0, vec![1; 64])).expect("room");
             write.wait().expect("written");
         }
-        let after = sleeps();
-        [0, 1].iter().all(|&side| after[side] - before[side] <= 140)
+        let (after, timers) = (sleeps(), from.elapsed().as_millis() as u64 / TIMER_MS);
+        [0, 1].iter().all(|&side| after[side] - before[side] <= 120 + timers)
     });
     hosts.iter().for_each(Host::stop);
     assert!(server.join().expect("no panic").is_err(), "the host has stopped");
