@@ -9,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 
 const PACKETS: u64 = 10_000;
 
-/// Sends the packets of one flow per connection, each acknowledged 10 us later, over `flows` flows in turn.
+/// Sends packets over `flows` flows in turn. Each takes 5 us there and is acknowledged by itself, as in the simulator.
 fn exchange(flows: u32, algorithm: &str) {
     let factory = build(algorithm, None, &[]).expect("an algorithm with its defaults");
     let mut hosts = [0, 1].map(|_| Endpoint::new(EndpointConfig::default()));
@@ -23,25 +23,30 @@ fn exchange(flows: u32, algorithm: &str) {
         hosts[0].submit(Time::ZERO, FlowId::new(flow), op).expect("an op");
     }
     let mut now = Time::ZERO;
+    let mut acknowledgements = Vec::new();
     let mut done = 0;
     while done < flows {
         let [sender, receiver] = &mut hosts;
         sender.handle_timeout(now);
-        let mut arrival =
-            Arrival { now, nic_received_at: now, hops: 1, marked: false, receiver_level: 0 };
-        (arrival.now, arrival.nic_received_at) = (now + Span::from_us(5), now + Span::from_us(5));
-        while let Some(packet) = sender.poll_transmit(now) {
-            receiver.handle_packet(&arrival, &packet.header);
+        let there = arrival(now + Span::from_us(5));
+        while let Some(packet) = sender.poll_data(now) {
+            receiver.handle_packet(&there, &packet.header);
+            acknowledgements.extend(receiver.poll_ack(there.now).map(|packet| packet.header));
         }
         now += Span::from_us(10);
-        (arrival.now, arrival.nic_received_at) = (now, now);
-        while let Some(packet) = receiver.poll_transmit(now) {
-            sender.handle_packet(&arrival, &packet.header);
+        let back = arrival(now);
+        for header in acknowledgements.drain(..) {
+            sender.handle_packet(&back, &header);
         }
         while sender.poll_completion().is_some() {
             done += 1;
         }
     }
+}
+
+/// Returns an arrival at `now`, over one switch.
+fn arrival(now: Time) -> Arrival {
+    Arrival { now, nic_received_at: now, hops: 1, marked: false, receiver_level: 0 }
 }
 
 fn packet(c: &mut Criterion) {
