@@ -44,7 +44,7 @@ impl MemoryLimit {
 
 /// Bytes that a run takes however small it is: mostly histograms.
 const BASE: u64 = 1 << 20;
-/// Bytes of a host without flows, with its ports: mostly its timing wheel.
+/// Bytes of a host without flows, with its ports and its timers.
 const PER_HOST: u64 = 16 << 10;
 /// Bytes of an algorithm's own memory and of measurements per connection. deviation: no source;
 /// rationale: between algorithms without heap memory (Swift) and 500 B (HPCC, both ends).

@@ -9,10 +9,10 @@ use apus_units::{Bytes, Span};
 use super::Plan;
 
 /// Events per data packet and its acknowledgement: links, wake-ups and services. Measured: 13 in a fat tree of
-/// three tiers, 6 in a leaf-spine network.
+/// three tiers. deviation: no source; networks with shorter paths have fewer.
 const EVENTS_PER_PACKET: u64 = 10;
-/// Events per window and thread from which a thread pays: some tens of microseconds of work, and the threads need one or
-/// two to meet.
+/// Events per window and thread from which a thread pays. deviation: no source; about a hundred microseconds of work between two
+/// meetings of the threads.
 const WORTH_A_THREAD: u64 = 1000;
 /// Events of a run, about a second, below which a second thread is not worth building its part of the network.
 const WORTH_DIVIDING: u64 = 10_000_000;
