@@ -311,11 +311,12 @@ def sweep(
             `{"algorithm.base_target": ["20us", "30us"]}`.
         seeds: Number of seeds from the scenario's own upwards, or the seeds: `range(5)`.
         executor: Where the points run: any `concurrent.futures.Executor`, or a Dask client. Without
-            it they run on all cores of this machine. Processes of an executor need the same version
-            of apus.
+            it they run on all cores of this machine. Processes of an executor need the same build
+            of apus; algorithms in Python are sent to them.
         out: Directory that keeps each point as soon as it has ended, under its effective
-            configuration and the version. The same call repeats no finished point. Its files are
-            those of the command `apus sweep`: `sweep.csv` grows during the sweep.
+            configuration, the build of apus and the code of algorithms in Python. The same call
+            repeats no finished point. Its files are those of the command `apus sweep`: `sweep.csv`
+            grows during the sweep.
         set: Settings that replace those of the scenario in all runs, by dotted key.
         variant: Run this variant only.
         quick: Run the shortened version of the scenario.

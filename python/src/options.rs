@@ -90,11 +90,13 @@ impl Cores {
         if let Some(limit) = &self.memory {
             at_once = limit.runs_at_once(setups.iter().map(Setup::estimated_memory), at_once);
         }
-        // Runs that call Python would only wait for each other.
-        if !self.divided && setups.iter().any(algorithm::calls_python) {
+        // Runs that call Python would only wait for each other, and so would the threads of one.
+        let calls_python = setups.iter().any(algorithm::calls_python);
+        if !self.divided && calls_python {
             at_once = NonZeroUsize::MIN;
         }
-        let each = if self.divided { self.threads.get() / at_once.get() } else { 1 };
+        let divided = self.divided && !calls_python;
+        let each = if divided { self.threads.get() / at_once.get() } else { 1 };
         (at_once, each as u32)
     }
 }

@@ -1,5 +1,6 @@
 """Algorithms in Python: parameters, runs beside built-in algorithms, and errors."""
 
+import os
 import pickle
 import traceback
 from pathlib import Path
@@ -63,6 +64,15 @@ def test_a_constant_window_gives_the_results_of_the_built_in_one(incast: Path) -
     assert both[0]["goodput_gbps"] > 50
     assert [one["groups"][0].pop("algorithm") for one in both] == ["constant", "constant-in-python"]
     assert both[0] == both[1]
+
+
+def test_a_run_that_calls_python_has_one_thread(incast: Path) -> None:
+    """Its threads would wait for each other."""
+    apus.algorithm("constant-in-python", Constant)
+    cores = min(2, len(os.sched_getaffinity(0)))
+    for name, threads in (("constant", cores), ("constant-in-python", 1)):
+        (run,) = apus.run(incast, set={"algorithm": f'{{ name = "{name}" }}'}, threads=2)
+        assert run.cost["threads"] == threads
 
 
 def test_parameters_come_from_the_scenario_and_change_the_run(incast: Path) -> None:
