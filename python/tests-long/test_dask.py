@@ -111,7 +111,7 @@ def test_a_version_of_a_worker_that_differs_is_a_failure(client: Client) -> None
     from apus import _native  # noqa: PLC0415
 
     restore = client.submit(_native.Point.restore, "0.0.0", "", None, "")
-    with pytest.raises(apus.ScenarioError, match="use one version in all processes"):
+    with pytest.raises(apus.ScenarioError, match="use one build in all processes"):
         restore.result()
 
 
