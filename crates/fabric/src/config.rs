@@ -78,7 +78,8 @@ pub struct PortConfig<W> {
     pub rate: Rate,
     /// Buffer of the port.
     pub buffer: Buffer,
-    /// Classes of the port, at least one; [`ClassId`](apus_units::ClassId) is the index.
+    /// Classes of the port, at least one, with at most 64 different priorities;
+    /// [`ClassId`](apus_units::ClassId) is the index.
     pub classes: Vec<ClassConfig<W>>,
     /// Chooses among classes of the same priority.
     pub scheduler: SchedulerKind,
@@ -90,20 +91,21 @@ pub struct PortConfig<W> {
     pub variable: bool,
 }
 
-/// The kinds of port, the simplest first; they agree to the picosecond where several apply.
+/// How a port finds the departures of its packets, the simplest way first. All ways agree to the
+/// picosecond where several apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
-    /// One class, and one event per hop.
+    /// When a packet joins: for one class. One event per hop.
     Fifo,
-    /// Classes in strict priority. One event per hop.
+    /// When the port is used next: for classes in strict priority. One event per hop.
     Strict,
-    /// Every option of a port. Needs a service event for each packet behind which another is
-    /// queued, or for every packet if the link can be stopped or the memory is shared.
+    /// By an event: for every option of a port. Needs a service event for each packet behind which
+    /// another is queued, or for every packet if the link can be stopped or the memory is shared.
     Class,
 }
 
-/// Most classes of a port of kind [`PortKind::Strict`]: as many as IEEE 802.1Q has priorities.
-pub(crate) const MAX_STRICT_CLASSES: usize = 8;
+/// Most priorities of a port, which has a bit for each in one word.
+const MAX_LEVELS: usize = 64;
 
 impl<W: SwitchHalf> PortConfig<W> {
     /// A port of one class with its own buffer, no switch half.
@@ -144,15 +146,15 @@ impl<W: SwitchHalf> PortConfig<W> {
     }
 
     /// Returns `true` if departures follow only from arrivals and strict priorities.
-    pub(crate) fn is_strict(&self) -> bool {
+    fn is_strict(&self) -> bool {
         let classes = &self.classes;
         let of_priority = |priority| classes.iter().filter(move |c| c.priority == priority).count();
-        classes.len() <= MAX_STRICT_CLASSES
-            && classes.iter().all(|class| {
-                class.rate_limit.is_none()
-                    && !class.algorithm.acts_on_dequeue()
-                    && of_priority(class.priority) == 1
-            })
+        let is_strict = |class: &ClassConfig<W>| {
+            class.rate_limit.is_none()
+                && !class.algorithm.acts_on_dequeue()
+                && of_priority(class.priority) == 1
+        };
+        classes.iter().all(is_strict)
             && matches!(self.buffer, Buffer::Own(_))
             && !self.pausable
             && !self.variable
@@ -170,6 +172,14 @@ impl<W: SwitchHalf> PortConfig<W> {
         }
         if self.classes.is_empty() || self.classes.len() > 256 {
             return Err(format!("it has {} classes; it must have 1 to 256", self.classes.len()));
+        }
+        let mut levels = [false; 256];
+        self.classes.iter().for_each(|class| levels[usize::from(class.priority)] = true);
+        let levels = levels.iter().filter(|used| **used).count();
+        if levels > MAX_LEVELS {
+            return Err(format!(
+                "its classes have {levels} different priorities; there may be at most {MAX_LEVELS}"
+            ));
         }
         if let Some(class) = self.classes.iter().position(|c| c.weight == 0) {
             return Err(format!("class {class} has weight 0; a weight must be above 0"));

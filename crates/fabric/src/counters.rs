@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use apus_units::{Bytes, PortId};
+use apus_units::{Bytes, PortId, Span, Time};
 
 /// The reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,8 +132,12 @@ impl ClassCounters {
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Tally {
-    pub(crate) packet_time: u128,
-    pub(crate) byte_time: u128,
+    /// Sum over packets of the time at which each left minus that at which it joined, as far as
+    /// these are known. Packets in the port have yet to leave, so that the sum may be negative (and
+    /// wraps).
+    packet_time: u128,
+    /// The same, each multiplied by the bytes of its packet.
+    byte_time: u128,
     pub(crate) offered: Count,
     pub(crate) max_queue_bytes: u64,
     pub(crate) marked: u64,
@@ -141,6 +145,33 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// A packet joins the port at `now`.
+    #[inline]
+    pub(crate) fn joins(&mut self, now: Time, bytes: u32) {
+        let now = u128::from(now.as_ps());
+        self.packet_time = self.packet_time.wrapping_sub(now);
+        self.byte_time = self.byte_time.wrapping_sub(now * u128::from(bytes));
+    }
+
+    /// A packet that joined leaves the port at `at`.
+    #[inline]
+    pub(crate) fn leaves(&mut self, at: Time, bytes: u32) {
+        self.stays(at.since(Time::ZERO), bytes);
+    }
+
+    /// A packet stays in the port for `span`, or for this much longer.
+    #[inline]
+    pub(crate) fn stays(&mut self, span: Span, bytes: u32) {
+        let span = u128::from(span.as_ps());
+        self.packet_time = self.packet_time.wrapping_add(span);
+        self.byte_time = self.byte_time.wrapping_add(span * u128::from(bytes));
+    }
+
+    /// A packet stays in the port for less by `span`.
+    pub(crate) fn stays_less(&mut self, span: Span, bytes: u32) {
+        self.joins(Time::ZERO + span, bytes);
+    }
+
     /// The counters of a port that holds `queued`.
     pub(crate) fn counters(&self, queued: Count) -> PortCounters {
         PortCounters {

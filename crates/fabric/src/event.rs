@@ -5,7 +5,7 @@ use apus_units::{PortId, Time};
 /// An event that a port has requested.
 ///
 /// For each port and kind at most one event is pending at any time; a requested event is neither
-/// moved nor cancelled. A class port that is paused, or whose link fails, leaves the pending event
+/// moved nor cancelled. A port that is paused, or whose link fails, leaves the pending event
 /// as it is: the packet in service finishes (or is lost) at the announced time, and only the choice
 /// of the next packet depends on the new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,14 +14,14 @@ pub enum FabricEvent {
     /// if the port knows the arrival time of a packet that continues in this part of the network:
     /// one event per link, not per packet.
     Arrival(PortId),
-    /// The last bit of the packet in service leaves this class port, which then chooses the next.
-    /// FIFO and strict ports never request it. Neither do class ports without further queued
-    /// packets, if their link cannot be stopped.
+    /// The last bit of the packet in service leaves this port, which then chooses the next. Only
+    /// ports of kind [`PortKind::Class`](crate::PortKind::Class) request it, and not without further
+    /// queued packets if their link cannot be stopped.
     Service(PortId),
-    /// The rate-limited class of this class port has gathered enough tokens for its first packet.
+    /// The rate-limited class of this port has gathered enough tokens for its first packet.
     /// Apart from `Service`, because while the limited class waits another class may be served.
     Wake(PortId),
-    /// A packet that an [`Impairment`](crate::Impairment) of this class port's link held back enters
+    /// A packet that an [`Impairment`](crate::Impairment) of this port's link held back enters
     /// the link.
     Held(PortId),
     /// A pause for this port, or a signal for the host behind it, is due.

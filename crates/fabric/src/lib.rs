@@ -18,7 +18,9 @@
 //! later than now, the packet in service included. A packet that departs at exactly now is not
 //! counted.
 //!
-//! The kind of a port follows from its [`PortConfig`] ([`PortKind`]):
+//! There is one type of port: a link, its counters, a buffer, classes and their order of service. Its
+//! kind ([`PortKind`]) follows from its [`PortConfig`] and says how the port finds the departures of
+//! packets:
 //!
 //! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it
 //!   is known. It computes the departure when the packet arrives and needs one event per hop;
@@ -26,10 +28,10 @@
 //!   port. The order of departures depends on later arrivals, so the port chooses packets when it
 //!   is next used: when a packet arrives, or reaches the end of the link. It also needs one event
 //!   per hop;
-//! * a class port supports every option: classes that share a priority, pausing, a rate limit, a
-//!   shared buffer, switch halves that act on dequeue, a variable rate or failures. It needs an
-//!   additional service event for each packet behind which another is queued, or for every packet
-//!   if its link can be stopped or its memory is shared.
+//! * a port of kind class supports every option: classes that share a priority, pausing, a rate
+//!   limit, a shared buffer, switch halves that act on dequeue, a variable rate or failures. It
+//!   needs an additional service event for each packet behind which another is queued, or for every
+//!   packet if its link can be stopped or its memory is shared.
 //!
 //! Where several kinds are possible, they agree to the picosecond (`tests/it/differential.rs`).
 //!

@@ -1,14 +1,14 @@
 //! The network: every port, link, packet and route of one topology.
 
 mod ahead;
+mod common;
 mod control;
 mod facts;
-pub(crate) mod mail;
+mod mail;
 mod parts;
 mod signals;
 mod windows;
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -16,18 +16,17 @@ use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{HostId, PortId, Time};
 
 use crate::config::PortKind;
-use crate::counters::{Counters, DropLog, DropReason};
+use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
-use crate::pfc::Pfc;
-use crate::port::{ClassPort, Env, Port, SharedBuffer};
-use crate::routing::{Paths, RouteError, RouteId, RouteTable, opposite};
+use crate::port::{InFlight, Port, SharedBuffer};
+use crate::routing::{Paths, RouteError, RouteId, opposite};
 use crate::topology::Node;
 
+pub(crate) use common::Common;
 pub use control::ControlError;
 use mail::Mailboxes;
 pub use signals::Signalling;
-use signals::Signals;
 pub use windows::Arrived;
 
 /// The result of sending a packet.
@@ -62,12 +61,7 @@ pub enum Outcome {
 /// handled.
 pub struct Network<P, W> {
     ports: Vec<Port<W>>,
-    routes: RouteTable,
-    pool: PacketPool<P>,
-    counters: Counters,
-    drops: DropLog,
-    /// By switch.
-    shared: Vec<SharedBuffer>,
+    common: Common<P>,
     paths: Paths,
     /// By link: its ends a and b.
     ends: Vec<(Node, Node)>,
@@ -75,10 +69,8 @@ pub struct Network<P, W> {
     names: Vec<String>,
     /// Buffer in which a path is assembled before it is stored.
     scratch: Vec<PortId>,
-    signals: Signals<P>,
     has_class_ports: bool,
     mail: Mailboxes,
-    pfc: Option<Box<Pfc>>,
 }
 
 impl<P, W: SwitchHalf> Network<P, W> {
@@ -92,18 +84,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Self {
             has_class_ports: ports.iter().any(|port| port.kind() == PortKind::Class),
             ports,
-            routes: RouteTable::default(),
-            pool: PacketPool::new(),
-            counters: Counters::default(),
-            drops: DropLog::default(),
-            shared,
+            common: Common::new(shared),
             paths,
             ends,
             names,
             scratch: Vec::new(),
-            signals: Signals::default(),
             mail: Mailboxes::default(),
-            pfc: None,
         }
     }
 
@@ -132,25 +118,20 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Sent {
         packet.hop = 0;
         packet.reversed = false;
-        let port = self.routes.port(packet.route, 0);
+        let common = &mut self.common;
+        let port = common.routes.port(packet.route, 0);
         debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
-        self.counters.sent += 1;
-        let (bytes, class) = (packet.wire_bytes, packet.class);
+        common.counters.sent += 1;
+        let bytes = packet.wire_bytes;
         let carries_telemetry = packet.carries_telemetry();
-        let packet = self.pool.insert(packet);
+        let packet = common.pool.insert(packet);
         if carries_telemetry {
-            self.pool.set_telemetry(packet, telemetry);
+            common.pool.set_telemetry(packet, telemetry);
         }
-        let egress = &mut self.ports[port.index()];
-        let offered = match egress.offer_plain(now, packet, bytes, || class, schedule) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(reason)) => {
-                self.discard(port, packet, reason);
-                Err(reason)
-            }
-            None => self.offer(now, port, packet, schedule),
-        };
-        match offered {
+        if self.ports[port.index()].accept(now, packet, bytes, schedule) {
+            return Sent::Accepted;
+        }
+        match self.offer(now, port, packet, bytes, schedule) {
             Ok(()) => Sent::Accepted,
             Err(reason) => Sent::Dropped(reason),
         }
@@ -167,161 +148,107 @@ impl<P, W: SwitchHalf> Network<P, W> {
         event: FabricEvent,
         schedule: &mut S,
     ) -> Outcome {
+        let Self { ports, common, .. } = self;
         match event {
             FabricEvent::Arrival(port) => return self.arrive(now, port, schedule),
-            FabricEvent::Service(port) => {
-                let (port, mut env) = self.class_port(port, schedule);
-                port.on_service(now, &mut env);
-                self.answer_now(now, schedule);
-            }
             FabricEvent::Mail(port) => return self.open_mail(now, port, schedule),
-            FabricEvent::Held(port) => {
-                let (port, mut env) = self.class_port(port, schedule);
-                port.on_held(now, &mut env);
-            }
-            FabricEvent::Wake(port) => {
-                let (port, mut env) = self.class_port(port, schedule);
-                port.on_wake(now, &mut env);
-                self.answer_now(now, schedule);
-            }
+            FabricEvent::Service(port) => ports[port.index()].on_service(now, common, schedule),
+            FabricEvent::Wake(port) => ports[port.index()].on_wake(now, common, schedule),
+            FabricEvent::Held(port) => ports[port.index()].on_held(now, schedule),
         }
+        self.answer_now(now, schedule);
         Outcome::Forwarded
     }
 
+    /// A packet arrives at the end of a link: the hop, event by event.
     #[inline(always)]
-    fn arrive<S: Schedule>(&mut self, now: Time, port: PortId, schedule: &mut S) -> Outcome {
-        let (packet, peer) = self.ports[port.index()].pop_arrived(now, schedule);
-        match peer {
-            Node::Host(host) => {
-                self.counters.delivered += 1;
-                Outcome::Delivered { host, packet }
-            }
-            Node::Switch(_) => {
-                let Some((next, bytes)) = self.pass(packet) else {
-                    return Outcome::Dropped(DropReason::Ttl);
-                };
-                let class = || self.pool.fields(packet).class;
-                // Almost all hops.
-                let egress = &mut self.ports[next.index()];
-                let offered = match egress.offer_plain(now, packet, bytes, class, schedule) {
-                    Some(Ok(())) => return Outcome::Forwarded,
-                    Some(Err(reason)) => {
-                        self.discard(next, packet, reason);
-                        Err(reason)
-                    }
-                    None => self.offer_at_switch(now, next, packet, schedule),
-                };
-                match offered {
-                    Ok(()) => Outcome::Forwarded,
-                    Err(reason) => Outcome::Dropped(reason),
-                }
-            }
+    fn arrive<S: Schedule>(&mut self, now: Time, by: PortId, schedule: &mut S) -> Outcome {
+        let (entry, peer) = self.ports[by.index()].pop_arrived(now, &mut self.common, schedule);
+        let InFlight { packet, bytes, .. } = entry;
+        if let Node::Host(host) = peer {
+            self.common.counters.delivered += 1;
+            return Outcome::Delivered { host, packet };
+        }
+        let Some(next) = self.pass(packet) else { return Outcome::Dropped(DropReason::Ttl) };
+        match self.enter(now, next, packet, bytes, schedule) {
+            Ok(()) => Outcome::Forwarded,
+            Err(reason) => Outcome::Dropped(reason),
         }
     }
 
-    /// A packet passes a switch: the egress port by which it leaves and its wire bytes; `None` if it
-    /// was dropped, because it has visited too many.
+    /// A packet that arrived at a switch gets its next hop: returns the egress port by which it
+    /// leaves; `None` if it was dropped, because it has visited too many switches.
     #[inline(always)]
-    pub fn pass(&mut self, packet: PacketRef) -> Option<(PortId, u32)> {
-        let fields = self.pool.fields_mut(packet);
-        let bytes = fields.wire_bytes;
+    pub fn pass(&mut self, packet: PacketRef) -> Option<PortId> {
+        let Common { pool, routes, .. } = &mut self.common;
+        let fields = pool.fields_mut(packet);
         fields.ttl = fields.ttl.saturating_sub(1);
         if fields.ttl == 0 {
-            let ingress = if fields.reversed {
-                opposite(self.routes.port(fields.route, fields.hop))
-            } else {
-                self.routes.port(fields.route, fields.hop)
-            };
-            self.discard(ingress, packet, DropReason::Ttl);
+            let ingress = routes.port(fields.route, fields.hop);
+            let ingress = if fields.reversed { opposite(ingress) } else { ingress };
+            self.common.discard(ingress, packet, DropReason::Ttl);
             return None;
         }
-        let next = if fields.reversed {
+        if fields.reversed {
             fields.hop -= 1;
-            opposite(self.routes.port(fields.route, fields.hop))
-        } else {
-            fields.hop += 1;
-            self.routes.port(fields.route, fields.hop)
-        };
-        Some((next, bytes))
+            return Some(opposite(routes.port(fields.route, fields.hop)));
+        }
+        fields.hop += 1;
+        Some(routes.port(fields.route, fields.hop))
     }
 
-    /// Offers a packet that arrived at a switch like [`Network::offer`]; the switch may have to
-    /// delay it behind other packets.
-    #[inline]
-    fn offer_at_switch<S: Schedule>(
+    /// A packet joins the egress port by which it leaves its switch, unless the switch or the port
+    /// has no room for it.
+    #[inline(always)]
+    fn enter<S: Schedule>(
         &mut self,
         now: Time,
         port: PortId,
         packet: PacketRef,
+        bytes: u32,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
-        if self.pfc.is_some()
-            && let Err(reason) = self.admit_by_pfc(packet)
+        if self.ports[port.index()].accept(now, packet, bytes, schedule) {
+            return Ok(());
+        }
+        if self.common.pfc.is_some()
+            && let Err(reason) = self.common.enter_switch(packet)
         {
-            self.discard(port, packet, reason);
+            self.common.discard(port, packet, reason);
             return Err(reason);
         }
-        self.offer(now, port, packet, schedule)
+        self.offer(now, port, packet, bytes, schedule)
     }
 
-    #[inline(never)]
+    /// Offers a packet to a port, and sends what the port or its switch answers.
+    #[inline]
     fn offer<S: Schedule>(
         &mut self,
         now: Time,
         port: PortId,
         packet: PacketRef,
+        bytes: u32,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
-        let mut env = Env {
-            pool: &mut self.pool,
-            shared: &mut self.shared,
-            counters: &mut self.counters,
-            drops: &mut self.drops,
-            signals: &mut self.signals.due,
-            routes: &self.routes,
-            pfc: &mut self.pfc,
-            schedule,
-        };
-        let accepted = self.ports[port.index()].offer(now, packet, &mut env);
+        let common = &mut self.common;
+        let accepted = self.ports[port.index()].offer(now, packet, bytes, common, schedule);
         if let Err(reason) = accepted {
-            self.refused_by_port(packet);
-            self.discard(port, packet, reason);
+            common.leave_switch(packet);
+            common.discard(port, packet, reason);
         }
         self.answer_now(now, schedule);
         accepted
     }
 
-    /// Drops a packet at `port`: the egress port that refuses it, or the one by which it arrived at
-    /// the switch where its TTL reaches 0.
-    #[cold]
-    fn discard(&mut self, port: PortId, packet: PacketRef, reason: DropReason) {
-        self.counters.note_drop(reason);
-        self.drops.note(port, reason);
-        self.pool.take(packet);
-    }
-
-    /// Returns the class port and its environment.
-    fn class_port<'a, S: Schedule>(
-        &'a mut self,
+    /// Returns the packet that arrives next at the end of the link behind a port, at `now`; `None` if
+    /// there is none.
+    pub fn arriving<S: Schedule>(
+        &mut self,
+        now: Time,
         port: PortId,
-        schedule: &'a mut S,
-    ) -> (&'a mut ClassPort<W>, Env<'a, P, S>) {
-        let env = Env {
-            pool: &mut self.pool,
-            shared: &mut self.shared,
-            counters: &mut self.counters,
-            drops: &mut self.drops,
-            signals: &mut self.signals.due,
-            routes: &self.routes,
-            pfc: &mut self.pfc,
-            schedule,
-        };
-        match &mut self.ports[port.index()] {
-            Port::Class(port) => (port, env),
-            Port::Fifo(_) | Port::Strict(_) => {
-                panic!("{port} is not a class port and never requests this event")
-            }
-        }
+        schedule: &mut S,
+    ) -> Option<PacketRef> {
+        self.ports[port.index()].arriving(now, &mut self.common, schedule)
     }
 
     /// Takes a delivered packet out and frees its slot.
@@ -330,7 +257,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// If it was already taken out.
     #[inline]
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
-        self.pool.take(packet)
+        self.common.pool.take(packet)
     }
 
     /// Frees a delivered packet that its host has read where it is.
@@ -339,14 +266,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// If it was already taken out.
     #[inline]
     pub fn release(&mut self, packet: PacketRef) {
-        self.pool.release(packet);
+        self.common.pool.release(packet);
     }
 
     /// Returns the packets in flight and those delivered but not yet taken out.
     #[inline]
     #[must_use]
     pub const fn pool(&self) -> &PacketPool<P> {
-        &self.pool
+        &self.common.pool
     }
 
     /// Stores the path of a flow. `key` identifies the flow, the same in both directions; another
@@ -362,7 +289,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         label: u32,
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
-        Ok(self.routes.insert(&self.scratch))
+        Ok(self.common.routes.insert(&self.scratch))
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a
@@ -378,6 +305,6 @@ impl<P, W: SwitchHalf> Network<P, W> {
         label: u32,
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
-        Ok(self.routes.insert_shared(&self.scratch))
+        Ok(self.common.routes.insert_shared(&self.scratch))
     }
 }

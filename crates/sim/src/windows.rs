@@ -226,12 +226,14 @@ fn collect<F: AlgorithmFactory>(
     place: &Place,
     limit: Time,
 ) {
-    let World { network, pending: Pending::Calendar(calendar), .. } = world else {
+    let World { network, pending: Pending::Calendar(calendar), to_hand_over, .. } = world else {
         unreachable!("{ONLY_WITH_A_CALENDAR}")
     };
     let mut next = calendar.arrival(index);
     if next < limit {
-        next = network.collect(place.link, limit, |packet| desk.arrived.push((packet, NIL)));
+        let mut notes = Notes { calendar, to_hand_over };
+        let take = |packet| desk.arrived.push((packet, NIL));
+        next = network.collect(place.link, limit, &mut notes, take);
         calendar.set_arrival(index, next);
     }
     if calendar.has_own_events() {
@@ -261,7 +263,7 @@ fn run_switches<F: AlgorithmFactory>(
     for index in 0..desk.arrived.len() {
         let (packet, before) = &mut desk.arrived[index];
         handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
-        if let Some((port, _)) = network.pass(packet.packet) {
+        if let Some(port) = network.pass(packet.packet) {
             let place = calendar.place_of_port(port);
             // Fewer than 2^32 packets fit into the pool.
             *before = core::mem::replace(&mut desk.last[place as usize], index as u32);
@@ -281,7 +283,7 @@ fn run_switches<F: AlgorithmFactory>(
         while let Some(place) = desk.used.pop() {
             look_ahead_at_switches(network, notes.calendar, &desk.used);
             let port = notes.calendar.place(place).port;
-            network.offer_all(port, desk.sort(place), &mut notes);
+            network.enter_all(port, desk.sort(place), &mut notes);
         }
     }
     desk.arrived.clear();
@@ -325,7 +327,7 @@ fn run_port<W: SwitchHalf>(
         if let Some((first, others)) = packets.split_first()
             && first.at <= due
         {
-            network.offer_all(port, core::slice::from_ref(first), notes);
+            network.enter_all(port, core::slice::from_ref(first), notes);
             packets = others;
         } else if due < limit {
             let event = notes.calendar.take_own(place, event);

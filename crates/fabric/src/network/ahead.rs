@@ -2,28 +2,23 @@
 //! functions a few events ahead, in this order. None of them changes any state.
 
 use apus_cc::SwitchHalf;
-use apus_units::{HostId, PortId, prefetch, prefetch_first};
+use apus_units::{HostId, PortId};
 
 use super::Network;
 use crate::packet::PacketRef;
-use crate::port::Port;
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
-    /// Prefetches the port of an event, or its first cache lines if the port is stored elsewhere.
+    /// Prefetches what a packet needs of a port.
     #[inline]
     pub fn prefetch_port(&self, port: PortId) {
-        prefetch_first(&self.ports[port.index()], Port::<W>::HOT_LINES);
+        self.ports[port.index()].prefetch();
     }
 
-    /// Prefetches the rest of a port with classes; call it once the port itself is in the cache.
+    /// Prefetches the classes of a port; call it once the port itself is in the cache.
     #[inline]
     pub fn prefetch_class_port(&self, port: PortId) {
-        match &self.ports[port.index()] {
-            Port::Fifo(_) => {}
-            Port::Strict(port) => port.prefetch_classes(),
-            Port::Class(port) => prefetch(&**port),
-        }
+        self.ports[port.index()].prefetch_classes();
     }
 
     /// Returns `true` if any port is of kind [`PortKind::Class`](crate::PortKind::Class).
@@ -38,11 +33,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
     #[inline]
     pub fn coming(&self, port: PortId) -> (Option<&P>, Option<&P>) {
         let link = self.ports[port.index()].link();
-        let payload = |packet| self.pool.payload(packet);
+        let payload = |packet| self.common.pool.payload(packet);
         let Some(first) = link.coming(0) else { return (None, None) };
         let Some(second) = link.coming(1) else { return (Some(payload(first)), None) };
         if let Some(third) = link.coming(2) {
-            self.pool.prefetch(third, true);
+            self.common.pool.prefetch(third, true);
         }
         (Some(payload(first)), Some(payload(second)))
     }
@@ -52,7 +47,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     pub fn prefetch_packet(&self, port: PortId) {
         let link = self.ports[port.index()].link();
         if let Some(packet) = link.head() {
-            self.pool.prefetch(packet, matches!(link.peer(), Node::Host(_)));
+            self.common.pool.prefetch(packet, matches!(link.peer(), Node::Host(_)));
         }
     }
 
@@ -63,15 +58,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let link = self.ports[port.index()].link();
         let packet = link.head()?;
         match link.peer() {
-            Node::Host(host) => Some((host, self.pool.payload(packet))),
+            Node::Host(host) => Some((host, self.common.pool.payload(packet))),
             Node::Switch(_) => {
                 if packet == PacketRef::NONE {
                     // The packet was handed over to another part.
                     return None;
                 }
-                let fields = self.pool.fields(packet);
+                let fields = self.common.pool.fields(packet);
                 if !fields.reversed {
-                    self.prefetch_port(self.routes.port(fields.route, fields.hop + 1));
+                    self.prefetch_port(self.common.routes.port(fields.route, fields.hop + 1));
                 }
                 None
             }

@@ -10,7 +10,7 @@ use apus_units::{ClassId, PortId, Rate, Time};
 use super::Network;
 use crate::event::Schedule;
 use crate::impairment::Impairment;
-use crate::port::{ClassPort, Port};
+use crate::port::Port;
 
 /// A change that a port cannot make.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,28 +34,25 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// # Errors
     /// If the port is not variable.
     pub fn check_variable(&self, port: PortId) -> Result<(), ControlError> {
-        self.check_setting(port, "variable", ClassPort::is_variable)
+        self.check_setting(port, "variable", Port::is_variable)
     }
 
     /// Checks that classes of a port may be paused in a run.
     pub(super) fn check_pausable(&self, port: PortId) -> Result<(), ControlError> {
-        self.check_setting(port, "pausable", ClassPort::is_pausable)
+        self.check_setting(port, "pausable", Port::is_pausable)
     }
 
     fn check_setting(
         &self,
         port: PortId,
         setting: &str,
-        is_set: impl Fn(&ClassPort<W>) -> bool,
+        is_set: impl Fn(&Port<W>) -> bool,
     ) -> Result<(), ControlError> {
-        match &self.ports[port.index()] {
-            Port::Class(found) if is_set(found) => Ok(()),
-            Port::Fifo(_) | Port::Strict(_) | Port::Class(_) => {
-                let why =
-                    format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
-                Err(self.refuse(port, &why))
-            }
+        if is_set(&self.ports[port.index()]) {
+            return Ok(());
         }
+        let why = format!("cannot be changed in a run; set `{setting}` in its `PortConfig`");
+        Err(self.refuse(port, &why))
     }
 
     /// Pauses or resumes a class of a port. A packet in service finishes; while paused the class
@@ -77,8 +74,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             return Err(self.refuse(port, &why));
         }
         self.check_pausable(port)?;
-        let (found, mut env) = self.class_port(port, schedule);
-        found.set_paused(now, class, paused, &mut env);
+        self.ports[port.index()].set_paused(now, class, paused, &mut self.common, schedule);
         Ok(())
     }
 
@@ -96,8 +92,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         schedule: &mut S,
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
-        let (found, mut env) = self.class_port(port, schedule);
-        found.set_up(now, up, &mut env);
+        self.ports[port.index()].set_up(now, up, &mut self.common, schedule);
         Ok(())
     }
 
@@ -114,8 +109,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         schedule: &mut S,
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
-        let (found, mut env) = self.class_port(port, schedule);
-        found.set_impairment(now, impairment, &mut env);
+        self.ports[port.index()].set_impairment(now, impairment, &mut self.common, schedule);
         Ok(())
     }
 
@@ -134,8 +128,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             return Err(self.refuse(port, "cannot have rate 0; fail the link instead"));
         }
         self.check_variable(port)?;
-        let (found, mut env) = self.class_port(port, schedule);
-        found.set_rate(now, rate, &mut env);
+        self.ports[port.index()].set_rate(now, rate, &mut self.common, schedule);
         Ok(())
     }
 }

@@ -10,8 +10,6 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 use super::Network;
 use crate::config::PortKind;
 use crate::counters::{ClassCounters, Counters, Drops, PortCounters};
-use crate::packet::PacketRef;
-use crate::port::Port;
 use crate::routing::{RouteError, RouteId, opposite};
 use crate::topology::Node;
 
@@ -75,17 +73,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Returns the number of classes of a port.
     #[must_use]
     pub fn class_count(&self, port: PortId) -> usize {
-        match &self.ports[port.index()] {
-            Port::Fifo(_) => 1,
-            Port::Strict(port) => port.class_count(),
-            Port::Class(port) => port.class_count(),
-        }
-    }
-
-    /// Returns the packet that arrives next at the end of the link behind a port, at `now`; `None` if there is none.
-    #[must_use]
-    pub fn arriving(&mut self, now: Time, port: PortId) -> Option<PacketRef> {
-        self.ports[port.index()].arriving(now)
+        self.ports[port.index()].class_count()
     }
 
     /// Rate of the link behind a port, now.
@@ -99,26 +87,20 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// which do not count them.
     ///
     /// # Panics
-    /// If a class port has no such class.
+    /// If the port counts them and has no such class.
     #[must_use]
     pub fn max_own_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
-        match &self.ports[port.index()] {
-            Port::Fifo(_) | Port::Strict(_) => None,
-            Port::Class(port) => Some(port.max_own_bytes(class)),
-        }
+        self.ports[port.index()].max_own_bytes(class)
     }
 
     /// The most wire bytes of packets sent in a class beyond the last that have joined this class of a
     /// port, all while it was never empty. `None` at a FIFO or strict port.
     ///
     /// # Panics
-    /// If a class port has no such class.
+    /// If the port counts them and has no such class.
     #[must_use]
     pub fn max_foreign_bytes(&self, port: PortId, class: ClassId) -> Option<Bytes> {
-        match &self.ports[port.index()] {
-            Port::Fifo(_) | Port::Strict(_) => None,
-            Port::Class(port) => Some(port.max_foreign_bytes(class)),
-        }
+        self.ports[port.index()].max_foreign_bytes(class)
     }
 
     /// Returns when the last packet in the port departs; a past time if the port is empty. At other
@@ -140,15 +122,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Occupancy of a port by one of its classes, in wire bytes.
     ///
     /// # Panics
-    /// If a class port does not have this class. A FIFO port has one class and ignores the
-    /// argument.
+    /// If the port does not have this class. A FIFO port has one class and ignores the argument.
     #[must_use]
     pub fn class_queue_bytes(&self, port: PortId, class: ClassId, now: Time) -> Bytes {
-        match &self.ports[port.index()] {
-            Port::Fifo(_) => self.queue_bytes(port, now),
-            Port::Strict(port) => Bytes::new(port.class_bytes(class, now)),
-            Port::Class(port) => Bytes::new(port.class_bytes(class, now)),
-        }
+        Bytes::new(self.ports[port.index()].class_queued(class, now).bytes)
     }
 
     /// Bytes in the memory that the ports of a switch share.
@@ -157,13 +134,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// If the switch does not exist.
     #[must_use]
     pub fn shared_buffer_used(&self, switch: SwitchId) -> Bytes {
-        Bytes::new(self.shared[switch.index()].used())
+        Bytes::new(self.common.shared[switch.index()].used())
     }
 
     /// Returns the counters of the network.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
-        &self.counters
+        &self.common.counters
     }
 
     /// Returns the counters of a port up to `now`. Takes a step per packet in the port.
@@ -176,25 +153,17 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// port by which it arrived at the switch.
     #[must_use]
     pub fn drops(&self, port: PortId) -> Drops {
-        self.drops.at(port)
+        self.common.drops.at(port)
     }
 
     /// Returns the counters of one class of a port up to `now`. Takes a step per packet in the
     /// port.
     ///
     /// # Panics
-    /// If a class port does not have this class. A FIFO port has one class and ignores the
-    /// argument.
+    /// If the port does not have this class. A FIFO port has one class and ignores the argument.
     #[must_use]
     pub fn class_counters(&self, port: PortId, class: ClassId, now: Time) -> ClassCounters {
-        match &self.ports[port.index()] {
-            Port::Fifo(port) => {
-                let all = port.counters(now);
-                ClassCounters::new(all.offered, all.dropped, all.queued)
-            }
-            Port::Strict(port) => port.class_counters(class, now),
-            Port::Class(port) => port.class_counters(class, now),
-        }
+        self.ports[port.index()].class_counters(class, now)
     }
 
     /// Lets every port's largest occupancy count from `now` on, as the end of a warm-up needs.
@@ -209,13 +178,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// # Errors
     /// With the numbers, if it does not add up.
     pub fn check_conservation(&self) -> Result<(), String> {
-        self.counters.check(self.held(), self.pool.len() as u64)
+        self.common.counters.check(self.held(), self.common.pool.len() as u64)
     }
 
     /// The egress ports of a route in order: the first is a host's, the others are switches'.
     #[must_use]
     pub fn route_ports(&self, route: RouteId) -> Vec<PortId> {
-        self.routes.ports(route).collect()
+        self.common.routes.ports(route).collect()
     }
 
     /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, without other packets

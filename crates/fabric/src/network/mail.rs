@@ -7,11 +7,10 @@ use apus_cc::SwitchHalf;
 use apus_units::{ClassId, PortId, Time};
 
 use super::{ControlError, Network, Outcome};
-use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::PacketRef;
 use crate::pfc::{Pause, Pfc, PfcConfig};
-use crate::routing::{RouteTable, opposite};
+use crate::routing::opposite;
 use crate::topology::Node;
 
 /// A message to a port.
@@ -57,20 +56,6 @@ impl Mailboxes {
     }
 }
 
-/// Returns the egress port over whose link a packet arrived at its current switch; `None` if the
-/// packet was made there or is in its source host.
-fn ingress(fields: &crate::Fields, routes: &RouteTable) -> Option<PortId> {
-    let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
-    Some(routes.port(fields.route, before))
-}
-
-/// A packet leaves the switch that it is in.
-pub(crate) fn leave(pfc: &mut Pfc, fields: &crate::Fields, routes: &RouteTable) {
-    if let Some(port) = ingress(fields, routes) {
-        pfc.leave(port, fields.class, fields.wire_bytes);
-    }
-}
-
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Lets every switch pause the ports that fill its memory. Every port must be pausable
     /// ([`Topology::with_pausable_ports`](crate::Topology::with_pausable_ports)).
@@ -89,40 +74,19 @@ impl<P, W: SwitchHalf> Network<P, W> {
             }
         }
         let ports = self.ports().count();
-        self.pfc = Some(alloc::boxed::Box::new(Pfc::new(config, ports)));
+        self.common.pfc = Some(alloc::boxed::Box::new(Pfc::new(config, ports)));
         Ok(())
-    }
-
-    /// Counts a packet that arrived at a switch, if the switch has room for it.
-    #[cold]
-    pub(super) fn admit_by_pfc(&mut self, packet: PacketRef) -> Result<(), DropReason> {
-        let Some(pfc) = &mut self.pfc else { return Ok(()) };
-        let fields = self.pool.fields(packet);
-        let Some(port) = ingress(fields, &self.routes) else { return Ok(()) };
-        if !pfc.admits(port, fields.class, fields.wire_bytes) {
-            return Err(DropReason::Buffer);
-        }
-        pfc.enter(port, fields.class, fields.wire_bytes);
-        Ok(())
-    }
-
-    /// Removes the packet from the count again: its egress port has dropped it.
-    #[cold]
-    pub(super) fn refused_by_port(&mut self, packet: PacketRef) {
-        if let Some(pfc) = &mut self.pfc {
-            leave(pfc, self.pool.fields(packet), &self.routes);
-        }
     }
 
     /// Sends the pauses caused by the last packet. A pause frame precedes all queued packets and is
     /// not delayed by the packet in service.
     #[cold]
     pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        while let Some(pause) = self.pfc.as_mut().and_then(|pfc| pfc.due.pop()) {
+        while let Some(pause) = self.common.pfc.as_mut().and_then(|pfc| pfc.due.pop()) {
             let Pause { port, class, paused } = pause;
             let back = &self.ports[opposite(port).index()];
             let at = now + back.rate().serialization_time(PfcConfig::FRAME) + back.delay();
-            self.counters.pauses += u64::from(paused);
+            self.common.counters.pauses += u64::from(paused);
             self.mail.send(at, port, Mail::Pause(class, paused), schedule);
         }
     }
@@ -142,15 +106,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
         match mail {
             Some((_, Mail::Signal(packet))) => {
                 if let Node::Host(host) = self.port_ends(port).1 {
-                    self.counters.delivered += 1;
+                    self.common.counters.delivered += 1;
                     return Outcome::Delivered { host, packet };
                 }
             }
             Some((_, Mail::Pause(class, paused))) => {
                 let last = self.class_count(port).saturating_sub(1);
                 let class = ClassId::new(class.index().min(last) as u8);
-                let (port, mut env) = self.class_port(port, schedule);
-                port.set_paused(now, class, paused, &mut env);
+                let found = &mut self.ports[port.index()];
+                found.set_paused(now, class, paused, &mut self.common, schedule);
                 self.answer_now(now, schedule);
             }
             None => {}

@@ -44,31 +44,31 @@ impl<P, W: SwitchHalf> Network<P, W> {
         other_part: impl Fn(PortId) -> Option<u32>,
         mut take: impl FnMut(u32, Time, Transit<&P>, Option<&Telemetry>),
     ) -> Option<Time> {
-        self.ports[port.index()].begin_hand_over(now);
+        self.ports[port.index()].begin_hand_over(now, &mut self.common, schedule);
         let at_switch = matches!(self.ports[port.index()].link().peer(), Node::Switch(_));
         while let Some(entry) = self.ports[port.index()].link().unsorted() {
             let next = if at_switch { self.next_port(entry.packet) } else { opposite(port) };
             let Some(part) = other_part(next) else {
-                self.ports[port.index()].link_mut().keep(schedule);
+                self.ports[port.index()].keep(schedule);
                 continue;
             };
             self.ports[port.index()].hand_over();
             let (fields, payload) =
-                (*self.pool.fields(entry.packet), self.pool.payload(entry.packet));
-            let noted = self.pool.telemetry(entry.packet);
+                (*self.common.pool.fields(entry.packet), self.common.pool.payload(entry.packet));
+            let noted = self.common.pool.telemetry(entry.packet);
             take(part, entry.arrives, Transit { fields, payload }, noted);
-            self.pool.release(entry.packet);
+            self.common.pool.release(entry.packet);
         }
         self.ports[port.index()].end_hand_over()
     }
 
     /// The port by which a packet will leave the switch at the end of its link.
     fn next_port(&self, packet: PacketRef) -> PortId {
-        let fields = self.pool.fields(packet);
+        let fields = self.common.pool.fields(packet);
         if fields.reversed {
-            opposite(self.routes.port(fields.route, fields.hop - 1))
+            opposite(self.common.routes.port(fields.route, fields.hop - 1))
         } else {
-            self.routes.port(fields.route, fields.hop + 1)
+            self.common.routes.port(fields.route, fields.hop + 1)
         }
     }
 
@@ -82,7 +82,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     #[inline]
     pub fn prefetch_unsorted_packets(&self, port: PortId) {
         for entry in self.ports[port.index()].link().all_unsorted() {
-            self.pool.prefetch(entry.packet, true);
+            self.common.pool.prefetch(entry.packet, true);
         }
     }
 
@@ -102,20 +102,20 @@ impl<P, W: SwitchHalf> Network<P, W> {
         schedule: &mut S,
     ) {
         let bytes = packet.fields.wire_bytes;
-        let packet = self.pool.receive(packet);
-        self.pool.set_telemetry(packet, telemetry);
+        let packet = self.common.pool.receive(packet);
+        self.common.pool.set_telemetry(packet, telemetry);
         self.ports[port.index()].receive(arrives, packet, bytes, schedule);
     }
 
     /// Returns the number of words of all routes: a route resolved later starts there or later.
     #[must_use]
     pub fn routes_end(&self) -> RouteId {
-        self.routes.end()
+        self.common.routes.end()
     }
 
     /// Stores a path that another part resolved.
     pub fn import_route(&mut self, path: &[PortId]) -> RouteId {
-        self.routes.insert_shared(path)
+        self.common.routes.insert_shared(path)
     }
 
     /// Packets in ports and on links of this part, for the check over all parts.

@@ -40,7 +40,7 @@ impl<P> Copy for Signalling<P> {}
 /// Signals due, and how they travel.
 pub(crate) struct Signals<P> {
     /// Emptied by the call that fills it.
-    pub(super) due: Vec<(PacketRef, Signal)>,
+    pub(crate) due: Vec<(PacketRef, Signal)>,
     /// Signals of a host's own port, to be delivered to that host: the destination of the data
     /// packet, and the payload.
     own: Vec<(HostId, P)>,
@@ -57,7 +57,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Sets how signals of switches are sent. Without it, a network whose switch halves signal
     /// panics.
     pub fn answer_signals(&mut self, signalling: Signalling<P>) {
-        self.signals.travel = Some(signalling);
+        self.common.signals.travel = Some(signalling);
     }
 
     /// Takes a signal that the port of a host made for a packet that the host has just handed to
@@ -65,16 +65,16 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// [`Network::send`].
     #[inline]
     pub fn take_own_signal(&mut self) -> Option<(HostId, P)> {
-        self.signals.own.pop()
+        self.common.signals.own.pop()
     }
 
     /// Sends the signals and the pauses that the last port requested.
     #[inline]
     pub(super) fn answer_now<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        if !self.signals.due.is_empty() {
+        if !self.common.signals.due.is_empty() {
             self.send_signals(now, schedule);
         }
-        if self.pfc.is_some() {
+        if self.common.pfc.is_some() {
             self.send_pauses(now, schedule);
         }
     }
@@ -83,7 +83,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
         // A signal that passes a switch half causes no further signal: halves ignore packets
         // without fields of their algorithm.
-        while let Some((packet, signal)) = self.signals.due.pop() {
+        while let Some((packet, signal)) = self.common.signals.due.pop() {
             self.send_signal(now, packet, &signal, schedule);
         }
     }
@@ -95,16 +95,16 @@ impl<P, W: SwitchHalf> Network<P, W> {
         signal: &Signal,
         schedule: &mut S,
     ) {
-        let travel = self.signals.travel.expect("`answer_signals` says how signals travel");
-        let fields = *self.pool.fields(packet);
+        let travel = self.common.signals.travel.expect("`answer_signals` says how signals travel");
+        let fields = *self.common.pool.fields(packet);
         debug_assert!(!fields.reversed, "only data meets congestion, and it is not reversed");
-        let payload = (travel.payload)(self.pool.payload(packet), signal);
+        let payload = (travel.payload)(self.common.pool.payload(packet), signal);
         let Some(back) = fields.hop.checked_sub(1) else {
             // Its own host's port: the host needs no packet to know.
-            self.signals.own.push((fields.dst, payload));
+            self.common.signals.own.push((fields.dst, payload));
             return;
         };
-        let port = opposite(self.routes.port(fields.route, back));
+        let port = opposite(self.common.routes.port(fields.route, back));
         debug_assert!(matches!(self.port_ends(port).0, Node::Switch(_)));
         let made = Packet {
             wire_bytes: travel.wire_bytes,
@@ -118,16 +118,16 @@ impl<P, W: SwitchHalf> Network<P, W> {
             congestion: CongestionHeader::default(),
             payload,
         };
-        self.counters.sent += 1;
-        self.counters.signals += 1;
-        self.counters.signal_bytes += u64::from(travel.wire_bytes);
-        let made = self.pool.insert(made);
+        self.common.counters.sent += 1;
+        self.common.counters.signals += 1;
+        self.common.counters.signal_bytes += u64::from(travel.wire_bytes);
+        let made = self.common.pool.insert(made);
         if travel.instant {
-            let to_source = opposite(self.routes.port(fields.route, 0));
+            let to_source = opposite(self.common.routes.port(fields.route, 0));
             self.mail.send(now, to_source, Mail::Signal(made), schedule);
             return;
         }
         // A signal that finds no room is counted as a drop; the next packet causes another.
-        _ = self.offer(now, port, made, schedule);
+        _ = self.offer(now, port, made, travel.wire_bytes, schedule);
     }
 }

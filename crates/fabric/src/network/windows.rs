@@ -31,7 +31,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// link: ports share no memory, do not pause each other, and no switch half sends signals.
     #[must_use]
     pub fn ports_are_independent(&self) -> bool {
-        self.pfc.is_none() && self.ports.iter().all(Port::is_independent)
+        self.common.pfc.is_none() && self.ports.iter().all(Port::is_independent)
     }
 
     /// The smallest delay of a link; [`Span::MAX`] if there is none.
@@ -43,47 +43,28 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Takes the packets that arrive before `limit` on the link behind `port`, which leads to a
     /// switch, and returns when the next one arrives ([`Time::MAX`] if none does).
     #[inline]
-    pub fn collect(&mut self, port: PortId, limit: Time, mut take: impl FnMut(Arrived)) -> Time {
-        let pool = &self.pool;
-        self.ports[port.index()].pop_before(limit, |entry| {
-            pool.prefetch(entry.packet, false);
+    pub fn collect<S: Schedule>(
+        &mut self,
+        port: PortId,
+        limit: Time,
+        schedule: &mut S,
+        mut take: impl FnMut(Arrived),
+    ) -> Time {
+        self.ports[port.index()].pop_before(limit, &mut self.common, schedule, |common, entry| {
+            common.pool.prefetch(entry.packet, false);
             let (at, packet, bytes) = (entry.arrives, entry.packet, entry.bytes);
             take(Arrived { at, by: port, packet, bytes });
         })
     }
 
-    /// Offers a port all packets that [`Network::pass`] sent there within a window, in order of
-    /// time; packets of the same instant in the order of the links over which they arrived. The
-    /// last of them must arrive before any pending event of a class port.
+    /// All packets that [`Network::pass`] sent to a port within a window join it, in order of time;
+    /// packets of the same instant in the order of the links over which they arrived. The last of
+    /// them must arrive before any pending event of the port.
     #[inline]
-    pub fn offer_all<S: Schedule>(&mut self, port: PortId, arrived: &[Arrived], schedule: &mut S) {
-        match &mut self.ports[port.index()] {
-            Port::Fifo(fifo) if fifo.is_plain() => {
-                for &Arrived { at, packet, bytes, .. } in arrived {
-                    if let Err(reason) = fifo.offer_plain(at, packet, bytes, schedule) {
-                        self.counters.note_drop(reason);
-                        self.drops.note(port, reason);
-                        self.pool.take(packet);
-                    }
-                }
-                return;
-            }
-            Port::Strict(strict) if strict.is_plain() => {
-                for &Arrived { at, packet, bytes, .. } in arrived {
-                    let class = self.pool.fields(packet).class;
-                    if let Err(reason) = strict.offer_plain(at, packet, (bytes, class), schedule) {
-                        self.counters.note_drop(reason);
-                        self.drops.note(port, reason);
-                        self.pool.take(packet);
-                    }
-                }
-                return;
-            }
-            _ => {}
-        }
-        for &Arrived { at, packet, .. } in arrived {
+    pub fn enter_all<S: Schedule>(&mut self, port: PortId, arrived: &[Arrived], schedule: &mut S) {
+        for &Arrived { at, packet, bytes, .. } in arrived {
             // The counters record the result.
-            let _ = self.offer(at, port, packet, schedule);
+            let _ = self.enter(at, port, packet, bytes, schedule);
         }
     }
 }

@@ -1,35 +1,102 @@
-//! Calls a switch half for a packet that joins a queue, and applies its verdict.
-
-use alloc::vec::Vec;
+//! Switch halves see packets that join a port or are about to leave it.
 
 use apus_cc::{Ecn, PortView, Signal, SwitchHalf, Verdict};
-use apus_units::Bytes;
+use apus_units::{Bytes, ClassId, Time};
 
+use super::Port;
+use super::class::Waiting;
 use crate::counters::DropReason;
-use crate::packet::{Fields, PacketRef};
+use crate::network::Common;
+use crate::packet::PacketRef;
 
-/// Reports to a half that a packet found no room.
-#[cold]
-pub(super) fn on_refused<W: SwitchHalf>(half: &mut W, bytes: u32) -> DropReason {
-    half.on_refused(Bytes::new(u64::from(bytes)));
-    DropReason::Buffer
+impl<W: SwitchHalf> Port<W> {
+    /// Shows the half of its class a packet that has room, and applies its verdict: it may change
+    /// the packet, drop it or signal its source.
+    pub(super) fn show_joining<P>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        class: usize,
+        common: &mut Common<P>,
+    ) -> Result<(), DropReason> {
+        if self.classes[class].algorithm.is_plain() {
+            return Ok(());
+        }
+        let fields = common.pool.fields_mut(packet);
+        let (before, bytes) = (fields.congestion.ecn, fields.wire_bytes);
+        let size = Bytes::new(u64::from(bytes));
+        let verdict = self.show(now, class, (bytes, 0), |half, view| {
+            half.on_enqueue(&mut fields.congestion, size, view)
+        });
+        if verdict == Verdict::Drop {
+            return Err(DropReason::SwitchHalf);
+        }
+        self.note_mark(before, fields.congestion.ecn);
+        note_signal(verdict, packet, &mut common.signals.due);
+        Ok(())
+    }
+
+    /// Shows the switch half of its class a packet that is about to leave.
+    pub(super) fn show_leaving<P>(
+        &mut self,
+        now: Time,
+        class: usize,
+        Waiting { packet, bytes }: Waiting,
+        common: &mut Common<P>,
+    ) {
+        let (fields, telemetry) = common.pool.for_switch(packet);
+        let before = fields.congestion.ecn;
+        let size = Bytes::new(u64::from(bytes));
+        let verdict = self.show(now, class, (0, bytes), |half, view| {
+            half.on_dequeue(&mut fields.congestion, telemetry, size, view)
+        });
+        self.note_mark(before, fields.congestion.ecn);
+        note_signal(verdict, packet, &mut common.signals.due);
+    }
+
+    /// Calls the switch half of a class with the view of the port, in which the last `joining` bytes
+    /// offered are not included and `leaving` bytes are no longer.
+    fn show<R>(
+        &mut self,
+        now: Time,
+        class: usize,
+        (joining, leaving): (u32, u32),
+        call: impl FnOnce(&mut W, &PortView<'_>) -> R,
+    ) -> R {
+        let leaving = u64::from(leaving);
+        let class_bytes = self.bytes_of(class) - leaving;
+        let class_waiting = class_bytes - self.served_bytes(class);
+        let sent = self.sent_bytes(joining);
+        for number in 0..self.views.len() {
+            self.views[number].bytes = Bytes::new(self.bytes_of(number));
+        }
+        let view = PortView {
+            now,
+            link_rate: self.rate,
+            // At most 256 classes (`PortConfig::check`).
+            class: ClassId::new(class as u8),
+            class_bytes: Bytes::new(class_bytes),
+            queue_bytes: Bytes::new(self.queue_bytes - leaving),
+            class_waiting: Bytes::new(class_waiting),
+            sent,
+            classes: &self.views,
+        };
+        call(&mut self.classes[class].algorithm, &view)
+    }
+
+    /// Counts a packet that the switch half marked.
+    fn note_mark(&mut self, before: Ecn, after: Ecn) {
+        self.tally.marked += u64::from(after == Ecn::Congested && before != Ecn::Congested);
+    }
 }
 
-/// Passes a packet that has room in the queue to a half, which may change it, drop it or signal its
-/// source. Returns whether the half marked the packet (ECN), or the reason of the drop.
-pub(super) fn on_enqueue<W: SwitchHalf>(
-    half: &mut W,
+/// Keeps a signal that a switch half sends to the source of a packet.
+fn note_signal(
+    verdict: Verdict,
     packet: PacketRef,
-    fields: &mut Fields,
-    view: &PortView<'_>,
-    signals: &mut Vec<(PacketRef, Signal)>,
-) -> Result<bool, DropReason> {
-    let before = fields.congestion.ecn;
-    let size = Bytes::new(u64::from(fields.wire_bytes));
-    match half.on_enqueue(&mut fields.congestion, size, view) {
-        Verdict::Drop => return Err(DropReason::SwitchHalf),
-        Verdict::Signal(signal) => signals.push((packet, signal)),
-        Verdict::Forward => {}
+    due: &mut alloc::vec::Vec<(PacketRef, Signal)>,
+) {
+    if let Verdict::Signal(signal) = verdict {
+        due.push((packet, signal));
     }
-    Ok(fields.congestion.ecn == Ecn::Congested && before != Ecn::Congested)
 }

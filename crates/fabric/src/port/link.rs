@@ -31,10 +31,10 @@ impl Default for InFlight {
 /// a packet was kept. A packet that was handed over remains as a departure, without packet.
 pub(crate) struct Link {
     ring: Ring<InFlight>,
-    /// Number of the ring's oldest packets that were kept or handed over; `kept` counts those that
-    /// were kept.
-    sorted: usize,
-    kept: usize,
+    /// Number of the ring's oldest packets that were kept or handed over (0 unless the link is
+    /// shared); `kept` counts those that were kept.
+    sorted: u32,
+    kept: u32,
     shared: bool,
     /// For a shared link: the simulator has been asked to sort it.
     sort_requested: bool,
@@ -89,7 +89,7 @@ impl Link {
         schedule: &mut S,
     ) {
         let arrives = departs + self.delay;
-        if self.ring.len() == self.sorted {
+        if self.ring.len() == self.sorted as usize {
             if self.shared {
                 self.request_sort(schedule);
             } else {
@@ -97,18 +97,6 @@ impl Link {
             }
         }
         self.ring.push_back(InFlight { arrives, packet, bytes });
-    }
-
-    /// Adds a packet like [`Link::push`], behind a packet that is still on the link, or on a shared
-    /// link that the simulator has already been asked to sort.
-    #[inline(always)]
-    pub(crate) fn push_behind(&mut self, departs: Time, packet: PacketRef, bytes: u32) {
-        debug_assert!(
-            self.sort_requested || !self.ring.is_empty(),
-            "{} has no pending event",
-            self.port
-        );
-        self.ring.push_back(InFlight { arrives: departs + self.delay, packet, bytes });
     }
 
     /// Asks the simulator, once, to sort the packets on the shared link.
@@ -125,14 +113,6 @@ impl Link {
         self.sort_requested = false;
     }
 
-    /// Removes the oldest packets that were handed over: for a port that counts departures itself.
-    #[inline]
-    pub(crate) fn forget_handed_over(&mut self) {
-        if self.shared {
-            self.forget(usize::MAX);
-        }
-    }
-
     pub(crate) fn set_shared(&mut self) {
         self.shared = true;
     }
@@ -144,25 +124,25 @@ impl Link {
 
     /// Packets that will still arrive through this link.
     pub(crate) fn held(&self) -> usize {
-        self.ring.len() - self.sorted + self.kept
+        self.ring.len() - self.sorted as usize + self.kept as usize
     }
 
     /// The next packet to keep or to hand over.
     #[inline]
     pub(crate) fn unsorted(&self) -> Option<InFlight> {
-        self.ring.get(self.sorted).copied()
+        self.ring.get(self.sorted as usize).copied()
     }
 
     /// All packets to keep or to hand over.
     #[inline]
     pub(crate) fn all_unsorted(&self) -> impl Iterator<Item = &InFlight> {
-        self.ring.iter_from(self.sorted)
+        self.ring.iter_from(self.sorted as usize)
     }
 
     /// Prefetches the ring entry of the first unsorted packet.
     #[inline]
     pub(crate) fn prefetch_unsorted(&self) {
-        if let Some(entry) = self.ring.get(self.sorted) {
+        if let Some(entry) = self.ring.get(self.sorted as usize) {
             prefetch(entry);
         }
     }
@@ -182,17 +162,10 @@ impl Link {
     /// Hands over the first unsorted packet.
     #[inline]
     pub(crate) fn hand_over(&mut self) {
-        if let Some(entry) = self.ring.get_mut(self.sorted) {
+        if let Some(entry) = self.ring.get_mut(self.sorted as usize) {
             entry.packet = PacketRef::NONE;
         }
         self.sorted += 1;
-    }
-
-    /// Hands over the first unsorted packet, for a port that counts departures itself.
-    #[inline]
-    pub(crate) fn hand_over_and_forget(&mut self) {
-        self.hand_over();
-        self.forget_handed_over();
     }
 
     /// Removes up to `departed` of the oldest packets, as long as they were handed over, and
@@ -204,11 +177,20 @@ impl Link {
             self.ring.discard(1);
             forgotten += 1;
         }
-        self.sorted -= forgotten;
+        self.sorted -= forgotten as u32;
         forgotten
     }
 
-    /// Returns when the oldest kept packet arrives.
+    /// Returns when the oldest packet that is not handed over arrives; [`Time::MAX`] if there is
+    /// none. On a shared link, only packets that were kept count.
+    #[inline(always)]
+    pub(crate) fn next_arrival(&self) -> Time {
+        if self.shared {
+            return self.next_kept();
+        }
+        self.ring.front().map_or(Time::MAX, |entry| entry.arrives)
+    }
+
     fn next_kept(&self) -> Time {
         if self.kept == 0 {
             return Time::MAX;
@@ -217,38 +199,20 @@ impl Link {
         kept.map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    /// Takes packets like [`Link::pop_before`], for a shared link; `each` also receives handed-over
-    /// packets.
-    pub(crate) fn pop_kept_before(&mut self, limit: Time, mut each: impl FnMut(InFlight)) -> Time {
-        while let Some(&entry) = self.ring.front()
-            && entry.arrives < limit
-        {
-            self.ring.discard(1);
-            self.sorted -= 1;
-            self.kept -= usize::from(entry.packet != PacketRef::NONE);
-            each(entry);
-        }
-        self.next_kept()
-    }
-
-    /// Takes the packets that arrive here before `limit`, oldest first, on any link, and returns
-    /// when the next one arrives. Handed-over packets are removed.
+    /// Takes the oldest packet if it arrives before `limit`; on a shared link it may have been
+    /// handed over.
     #[inline(always)]
-    pub(crate) fn pop_sorted_before(
-        &mut self,
-        limit: Time,
-        mut take: impl FnMut(InFlight),
-    ) -> Time {
-        if !self.shared {
-            return self.pop_before(limit, take);
+    pub(crate) fn pop_before(&mut self, limit: Time) -> Option<InFlight> {
+        let &entry = self.ring.front()?;
+        if entry.arrives >= limit {
+            return None;
         }
-        let next = self.pop_kept_before(limit, |entry| {
-            if entry.packet != PacketRef::NONE {
-                take(entry);
-            }
-        });
-        self.forget_handed_over();
-        next
+        self.ring.discard(1);
+        if self.shared {
+            self.sorted -= 1;
+            self.kept -= u32::from(entry.packet != PacketRef::NONE);
+        }
+        Some(entry)
     }
 
     /// A packet handed over by the link's other half arrives at `arrives`.
@@ -287,17 +251,8 @@ impl Link {
         self.peer
     }
 
-    /// Takes the packets that arrive before `limit`, oldest first; when the next one does.
-    #[inline(always)]
-    pub(crate) fn pop_before(&mut self, limit: Time, mut take: impl FnMut(InFlight)) -> Time {
-        while let Some(&entry) = self.ring.front() {
-            if entry.arrives >= limit {
-                return entry.arrives;
-            }
-            self.ring.discard(1);
-            take(entry);
-        }
-        Time::MAX
+    pub(crate) fn port(&self) -> PortId {
+        self.port
     }
 
     /// Takes the packet that arrives now. On a shared link, older packets that were handed over

@@ -1,132 +1,273 @@
-//! Egress ports of all kinds behind one interface.
+//! An egress port: its memory, its classes, and the link behind it.
+//!
+//! There is one type of port. Its kind ([`PortKind`]) says how it finds the departures of packets:
+//! when a packet joins ([`fifo`]), or when it serves a class ([`service`]). Everything else is the
+//! same code: admission, switch halves, counters and the link.
 
+mod admission;
 mod class;
+mod control;
+mod facts;
 mod fifo;
 mod half;
 mod link;
+mod service;
 mod shared;
-mod strict;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
-use apus_cc::{Signal, SwitchHalf};
-use apus_units::{ClassId, PortId, Rate, Span, SwitchId, Time};
+use apus_cc::{ClassView, SwitchHalf};
+use apus_units::{Bytes, PortId, Rate, Span, SwitchId, Time, prefetch_first};
 
-use crate::config::{PortConfig, PortKind};
-use crate::counters::{Count, Counters, DropLog, DropReason, PortCounters};
+use crate::config::{Buffer, PortConfig, PortKind};
+use crate::counters::Tally;
 use crate::event::Schedule;
-use crate::packet::{PacketPool, PacketRef};
-use crate::pfc::Pfc;
-use crate::routing::RouteTable;
+use crate::network::Common;
+use crate::packet::PacketRef;
 use crate::topology::Node;
 
-pub(crate) use class::ClassPort;
-use fifo::FifoPort;
+use class::{Class, Level};
+use control::Stops;
+use service::InService;
+
 pub(crate) use link::{InFlight, Link};
 pub(crate) use shared::SharedBuffer;
-use strict::StrictPort;
 
-/// The state outside a port that the port works on.
-pub(crate) struct Env<'a, P, S> {
-    pub(crate) pool: &'a mut PacketPool<P>,
-    /// The shared buffers, by switch.
-    pub(crate) shared: &'a mut [SharedBuffer],
-    pub(crate) counters: &'a mut Counters,
-    pub(crate) drops: &'a mut DropLog,
-    /// Signals that switch halves send to the sources of packets, each with its packet.
-    pub(crate) signals: &'a mut Vec<(PacketRef, Signal)>,
-    pub(crate) routes: &'a RouteTable,
-    /// Bytes that switches hold by ingress link, if they pause.
-    pub(crate) pfc: &'a mut Option<Box<Pfc>>,
-    pub(crate) schedule: &'a mut S,
-}
-
-/// An egress port of any kind. Class ports are boxed so that a table of the others stays dense.
-pub(crate) enum Port<W> {
-    Fifo(FifoPort<W>),
-    Strict(StrictPort<W>),
-    Class(Box<ClassPort<W>>),
+/// An egress port. Fields that every packet needs come first.
+#[repr(C, align(64))]
+pub(crate) struct Port<W> {
+    link: Link,
+    /// End of the service begun last. A FIFO port has begun that of every packet.
+    free_at: Time,
+    /// While the link is busy for less than this, the port is [calm](Port::is_calm).
+    calm: Span,
+    /// Bytes in the port, a packet in service included, as far as it has caught up with the clock.
+    queue_bytes: u64,
+    /// Most bytes in the port.
+    limit: u64,
+    /// Picoseconds per byte if that is a whole number, as for most rates in use; otherwise 0.
+    /// Avoids the division. (Storing the time of the last size also avoids it, but data and
+    /// acknowledgements alternate, and the processor mispredicts 0.4 branches per hop.)
+    byte_time: u64,
+    /// A bit for each level with packets that wait.
+    waiting: u64,
+    /// The largest packet so far, in bytes. Only of FIFO ports.
+    largest: u32,
+    /// Number of oldest packets of the ring that are known to have left the port: all of them,
+    /// except at a FIFO port. The number lags behind the clock and passes every packet once.
+    departed: u32,
+    kind: PortKind,
+    /// No switch half sees its packets.
+    plain: bool,
+    /// A FIFO port without switch half.
+    simple: bool,
+    /// Some class has its own limit.
+    limited: bool,
+    /// A packet enters the link when its service begins: no event can stop or delay it, and no other
+    /// port counts its bytes.
+    certain: bool,
+    /// A `Service` event is pending.
+    service_armed: bool,
+    /// A `Wake` event is pending.
+    wake_armed: bool,
+    tally: Tally,
+    in_service: InService,
+    rate: Rate,
+    /// By number.
+    classes: Box<[Class<W>]>,
+    /// The level that is served first comes first.
+    levels: Box<[Level]>,
+    /// By number of a class, for switch halves. The bytes are set before each use.
+    views: Box<[ClassView]>,
+    /// What may stop or delay packets; only of ports of kind [`PortKind::Class`].
+    stops: Option<Box<Stops>>,
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// Number of cache lines that a packet needs of a FIFO port, and of a strict port in addition
-    /// to its classes.
-    pub(crate) const HOT_LINES: usize = 3;
+    /// Number of cache lines that a packet needs, in addition to its class.
+    const HOT_LINES: usize = 3;
 
     /// A port of `kind` with `link` behind it; `owner` is the switch it belongs to, if any.
+    ///
+    /// # Panics
+    /// If the buffer is shared and the port belongs to a host, which has no memory to share, or if
+    /// the configuration needs another kind.
     pub(crate) fn new(
         config: &PortConfig<W>,
         kind: PortKind,
-        id: PortId,
         link: Link,
         owner: Option<SwitchId>,
     ) -> Self {
-        match kind {
-            PortKind::Fifo => Self::Fifo(FifoPort::new(config, id, link)),
-            PortKind::Strict => Self::Strict(StrictPort::new(config, id, link)),
-            PortKind::Class => Self::Class(Box::new(ClassPort::new(config, id, link, owner))),
+        assert!(
+            kind >= config.kind(),
+            "the configuration needs a port of kind {:?}",
+            config.kind()
+        );
+        let levels = Level::all(&config.classes, config.scheduler);
+        let classes: Box<[Class<W>]> =
+            config.classes.iter().map(|class| Class::new(class, kind, &levels)).collect();
+        let view = |class: &crate::ClassConfig<W>| ClassView {
+            bytes: Bytes::ZERO,
+            weight: class.weight,
+            priority: class.priority,
+        };
+        let stops = (kind == PortKind::Class).then(|| Box::new(Stops::new(config, owner)));
+        let plain = classes.iter().all(|class| class.algorithm.is_plain());
+        let limit = match (config.buffer, kind) {
+            (Buffer::Own(limit), PortKind::Fifo) => limit.min(config.classes[0].limit).get(),
+            (Buffer::Own(limit), _) => limit.get(),
+            (Buffer::Shared { .. }, _) => u64::MAX,
+        };
+        Self {
+            link,
+            free_at: Time::ZERO,
+            calm: Span::ZERO,
+            queue_bytes: 0,
+            limit,
+            byte_time: config.rate.whole_byte_time(),
+            waiting: 0,
+            largest: 0,
+            departed: 0,
+            kind,
+            plain,
+            simple: plain && kind == PortKind::Fifo,
+            limited: kind != PortKind::Fifo && classes.iter().any(Class::is_limited),
+            certain: stops.as_ref().is_none_or(|stops| stops.are_none()),
+            service_armed: false,
+            wake_armed: false,
+            tally: Tally::default(),
+            in_service: InService::default(),
+            rate: config.rate,
+            classes,
+            levels,
+            views: config.classes.iter().map(view).collect(),
+            stops,
         }
     }
 
-    pub(crate) fn kind(&self) -> PortKind {
-        match self {
-            Self::Fifo(_) => PortKind::Fifo,
-            Self::Strict(_) => PortKind::Strict,
-            Self::Class(_) => PortKind::Class,
-        }
-    }
-
-    pub(crate) fn link(&self) -> &Link {
-        match self {
-            Self::Fifo(port) => &port.link,
-            Self::Strict(port) => &port.link,
-            Self::Class(port) => &port.link,
-        }
-    }
-
-    pub(crate) fn link_mut(&mut self) -> &mut Link {
-        match self {
-            Self::Fifo(port) => &mut port.link,
-            Self::Strict(port) => &mut port.link,
-            Self::Class(port) => &mut port.link,
-        }
-    }
-
-    pub(crate) fn set_shared(&mut self) {
-        self.link_mut().set_shared();
-    }
-
-    /// Hands the next packet to be sorted to the port's other half.
+    /// Prefetches what a packet needs of the port.
     #[inline]
-    pub(crate) fn hand_over(&mut self) {
-        match self {
-            Self::Fifo(port) => port.link.hand_over(),
-            Self::Strict(StrictPort { link, .. }) => link.hand_over_and_forget(),
-            Self::Class(port) => port.link.hand_over_and_forget(),
-        }
+    pub(crate) fn prefetch(&self) {
+        prefetch_first(self, Self::HOT_LINES);
     }
 
-    /// Prepares the sorting of packets at `now`: packets that arrive before `now` plus the link's
-    /// delay are on the link.
+    /// Prefetches the classes of the port, which must be in the cache.
     #[inline]
-    pub(crate) fn begin_hand_over(&mut self, now: Time) {
-        if let Self::Strict(port) = self {
-            port.catch_up(now);
+    pub(crate) fn prefetch_classes(&self) {
+        if self.kind != PortKind::Fifo {
+            self.classes.iter().for_each(Class::prefetch);
         }
     }
 
-    /// Ends the sorting; returns when another packet enters the link without any further event.
+    #[inline(always)]
+    fn serialization_time(&self, bytes: u32) -> Span {
+        self.rate.packet_time(bytes, self.byte_time)
+    }
+
+    /// Brings the port up to `now`. Every packet that arrived before `now` must have joined.
     #[inline]
-    pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
-        if let Self::Strict(port) = self {
-            return port.end_hand_over();
+    pub(crate) fn catch_up<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        match self.kind {
+            PortKind::Fifo => self.settle(now),
+            PortKind::Strict => self.serve_until::<false, P, S>(now, common, schedule),
+            PortKind::Class => self.serve_until::<true, P, S>(now, common, schedule),
         }
-        self.link_mut().end_sort();
-        None
     }
 
-    /// A packet arrives that the port's other half handed over.
+    /// Brings the port up to `now` if its link does not know all packets that enter it before.
+    #[inline(always)]
+    fn catch_up_link<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        let lags = match self.kind {
+            // Packets handed over before have departed, and no event removes them.
+            PortKind::Fifo => self.link.is_shared(),
+            PortKind::Strict => self.waiting != 0,
+            PortKind::Class => false,
+        };
+        if lags {
+            self.catch_up(now, common, schedule);
+        }
+    }
+
+    /// Takes the packet that arrives at the peer now.
+    #[inline(always)]
+    pub(crate) fn pop_arrived<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) -> (InFlight, Node) {
+        self.catch_up_link(now, common, schedule);
+        let (entry, peer) = self.link.pop(now, schedule);
+        self.on_taken(entry.bytes);
+        if self.link.is_shared() {
+            self.forget_handed_over();
+        }
+        (entry, peer)
+    }
+
+    /// Takes the packets that arrive at the peer before `limit` and returns when the next one does.
+    /// All packets that reached the port before they departed must have been offered.
+    #[inline(always)]
+    pub(crate) fn pop_before<P, S: Schedule>(
+        &mut self,
+        limit: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+        mut take: impl FnMut(&mut Common<P>, InFlight),
+    ) -> Time {
+        if self.kind == PortKind::Strict {
+            let departed = limit.saturating_sub(self.link.delay());
+            self.catch_up_link(departed, common, schedule);
+        }
+        let shared = self.link.is_shared();
+        while let Some(entry) = self.link.pop_before(limit) {
+            self.on_taken(entry.bytes);
+            if entry.packet != PacketRef::NONE {
+                take(common, entry);
+            }
+        }
+        if shared {
+            self.forget_handed_over();
+        }
+        self.link.next_arrival()
+    }
+
+    /// The oldest packet has left the link, and so it left the port before.
+    #[inline(always)]
+    fn on_taken(&mut self, bytes: u32) {
+        let lags = self.departed == 0;
+        self.queue_bytes -= u64::from(bytes) * u64::from(lags);
+        self.departed -= u32::from(!lags);
+    }
+
+    /// Removes the oldest packets of a shared link that were handed over, once they have departed.
+    #[inline]
+    fn forget_handed_over(&mut self) {
+        self.departed -= self.link.forget(self.departed as usize) as u32;
+    }
+
+    /// Returns the packet that arrives at the peer at `now`.
+    pub(crate) fn arriving<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) -> Option<PacketRef> {
+        self.catch_up_link(now, common, schedule);
+        self.link.head()
+    }
+
+    /// A packet arrives that the port's other half handed over; here it has departed long ago.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
@@ -134,148 +275,72 @@ impl<W: SwitchHalf> Port<W> {
         bytes: u32,
         schedule: &mut S,
     ) {
-        match self {
-            Self::Fifo(port) => port.receive(arrives, packet, bytes, schedule),
-            Self::Strict(port) => port.link.receive(arrives, packet, bytes, schedule),
-            Self::Class(port) => port.link.receive(arrives, packet, bytes, schedule),
-        }
+        self.link.receive(arrives, packet, bytes, schedule);
+        self.departed += 1;
     }
 
-    pub(crate) fn delay(&self) -> Span {
-        self.link().delay()
+    pub(crate) fn set_shared(&mut self) {
+        self.link.set_shared();
     }
 
-    pub(crate) fn rate(&self) -> Rate {
-        match self {
-            Self::Fifo(port) => port.rate(),
-            Self::Strict(port) => port.rate(),
-            Self::Class(port) => port.rate(),
-        }
-    }
-
-    /// Offers a packet like [`Port::offer`], given its wire bytes and class, to a plain port;
-    /// `None` for other ports.
-    #[inline(always)]
-    pub(crate) fn offer_plain<S: Schedule>(
+    /// Prepares the sorting of packets at `now`: packets that arrive before `now` plus the link's
+    /// delay are on the link.
+    #[inline]
+    pub(crate) fn begin_hand_over<P, S: Schedule>(
         &mut self,
         now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        if self.kind == PortKind::Strict {
+            self.catch_up(now, common, schedule);
+        }
+    }
+
+    /// Keeps the next packet to be sorted: it arrives here.
+    #[inline]
+    pub(crate) fn keep<S: Schedule>(&mut self, schedule: &mut S) {
+        self.link.keep(schedule);
+    }
+
+    /// Hands the next packet to be sorted to the port's other half.
+    #[inline]
+    pub(crate) fn hand_over(&mut self) {
+        self.link.hand_over();
+        self.forget_handed_over();
+    }
+
+    /// Ends the sorting; returns when another packet enters the link without any further event.
+    #[inline]
+    pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
+        if self.kind == PortKind::Strict && self.waiting != 0 {
+            return Some(self.free_at);
+        }
+        self.link.end_sort();
+        None
+    }
+
+    /// A packet of this many bytes enters the link at its departure.
+    #[inline(always)]
+    fn put_on_link<S: Schedule>(
+        &mut self,
+        departs: Time,
         packet: PacketRef,
         bytes: u32,
-        class: impl FnOnce() -> ClassId,
         schedule: &mut S,
-    ) -> Option<Result<(), DropReason>> {
-        match self {
-            Self::Fifo(port) if port.is_plain() => {
-                Some(port.offer_plain(now, packet, bytes, schedule))
-            }
-            Self::Strict(port) if port.is_plain() => {
-                Some(port.offer_plain(now, packet, (bytes, class()), schedule))
-            }
-            _ => None,
-        }
+    ) {
+        self.link.push(departs, packet, bytes, schedule);
+        self.departed += 1;
     }
 
-    /// Accepts the packet or returns the reason for the drop; the caller then frees the packet.
+    /// Returns the link behind the port.
     #[inline]
-    pub(crate) fn offer<P, S: Schedule>(
-        &mut self,
-        now: Time,
-        packet: PacketRef,
-        env: &mut Env<'_, P, S>,
-    ) -> Result<(), DropReason> {
-        match self {
-            Self::Fifo(port) => {
-                let fields = env.pool.fields_mut(packet);
-                port.offer(now, packet, fields, env.signals, env.schedule)
-            }
-            Self::Strict(port) => {
-                let fields = env.pool.fields_mut(packet);
-                port.offer(now, packet, fields, env.signals, env.schedule)
-            }
-            Self::Class(port) => port.offer(now, packet, env),
-        }
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
     }
 
-    /// Takes the packet that arrives at the peer now.
-    #[inline(always)]
-    pub(crate) fn pop_arrived<S: Schedule>(
-        &mut self,
-        now: Time,
-        schedule: &mut S,
-    ) -> (PacketRef, Node) {
-        match self {
-            Self::Fifo(port) => port.pop_arrived(now, schedule),
-            Self::Strict(port) => port.pop_arrived(now, schedule),
-            Self::Class(port) => port.pop_arrived(now, schedule),
-        }
-    }
-
-    /// Returns the packet that arrives at the peer at `now`.
-    pub(crate) fn arriving(&mut self, now: Time) -> Option<PacketRef> {
-        match self {
-            Self::Strict(port) => port.arriving(now),
-            Self::Fifo(_) | Self::Class(_) => self.link().head(),
-        }
-    }
-
-    /// Takes the packets that arrive at the peer before `limit`; when the next one does.
-    #[inline(always)]
-    pub(crate) fn pop_before(&mut self, limit: Time, take: impl FnMut(InFlight)) -> Time {
-        match self {
-            Self::Fifo(port) => port.pop_before(limit, take),
-            Self::Strict(port) => port.pop_before(limit, take),
-            Self::Class(port) => port.link.pop_sorted_before(limit, take),
-        }
-    }
-
-    /// Returns `true` if no event at this port affects another port.
-    pub(crate) fn is_independent(&self) -> bool {
-        match self {
-            Self::Fifo(port) => port.is_independent(),
-            Self::Strict(port) => port.is_independent(),
-            Self::Class(port) => port.is_independent(),
-        }
-    }
-
-    pub(crate) fn busy_until(&self) -> Time {
-        match self {
-            Self::Fifo(port) => port.busy_until(),
-            Self::Strict(port) => port.busy_until(),
-            Self::Class(port) => port.busy_until(),
-        }
-    }
-
-    pub(crate) fn queued(&self, now: Time) -> Count {
-        match self {
-            Self::Fifo(port) => port.queued(now),
-            Self::Strict(port) => port.queued(now),
-            Self::Class(port) => port.queued(now),
-        }
-    }
-
-    pub(crate) fn counters(&self, now: Time) -> PortCounters {
-        match self {
-            Self::Fifo(port) => port.counters(now),
-            Self::Strict(port) => port.counters(now),
-            Self::Class(port) => port.counters(now),
-        }
-    }
-
-    pub(crate) fn restart_max_queue(&mut self, now: Time) {
-        let bytes = self.queued(now).bytes;
-        match self {
-            Self::Fifo(port) => port.set_max_queue(bytes),
-            Self::Strict(port) => port.set_max_queue(bytes),
-            Self::Class(port) => port.tally.max_queue_bytes = bytes,
-        }
-    }
-
-    /// Packets in the port and on the link behind it.
-    pub(crate) fn held(&self) -> u64 {
-        match self {
-            Self::Fifo(port) => port.link.held() as u64,
-            Self::Strict(port) => port.held(),
-            Self::Class(port) => port.held(),
-        }
+    /// Returns the id of the port.
+    fn id(&self) -> PortId {
+        self.link.port()
     }
 }

@@ -43,7 +43,7 @@ impl<W: SwitchHalf> Topology<W> {
                 let id = PortId::new(2 * l as u32 + side);
                 let (owner, latency) = (self.switch_of(from), self.pipeline_latency(to));
                 let wire = Link::new(id, link.delay + latency, to);
-                ports.push(Port::new(config, config.kind().max(least), id, wire, owner));
+                ports.push(Port::new(config, config.kind().max(least), wire, owner));
             }
         }
         let shared = |size: Option<Bytes>| {

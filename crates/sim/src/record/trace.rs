@@ -139,7 +139,8 @@ impl Tap {
         if !self.chosen[port.index()] {
             return;
         }
-        let Some(packet) = world.network.arriving(now, port) else { return };
+        let (network, mut scheduler) = world.network();
+        let Some(packet) = network.arriving(now, port, &mut scheduler) else { return };
         self.seen += 1;
         if self.packets.len() as u64 >= self.most {
             return;

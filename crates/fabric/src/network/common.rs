@@ -1,0 +1,82 @@
+//! What the ports of a network have in common.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use apus_units::PortId;
+
+use super::signals::Signals;
+use crate::counters::{Counters, DropLog, DropReason};
+use crate::packet::{PacketPool, PacketRef};
+use crate::pfc::Pfc;
+use crate::port::SharedBuffer;
+use crate::routing::RouteTable;
+
+/// The state outside a port that ports work on.
+pub(crate) struct Common<P> {
+    pub(crate) pool: PacketPool<P>,
+    pub(super) routes: RouteTable,
+    pub(super) counters: Counters,
+    pub(super) drops: DropLog,
+    /// The shared buffers, by switch.
+    pub(crate) shared: Vec<SharedBuffer>,
+    pub(crate) signals: Signals<P>,
+    /// Bytes that switches hold by ingress link, if they pause.
+    pub(super) pfc: Option<Box<Pfc>>,
+}
+
+impl<P> Common<P> {
+    pub(super) fn new(shared: Vec<SharedBuffer>) -> Self {
+        Self {
+            pool: PacketPool::new(),
+            routes: RouteTable::default(),
+            counters: Counters::default(),
+            drops: DropLog::default(),
+            shared,
+            signals: Signals::default(),
+            pfc: None,
+        }
+    }
+
+    /// Drops a packet at `port`: the egress port that refuses or loses it, or the one by which it
+    /// arrived at the switch where its TTL reaches 0.
+    #[cold]
+    pub(crate) fn discard(&mut self, port: PortId, packet: PacketRef, reason: DropReason) {
+        self.counters.note_drop(reason);
+        self.drops.note(port, reason);
+        self.pool.take(packet);
+    }
+
+    /// Returns the egress port over whose link a packet arrived at its current switch; `None` if the
+    /// packet was made there or is in its source host.
+    fn ingress(&self, packet: PacketRef) -> Option<PortId> {
+        let fields = self.pool.fields(packet);
+        let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
+        Some(self.routes.port(fields.route, before))
+    }
+
+    /// Counts a packet that arrived at a switch, if the switch has room for it.
+    #[cold]
+    pub(super) fn enter_switch(&mut self, packet: PacketRef) -> Result<(), DropReason> {
+        let Some(ingress) = self.ingress(packet) else { return Ok(()) };
+        let Some(pfc) = &mut self.pfc else { return Ok(()) };
+        let fields = self.pool.fields(packet);
+        if !pfc.admits(ingress, fields.class, fields.wire_bytes) {
+            return Err(DropReason::Buffer);
+        }
+        pfc.enter(ingress, fields.class, fields.wire_bytes);
+        Ok(())
+    }
+
+    /// A packet leaves the switch that it is in: removes it from the count.
+    pub(crate) fn leave_switch(&mut self, packet: PacketRef) {
+        if self.pfc.is_none() {
+            return;
+        }
+        let Some(ingress) = self.ingress(packet) else { return };
+        if let Some(pfc) = &mut self.pfc {
+            let fields = self.pool.fields(packet);
+            pfc.leave(ingress, fields.class, fields.wire_bytes);
+        }
+    }
+}

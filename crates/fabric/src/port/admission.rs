@@ -1,0 +1,155 @@
+//! A packet joins a port, or is refused.
+
+use apus_cc::SwitchHalf;
+use apus_units::{Bytes, Time};
+
+use super::Port;
+use super::class::Waiting;
+use crate::config::PortKind;
+use crate::counters::{Count, DropReason};
+use crate::event::Schedule;
+use crate::network::Common;
+use crate::packet::PacketRef;
+
+impl<W: SwitchHalf> Port<W> {
+    /// Accepts the packet or returns the reason for the drop; the caller then frees the packet.
+    #[inline]
+    pub(crate) fn offer<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        bytes: u32,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        match self.kind {
+            PortKind::Fifo => {
+                self.settle(now);
+                self.admit(now, packet, 0, bytes, common)?;
+                self.note_occupancy(bytes);
+                self.append(now, packet, bytes, schedule);
+                Ok(())
+            }
+            PortKind::Strict => {
+                self.offer_class::<false, P, S>(now, packet, bytes, common, schedule)
+            }
+            PortKind::Class => self.offer_class::<true, P, S>(now, packet, bytes, common, schedule),
+        }
+    }
+
+    /// Offers a packet to a port that serves classes; `EVENTS` as in [`service`](super::service).
+    #[inline(always)]
+    fn offer_class<const EVENTS: bool, P, S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        bytes: u32,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
+        // A departure at exactly now counts as departed, in any order of the events of this
+        // instant.
+        self.serve_until::<EVENTS, P, S>(now, common, schedule);
+        let sent_in = common.pool.fields(packet).class.index();
+        let class = sent_in.min(self.classes.len() - 1);
+        self.classes[class].offered.add(bytes);
+        self.admit(now, packet, class, bytes, common)?;
+        self.queue_bytes += u64::from(bytes);
+        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
+        let joining = Waiting { packet, bytes };
+        if !EVENTS && self.free_at <= now {
+            self.classes[class].bytes += u64::from(bytes);
+            self.serve(now, class, joining, false, schedule);
+            self.tally.stays(self.free_at.since(now), bytes);
+            return Ok(());
+        }
+        self.tally.joins(now, bytes);
+        if let Some(stops) = self.stops.as_ref().filter(|_| EVENTS) {
+            stops.reserve(bytes, &mut common.shared);
+            self.classes[class].note_joining(bytes, sent_in == class);
+        }
+        self.enqueue(class, joining);
+        if !EVENTS {
+            if self.link.is_shared() {
+                self.link.request_sort(schedule);
+            }
+        } else if self.in_service.bytes == 0 {
+            self.begin_service::<EVENTS, P, S>(now, common, schedule);
+        } else {
+            self.announce(schedule);
+        }
+        Ok(())
+    }
+
+    /// Counts a packet that was offered. If there is room for it in a class, and the switch half
+    /// does not drop it, it may join; otherwise it is counted as dropped.
+    #[inline(always)]
+    fn admit<P>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        class: usize,
+        bytes: u32,
+        common: &mut Common<P>,
+    ) -> Result<(), DropReason> {
+        self.tally.offered.add(bytes);
+        let mut admitted = self.find_room(class, bytes, common);
+        if admitted.is_ok() && !self.plain {
+            admitted = self.show_joining(now, packet, class, common);
+        }
+        if admitted.is_err() {
+            self.count_drop(class, bytes);
+        }
+        admitted
+    }
+
+    /// Returns whether there is room for a packet in a class.
+    #[inline(always)]
+    fn find_room<P>(
+        &mut self,
+        class: usize,
+        bytes: u32,
+        common: &Common<P>,
+    ) -> Result<(), DropReason> {
+        let mut room = self.queue_bytes + u64::from(bytes) <= self.limit;
+        if let Some(stops) = &self.stops {
+            if !stops.up {
+                return Err(DropReason::LinkDown);
+            }
+            room &= stops.has_room(self.classes[class].bytes, bytes, &common.shared);
+        }
+        if room && (!self.limited || self.classes[class].has_room(bytes)) {
+            return Ok(());
+        }
+        Err(self.classes[class].refuse(bytes, room))
+    }
+
+    /// A packet was dropped that was to join a class, or had joined it.
+    #[cold]
+    pub(super) fn count_drop(&mut self, class: usize, bytes: u32) {
+        self.tally.dropped.add(bytes);
+        self.classes[class].dropped.add(bytes);
+    }
+
+    /// Bytes of a class in the port, a packet in service included.
+    #[inline]
+    pub(super) fn bytes_of(&self, class: usize) -> u64 {
+        if self.kind == PortKind::Fifo { self.queue_bytes } else { self.classes[class].bytes }
+    }
+
+    /// Bytes of a class that are being put on the link.
+    pub(super) fn served_bytes(&self, class: usize) -> u64 {
+        if self.kind == PortKind::Fifo {
+            let first = self.link.departure(self.departed as usize);
+            return first.map_or(0, |(_, bytes)| u64::from(bytes));
+        }
+        let served = self.in_service;
+        if usize::from(served.class) == class { u64::from(served.bytes) } else { 0 }
+    }
+
+    /// Wire bytes that have left the port, or are not in it yet: the last `joining`.
+    pub(super) fn sent_bytes(&self, joining: u32) -> Bytes {
+        let Count { bytes, .. } = self.tally.offered;
+        Bytes::new(bytes - self.tally.dropped.bytes - u64::from(joining) - self.queue_bytes)
+    }
+}

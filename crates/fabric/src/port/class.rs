@@ -1,0 +1,278 @@
+//! The classes of a port and their levels of priority.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use apus_cc::SwitchHalf;
+use apus_units::{Bytes, Rate, Ring, Span, Time, prefetch_first};
+
+use super::link::FIRST_SLOTS;
+use crate::config::{ClassConfig, PortKind, RateLimit};
+use crate::counters::{Count, DropReason};
+use crate::packet::PacketRef;
+use crate::scheduler::{BuiltInScheduler, Head, SchedulerKind};
+
+/// A packet that waits for service.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) packet: PacketRef,
+    pub(super) bytes: u32,
+}
+
+impl Default for Waiting {
+    /// Returns the content of an empty slot of a ring.
+    fn default() -> Self {
+        Self { packet: PacketRef::NONE, bytes: 0 }
+    }
+}
+
+/// A token bucket, stored as the instant at which it will be full: exact in picoseconds, without
+/// updates as time passes.
+struct TokenBucket {
+    rate: Rate,
+    burst: u64,
+    full_at: Time,
+}
+
+impl TokenBucket {
+    fn new(limit: &RateLimit) -> Self {
+        Self { rate: limit.rate, burst: limit.burst.get(), full_at: Time::ZERO }
+    }
+
+    fn fill_time(&self, bytes: u64) -> Span {
+        self.rate.serialization_time(Bytes::new(bytes))
+    }
+
+    /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks
+    /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
+    fn ready_at(&self, bytes: u32) -> Time {
+        let may_lack = self.burst.saturating_sub(u64::from(bytes));
+        // Rounded down: never ready before the tokens are there.
+        let early = (u128::from(may_lack) * 8_000_000_000_000 / u128::from(self.rate.as_bps()))
+            .min(u128::from(u64::MAX)) as u64;
+        self.full_at.saturating_sub(Span::from_ps(early))
+    }
+
+    fn spend(&mut self, now: Time, bytes: u32) {
+        self.full_at = self.full_at.max(now) + self.fill_time(u64::from(bytes));
+    }
+}
+
+/// A class: its queue, its scheduling state and its switch half. Fields that every packet needs come
+/// first. A FIFO port uses only the switch half: its queue is the ring of its link.
+#[repr(C, align(64))]
+pub(super) struct Class<W> {
+    /// Packets that wait, without the one in service.
+    pub(super) queue: Ring<Waiting>,
+    /// Bytes in the port, a packet in service included, as far as the port has caught up.
+    pub(super) bytes: u64,
+    /// Packets of the class that were to go out through the port.
+    pub(super) offered: Count,
+    bucket: Option<Box<TokenBucket>>,
+    pub(super) paused: bool,
+    /// Index of its level.
+    pub(super) level: u8,
+    limit: u64,
+    limit_packets: u64,
+    /// Packets dropped at the port.
+    pub(super) dropped: Count,
+    /// Bytes of packets that were sent in this class, now and at most. Counted by ports of kind
+    /// [`PortKind::Class`], like the next two.
+    pub(super) own_bytes: u64,
+    pub(super) max_own_bytes: u64,
+    /// Bytes of packets that were sent in a class that the port does not have and joined this one
+    /// since it was empty last, now and at most.
+    foreign_bytes: u64,
+    pub(super) max_foreign_bytes: u64,
+    pub(super) algorithm: W,
+}
+
+impl<W: SwitchHalf> Class<W> {
+    pub(super) fn new(config: &ClassConfig<W>, kind: PortKind, levels: &[Level]) -> Self {
+        let queue = match kind {
+            PortKind::Fifo => Ring::default(),
+            PortKind::Strict | PortKind::Class => Ring::with_slots(FIRST_SLOTS),
+        };
+        let level = levels.iter().position(|level| level.priority == config.priority);
+        Self {
+            queue,
+            bytes: 0,
+            offered: Count::default(),
+            bucket: config.rate_limit.as_ref().map(|limit| Box::new(TokenBucket::new(limit))),
+            paused: false,
+            level: level.expect("each priority has a level") as u8,
+            limit: config.limit.get(),
+            limit_packets: u64::from(config.limit_packets),
+            dropped: Count::default(),
+            own_bytes: 0,
+            max_own_bytes: 0,
+            foreign_bytes: 0,
+            max_foreign_bytes: 0,
+            algorithm: config.algorithm.clone(),
+        }
+    }
+
+    /// Prefetches what a packet needs of the class.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch_first(self, 1);
+    }
+
+    /// Returns `true` if the class has its own limit.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit < u64::MAX || self.limit_packets < u64::from(u32::MAX)
+    }
+
+    /// Returns `true` if its own limits leave room for a packet.
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        (self.queue.len() as u64) < self.limit_packets
+            && self.bytes + u64::from(bytes) <= self.limit
+    }
+
+    /// Reports to the switch half that a packet found no room. `in_port`: there was room for it in
+    /// the port, but not in the class.
+    #[cold]
+    pub(super) fn refuse(&mut self, bytes: u32, in_port: bool) -> DropReason {
+        self.algorithm.on_refused(Bytes::new(u64::from(bytes)));
+        if in_port && self.bucket.is_some() { DropReason::RateLimit } else { DropReason::Buffer }
+    }
+
+    /// Counts a packet that is about to join by the class in which it was sent: this one, or one
+    /// that the port does not have.
+    pub(super) fn note_joining(&mut self, bytes: u32, own: bool) {
+        if self.bytes == 0 {
+            self.foreign_bytes = 0;
+        }
+        if own {
+            self.own_bytes += u64::from(bytes);
+            self.max_own_bytes = self.max_own_bytes.max(self.own_bytes);
+        } else {
+            self.foreign_bytes += u64::from(bytes);
+            self.max_foreign_bytes = self.max_foreign_bytes.max(self.foreign_bytes);
+        }
+    }
+
+    /// Returns the first packet if it may be served. `not_before` becomes the time from which there
+    /// are tokens for it, if that is in the future.
+    #[inline(always)]
+    fn head(&self, now: Time, not_before: &mut Option<Time>) -> Option<Head> {
+        let bytes = self.queue.front().filter(|_| !self.paused)?.bytes;
+        if let Some(bucket) = &self.bucket {
+            let ready = bucket.ready_at(bytes);
+            if ready > now {
+                *not_before = Some(ready);
+                return None;
+            }
+        }
+        Some(Head { bytes })
+    }
+
+    /// Takes the first packet, which is served from `now` on.
+    #[inline(always)]
+    pub(super) fn take(&mut self, now: Time) -> Waiting {
+        let Some(&served) = self.queue.front() else {
+            unreachable!("the scheduler chose a class with a packet")
+        };
+        self.queue.discard(1);
+        if let Some(bucket) = &mut self.bucket {
+            bucket.spend(now, served.bytes);
+        }
+        served
+    }
+}
+
+/// The classes of one priority.
+pub(super) struct Level {
+    priority: u8,
+    /// The number of the first class.
+    first: u8,
+    /// If there are several classes: how one is chosen.
+    several: Option<Box<Several>>,
+}
+
+/// Several classes of one priority.
+struct Several {
+    scheduler: BuiltInScheduler,
+    /// Their numbers, ascending.
+    classes: Box<[u8]>,
+    /// The first packets of the classes, for the scheduler.
+    heads: Box<[Option<Head>]>,
+}
+
+impl Level {
+    /// Returns the levels of these classes, the one that is served first first.
+    pub(super) fn all<W>(classes: &[ClassConfig<W>], scheduler: SchedulerKind) -> Box<[Self]> {
+        let mut priorities: Vec<u8> = classes.iter().map(|class| class.priority).collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        let level = |priority| {
+            let of_level = classes.iter().enumerate().filter(|(_, c)| c.priority == priority);
+            // A class is numbered in 8 bits.
+            let (numbers, weights): (Vec<u8>, Vec<u32>) =
+                of_level.map(|(number, class)| (number as u8, class.weight)).unzip();
+            let several = (numbers.len() > 1).then(|| {
+                Box::new(Several {
+                    scheduler: scheduler.build(&weights),
+                    heads: numbers.iter().map(|_| None).collect(),
+                    classes: numbers.as_slice().into(),
+                })
+            });
+            Self { priority, first: numbers[0], several }
+        };
+        priorities.into_iter().map(level).collect()
+    }
+
+    /// Returns the number of the class to be served from `now` on.
+    #[inline(always)]
+    pub(super) fn choose<W: SwitchHalf>(
+        &mut self,
+        classes: &[Class<W>],
+        now: Time,
+        not_before: &mut Option<Time>,
+    ) -> Option<usize> {
+        if let Some(several) = &mut self.several {
+            return several.choose(classes, now, not_before);
+        }
+        let class = usize::from(self.first);
+        classes[class].head(now, not_before).map(|_| class)
+    }
+
+    /// Returns `true` if no packet of its classes waits.
+    #[inline(always)]
+    pub(super) fn is_empty<W>(&self, classes: &[Class<W>]) -> bool {
+        match &self.several {
+            None => classes[usize::from(self.first)].queue.is_empty(),
+            Some(several) => {
+                several.classes.iter().all(|&class| classes[usize::from(class)].queue.is_empty())
+            }
+        }
+    }
+
+    /// The port has run empty: the next packet begins a new busy period.
+    #[inline]
+    pub(super) fn on_idle(&mut self) {
+        if let Some(several) = &mut self.several {
+            several.scheduler.on_idle();
+        }
+    }
+
+    /// Returns the number of the class, if there is only one.
+    pub(super) fn only_class(&self) -> usize {
+        usize::from(self.first)
+    }
+}
+
+impl Several {
+    fn choose<W: SwitchHalf>(
+        &mut self,
+        classes: &[Class<W>],
+        now: Time,
+        not_before: &mut Option<Time>,
+    ) -> Option<usize> {
+        for (head, &class) in self.heads.iter_mut().zip(&self.classes) {
+            *head = classes[usize::from(class)].head(now, not_before);
+        }
+        let place = self.scheduler.next(&self.heads)?;
+        Some(usize::from(self.classes[place]))
+    }
+}

@@ -1,0 +1,221 @@
+//! What may stop or delay the packets of a port: pauses, failures, rates and impairments of its
+//! link, and memory that it shares.
+
+use alloc::collections::VecDeque;
+
+use apus_cc::SwitchHalf;
+use apus_units::{ClassId, Rate, Span, SwitchId, Time};
+
+use super::class::Waiting;
+use super::service::InService;
+use super::{Port, SharedBuffer};
+use crate::config::{Buffer, PortConfig};
+use crate::counters::DropReason;
+use crate::event::{FabricEvent, Schedule};
+use crate::impairment::{Fate, Impairment};
+use crate::network::Common;
+use crate::packet::PacketRef;
+
+/// What may stop or delay the packets of a port of kind [`PortKind::Class`](crate::PortKind::Class).
+pub(super) struct Stops {
+    /// The switch whose memory stores the packets, and the threshold over its free part.
+    memory: Option<(SwitchId, f64)>,
+    pub(super) pausable: bool,
+    pub(super) variable: bool,
+    pub(super) up: bool,
+    impairment: Option<Impairment>,
+    /// Packets that have departed and are held back, with the time at which each enters the link,
+    /// which never decreases. A `Held` event is pending if and only if there are any.
+    held_back: VecDeque<(Time, PacketRef, u32)>,
+}
+
+impl Stops {
+    /// # Panics
+    /// If the buffer is shared and the port belongs to a host, which has no memory to share.
+    pub(super) fn new<W>(config: &PortConfig<W>, owner: Option<SwitchId>) -> Self {
+        let memory = match config.buffer {
+            Buffer::Own(_) => None,
+            Buffer::Shared { alpha } => Some((owner.expect("a switch's memory is shared"), alpha)),
+        };
+        let (pausable, variable) = (config.pausable, config.variable);
+        Self { memory, pausable, variable, up: true, impairment: None, held_back: VecDeque::new() }
+    }
+
+    /// Returns `true` if nothing may stop packets, and no other port counts them.
+    pub(super) fn are_none(&self) -> bool {
+        self.memory.is_none() && !self.variable && !self.pausable
+    }
+
+    /// Returns `true` if the port shares its memory.
+    pub(super) fn shares_memory(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// Packets held back.
+    pub(super) fn held(&self) -> usize {
+        self.held_back.len()
+    }
+
+    /// Returns `true` if a queue that holds `queue` bytes may take a packet.
+    #[inline]
+    pub(super) fn has_room(&self, queue: u64, bytes: u32, shared: &[SharedBuffer]) -> bool {
+        self.memory.is_none_or(|(switch, alpha)| {
+            shared[switch.index()].admits(alpha, queue, u64::from(bytes))
+        })
+    }
+
+    /// A packet enters the memory.
+    #[inline]
+    pub(super) fn reserve(&self, bytes: u32, shared: &mut [SharedBuffer]) {
+        if let Some((switch, _)) = self.memory {
+            shared[switch.index()].reserve(u64::from(bytes));
+        }
+    }
+
+    /// A packet leaves the memory.
+    #[inline]
+    fn release(&self, bytes: u32, shared: &mut [SharedBuffer]) {
+        if let Some((switch, _)) = self.memory {
+            shared[switch.index()].release(u64::from(bytes));
+        }
+    }
+
+    /// Keeps a packet that departs at `departs` from the link for `delay`. Returns the time of the
+    /// `Held` event, if it has to be requested.
+    fn hold_back(&mut self, served: &InService, departs: Time, delay: Span) -> Option<Time> {
+        let last = self.held_back.back().map_or(Time::ZERO, |held| held.0);
+        let enters = departs.saturating_add(delay).max(last);
+        let first = self.held_back.is_empty();
+        self.held_back.push_back((enters, served.packet, served.bytes));
+        first.then_some(enters)
+    }
+}
+
+impl<W: SwitchHalf> Port<W> {
+    /// A packet whose service has ended leaves the port, for the link unless it is there already.
+    pub(super) fn depart<P, S: Schedule>(
+        &mut self,
+        served: &InService,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        let class = usize::from(served.class);
+        if served.own {
+            self.classes[class].own_bytes -= u64::from(served.bytes);
+        }
+        if self.certain {
+            return;
+        }
+        let Some(stops) = &mut self.stops else { return };
+        stops.release(served.bytes, &mut common.shared);
+        common.leave_switch(served.packet);
+        let fate = match &mut stops.impairment {
+            _ if served.lost => Some(Fate::Drop(DropReason::LinkDown)),
+            Some(impairment) => impairment.draw(),
+            None => None,
+        };
+        match fate {
+            Some(Fate::Drop(reason)) => {
+                let lost = Waiting { packet: served.packet, bytes: served.bytes };
+                self.lose(class, lost, reason, common);
+            }
+            Some(Fate::Hold(delay)) => {
+                if let Some(enters) = stops.hold_back(served, self.free_at, delay) {
+                    schedule.at(FabricEvent::Held(self.id()), enters);
+                }
+            }
+            None => self.put_on_link(self.free_at, served.packet, served.bytes, schedule),
+        }
+    }
+
+    /// The `Held` event: puts the oldest packet held back on the link, behind the packets that
+    /// overtook it.
+    pub(crate) fn on_held<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
+        let Some(stops) = &mut self.stops else { return };
+        let held = stops.held_back.pop_front();
+        let next = stops.held_back.front().map(|held| held.0);
+        if let Some((_, packet, bytes)) = held {
+            self.put_on_link(now, packet, bytes, schedule);
+        }
+        if let Some(enters) = next {
+            schedule.at(FabricEvent::Held(self.id()), enters);
+        }
+    }
+
+    /// Pauses a class or lets it go on. A packet in service finishes.
+    pub(crate) fn set_paused<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        class: ClassId,
+        paused: bool,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        self.classes[class.index()].paused = paused;
+        self.resume(now, common, schedule);
+    }
+
+    /// Changes the rate from the next packet on.
+    pub(crate) fn set_rate<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        self.rate = rate;
+        self.byte_time = rate.whole_byte_time();
+    }
+
+    /// Fails or repairs the link. Packets queued or in service when it fails are lost, as are
+    /// packets that arrive while it is down; departed packets are delivered.
+    pub(crate) fn set_up<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        up: bool,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        if let Some(stops) = &mut self.stops {
+            stops.up = up;
+        }
+        if up {
+            return;
+        }
+        self.in_service.lost = true;
+        while let Some((class, waiting)) = self.take_waiting() {
+            self.tally.leaves(now, waiting.bytes);
+            if common.pool.fields(waiting.packet).class.index() == class {
+                self.classes[class].own_bytes -= u64::from(waiting.bytes);
+            }
+            if let Some(stops) = &self.stops {
+                stops.release(waiting.bytes, &mut common.shared);
+            }
+            common.leave_switch(waiting.packet);
+            self.lose(class, waiting, DropReason::LinkDown, common);
+        }
+    }
+
+    /// Changes the impairment of the link, for packets that depart from now on.
+    pub(crate) fn set_impairment<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        impairment: Option<Impairment>,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        if let Some(stops) = &mut self.stops {
+            stops.impairment = impairment;
+        }
+    }
+
+    /// Drops an accepted packet because of the state of the link.
+    fn lose<P>(&mut self, class: usize, lost: Waiting, reason: DropReason, common: &mut Common<P>) {
+        self.count_drop(class, lost.bytes);
+        common.discard(self.id(), lost.packet, reason);
+    }
+}

@@ -1,0 +1,176 @@
+//! Read access to a port, which may not have caught up with `now`.
+
+use apus_cc::SwitchHalf;
+use apus_units::{Bytes, ClassId, Rate, Span, Time};
+
+use super::Port;
+use super::class::Waiting;
+use crate::config::PortKind;
+use crate::counters::{ClassCounters, Count, PortCounters};
+
+impl<W: SwitchHalf> Port<W> {
+    pub(crate) fn kind(&self) -> PortKind {
+        self.kind
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// Time from a packet's departure to its arrival at the peer.
+    pub(crate) fn delay(&self) -> Span {
+        self.link.delay()
+    }
+
+    pub(crate) fn class_count(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Returns `true` if its classes may be paused.
+    pub(crate) fn is_pausable(&self) -> bool {
+        self.stops.as_ref().is_some_and(|stops| stops.pausable)
+    }
+
+    /// Returns `true` if its link may fail, lose packets and change its rate.
+    pub(crate) fn is_variable(&self) -> bool {
+        self.stops.as_ref().is_some_and(|stops| stops.variable)
+    }
+
+    /// Returns `true` if no event at this port affects another port: it shares no memory, and no
+    /// switch half sends signals.
+    pub(crate) fn is_independent(&self) -> bool {
+        self.stops.as_ref().is_none_or(|stops| !stops.shares_memory())
+            && !self.classes.iter().any(|class| class.algorithm.signals())
+    }
+
+    /// Returns when the last packet in the port departs if no class is paused or limited.
+    pub(crate) fn busy_until(&self) -> Time {
+        let waiting = self.classes.iter().flat_map(|class| class.queue.iter());
+        waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
+    }
+
+    /// Packets in the port.
+    pub(crate) fn queued(&self, now: Time) -> Count {
+        let of_link = (self.link.len() as u64) - u64::from(self.departed);
+        let mut queued = Count {
+            packets: of_link + self.waiting_packets() + u64::from(self.in_service.bytes > 0),
+            bytes: self.queue_bytes,
+        };
+        self.left_by(now, |_, bytes| queued.sub(bytes));
+        queued
+    }
+
+    fn waiting_packets(&self) -> u64 {
+        self.classes.iter().map(|class| class.queue.len() as u64).sum()
+    }
+
+    /// Calls `each` with the number of the class and the bytes of each packet that has left by `now`
+    /// though the port still counts it.
+    fn left_by(&self, now: Time, mut each: impl FnMut(usize, u32)) {
+        let departures = self.link.departures_from(self.departed as usize);
+        for (_, bytes) in departures.take_while(|(departs, _)| *departs <= now) {
+            each(0, bytes);
+        }
+        if self.in_service.bytes > 0 && self.free_at <= now {
+            each(usize::from(self.in_service.class), self.in_service.bytes);
+        }
+        for (class, bytes, _) in self.served_by(now) {
+            each(class, bytes);
+        }
+    }
+
+    /// Packets that wait at a strict port that has not caught up with `now`, and have left by then:
+    /// the number of the class, the bytes and the departure of each.
+    fn served_by(&self, now: Time) -> impl Iterator<Item = (usize, u32, Time)> {
+        let lags = self.kind == PortKind::Strict && self.free_at <= now;
+        let mut departs = self.free_at;
+        self.waiting_in_order().take_while(move |_| lags).map_while(move |(class, packet)| {
+            departs += self.serialization_time(packet.bytes);
+            (departs <= now).then_some((class, packet.bytes, departs))
+        })
+    }
+
+    /// Returns every packet that waits at a strict port with the number of its class, in the order
+    /// of service without further arrivals.
+    fn waiting_in_order(&self) -> impl Iterator<Item = (usize, &Waiting)> {
+        let classes = self.levels.iter().map(|level| level.only_class());
+        classes.flat_map(|class| self.classes[class].queue.iter().map(move |p| (class, p)))
+    }
+
+    /// Packets of one class in the port.
+    ///
+    /// # Panics
+    /// If there is no such class. A FIFO port has one and ignores the argument.
+    pub(crate) fn class_queued(&self, class: ClassId, now: Time) -> Count {
+        if self.kind == PortKind::Fifo {
+            return self.queued(now);
+        }
+        let own = &self.classes[class.index()];
+        let in_service = self.served_bytes(class.index()) > 0;
+        let mut queued =
+            Count { packets: own.queue.len() as u64 + u64::from(in_service), bytes: own.bytes };
+        self.left_by(now, |of, bytes| {
+            if of == class.index() {
+                queued.sub(bytes);
+            }
+        });
+        queued
+    }
+
+    /// Returns the counters of one class.
+    pub(crate) fn class_counters(&self, class: ClassId, now: Time) -> ClassCounters {
+        let queued = self.class_queued(class, now);
+        if self.kind == PortKind::Fifo {
+            return ClassCounters::new(self.tally.offered, self.tally.dropped, queued);
+        }
+        let own = &self.classes[class.index()];
+        ClassCounters::new(own.offered, own.dropped, queued)
+    }
+
+    /// The most bytes of packets sent in a class that it has held, if the port counts them.
+    pub(crate) fn max_own_bytes(&self, class: ClassId) -> Option<Bytes> {
+        self.stops.as_ref().map(|_| Bytes::new(self.classes[class.index()].max_own_bytes))
+    }
+
+    /// The most bytes of packets sent in a class that the port does not have that have joined this
+    /// one while it was never empty, if the port counts them.
+    pub(crate) fn max_foreign_bytes(&self, class: ClassId) -> Option<Bytes> {
+        self.stops.as_ref().map(|_| Bytes::new(self.classes[class.index()].max_foreign_bytes))
+    }
+
+    pub(crate) fn counters(&self, now: Time) -> PortCounters {
+        let mut tally = self.tally.clone();
+        if self.kind == PortKind::Fifo {
+            // The whole time of a packet in the port was added when it arrived; the part after now
+            // is subtracted.
+            for (departs, bytes) in self.link.departures_from(self.departed as usize) {
+                tally.stays_less(departs.since(now), bytes);
+            }
+        } else {
+            // Packets that wait stay until now, or until they left.
+            for packet in self.classes.iter().flat_map(|class| class.queue.iter()) {
+                tally.leaves(now, packet.bytes);
+            }
+            for (_, bytes, departs) in self.served_by(now) {
+                tally.stays_less(now.since(departs), bytes);
+            }
+            // The time of the packet in service was added when its service began; the part after
+            // now is subtracted.
+            tally.stays_less(self.free_at.since(now), self.in_service.bytes);
+        }
+        tally.counters(self.queued(now))
+    }
+
+    /// Lets the largest occupancy count from `now` on.
+    pub(crate) fn restart_max_queue(&mut self, now: Time) {
+        self.note_largest(self.queued(now).bytes, 0);
+    }
+
+    /// Packets in the port and on the link behind it.
+    pub(crate) fn held(&self) -> u64 {
+        let held_back = self.stops.as_ref().map_or(0, |stops| stops.held());
+        // A packet in service may be in the link's ring already.
+        let served = u64::from(self.in_service.bytes > 0 && !self.certain);
+        self.waiting_packets() + served + (held_back + self.link.held()) as u64
+    }
+}
