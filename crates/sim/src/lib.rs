@@ -33,7 +33,6 @@ pub mod memory;
 mod metrics;
 pub mod offered;
 mod op_times;
-mod pace;
 mod packets;
 mod parallel;
 mod part;

@@ -136,17 +136,6 @@ impl EventQueue {
         self.far_next = self.far_next.min(at);
     }
 
-    /// Removes all events, in no particular order.
-    pub(crate) fn drain(&mut self, mut take: impl FnMut(u32, Time)) {
-        let entities = self.nodes.len() as u32; // as many as `new` was told
-        let emptied = core::mem::replace(self, Self::new(entities));
-        for (entity, node) in (0..).zip(emptied.nodes) {
-            if node.place != Place::Nowhere {
-                take(entity, Time::from_ps(node.at));
-            }
-        }
-    }
-
     fn remove(&mut self, entity: u32) {
         let Node { at, next, place } = self.nodes[entity as usize];
         match place {
@@ -351,26 +340,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn what_is_drained_is_all_that_is_pending() {
-        use super::{EventQueue, Time};
-
-        let mut queue = EventQueue::new(4);
-        let pending = [(0, 100), (1, 3_000), (3, 1 << 40)];
-        for (entity, at) in pending {
-            queue.push(entity, Time::from_ps(at));
-        }
-        queue.push(2, Time::from_ps(7));
-        assert_eq!(queue.pop_before(Time::MAX), Some((Time::from_ps(7), 2)));
-        let mut drained = Vec::new();
-        queue.drain(|entity, at| drained.push((entity, at.as_ps())));
-        assert_eq!(drained, pending);
-        assert_eq!(queue.pop_before(Time::MAX), None);
-        // It goes on from there.
-        queue.push(2, Time::from_ps(1 << 41));
-        assert_eq!(queue.pop_before(Time::MAX), Some((Time::from_ps(1 << 41), 2)));
     }
 
     #[test]

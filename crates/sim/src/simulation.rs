@@ -176,6 +176,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             .collect();
         for part in &mut self.parts {
             let ports = part.world.network.ports().count();
+            part.use_queue();
             part.tap = Some(Box::new(Tap::new(trace, ports)));
             if let Some(recorder) = &mut part.world.recorder
                 && !flows.is_empty()
@@ -193,7 +194,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     #[doc(hidden)]
     #[must_use]
     pub fn in_windows(mut self) -> Self {
-        self.parts.iter_mut().for_each(|part| part.pace.hold());
+        self.parts.iter_mut().for_each(Part::use_windows);
         self
     }
 
@@ -381,7 +382,6 @@ impl<F: AlgorithmFactory> Simulation<F> {
 
     /// Runs all events before `end`.
     fn run_step(&mut self, end: Time, team: &mut Team<F>) {
-        self.parts.iter_mut().for_each(Part::choose_pace);
         team.run(&mut self.parts, end);
     }
 

@@ -1,14 +1,15 @@
 //! Events of a part of the network, window by window: see [`Calendar`].
+//!
+//! All packets that arrive at switches in a window pass them, are sorted by the ports by which they
+//! leave, and then each port takes its packets in one step. Hosts run their events one by one.
 
-use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Arrived, FabricEvent, Network, Outcome, Schedule};
+use apus_cc::AlgorithmFactory;
+use apus_fabric::{Arrived, FabricEvent};
 use apus_units::{PortId, Time};
-use apus_wire::Header;
 
 use crate::calendar::{Calendar, Place};
-use crate::host::Host;
-use crate::part::{Part, look_behind};
-use crate::world::{Entities, Pending, World};
+use crate::part::Part;
+use crate::world::{Entity, Pending, World};
 
 /// Number of events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,29 +41,26 @@ fn hash_event(now: Time, entity: u32) -> u64 {
 const CHUNK: usize = 256;
 /// End of a list.
 const NIL: u32 = u32::MAX;
-/// Reason why events are not in a queue here: `Pace` gives a part a calendar before it runs window
-/// by window.
-const ONLY_WITH_A_CALENDAR: &str = "a part that goes window by window has a calendar";
 /// Number of places by which the data of links is prefetched.
 const AHEAD: usize = 4;
 
-/// Buffer in which the packets that arrive at switches in a window are sorted by egress port.
+/// Packets that arrive at switches in a window, by the ports by which they leave.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct Batch {
     /// Places with events in the window, in order.
     places: Vec<u32>,
     /// Packets that have arrived, link by link, each with the index of the previous one for the
     /// same port.
     arrived: Vec<(Arrived, u32)>,
-    /// By place: index of the last packet for its port.
+    /// By port: index of its last packet.
     last: Vec<u32>,
-    /// Places whose ports have packets or events, and by place whether it is in this list.
-    used: Vec<u32>,
-    /// Packets of one port, in the order of their processing.
-    sorted: Vec<Arrived>,
+    /// Ports with packets or events of their own.
+    used: Vec<PortId>,
+    /// Indices of the packets of one port, the last first.
+    order: Vec<u32>,
 }
 
-impl Desk {
+impl Batch {
     /// Returns the buffer for a network with this number of ports.
     pub(crate) fn new(ports: usize) -> Self {
         Self {
@@ -70,67 +68,50 @@ impl Desk {
             arrived: Vec::with_capacity(2 * CHUNK),
             last: vec![NIL; ports],
             used: Vec::new(),
-            sorted: Vec::new(),
+            order: Vec::new(),
         }
     }
 
-    /// Sorts the packets of a place's port and removes the place.
+    /// Removes the packets of a port and returns them in order of time; those of the same instant in
+    /// the order of the links over which they arrived.
     #[inline]
-    fn sort(&mut self, place: u32) -> &[Arrived] {
-        let mut index = core::mem::replace(&mut self.last[place as usize], NIL);
-        match self.arrived.get(index as usize) {
-            // Often there is only one.
-            Some((packet, NIL)) => return core::slice::from_ref(packet),
-            Some(_) => {}
-            None => return &[],
-        }
-        self.sorted.clear();
-        while let Some((packet, before)) = self.arrived.get(index as usize) {
-            self.sorted.push(*packet);
+    fn take(&mut self, port: PortId) -> impl Iterator<Item = Arrived> {
+        let Self { arrived, order, .. } = self;
+        let mut index = core::mem::replace(&mut self.last[port.index()], NIL);
+        order.clear();
+        let (mut in_order, mut later) = (true, Time::MAX);
+        while let Some((packet, before)) = arrived.get(index as usize) {
+            in_order &= packet.at <= later;
+            later = packet.at;
+            order.push(index);
             index = *before;
         }
-        sort_reversed(&mut self.sorted);
-        &self.sorted
+        if !in_order {
+            sort_descending(order, |index| arrived[index as usize].0.at);
+        }
+        order.iter().rev().map(|&index| arrived[index as usize].0)
     }
 }
 
-/// Sorts packets by time and link. They come in the opposite order: those of each link are sorted,
-/// which makes the sort fast for a few links; packets of the same time stay in order.
+/// Sorts indices that descend by their times, those of the same time by themselves, all descending.
+/// Packets of each link are sorted, which makes the sort fast for a few links.
 #[inline]
-fn sort_reversed(packets: &mut [Arrived]) {
+fn sort_descending(indices: &mut [u32], time: impl Fn(u32) -> Time) {
     const FEW: usize = 24;
-    let key = |packet: &Arrived| (packet.at, packet.by);
-    packets.reverse();
-    if packets.len() > FEW {
-        packets.sort_by_key(key);
+    if indices.len() > FEW {
+        // A stable sort.
+        indices.sort_by_key(|&index| core::cmp::Reverse(time(index)));
         return;
     }
-    for end in 1..packets.len() {
-        let packet = packets[end];
+    for end in 1..indices.len() {
+        let index = indices[end];
+        let at = time(index);
         let mut place = end;
-        while place > 0 && key(&packets[place - 1]) > key(&packet) {
-            packets[place] = packets[place - 1];
+        while place > 0 && time(indices[place - 1]) < at {
+            indices[place] = indices[place - 1];
             place -= 1;
         }
-        packets[place] = packet;
-    }
-}
-
-/// Enters the events of switches into the calendar.
-struct Notes<'a> {
-    calendar: &'a mut Calendar,
-    to_hand_over: &'a mut Vec<PortId>,
-}
-
-impl Schedule for Notes<'_> {
-    #[inline(always)]
-    fn at(&mut self, event: FabricEvent, time: Time) {
-        self.calendar.push(event, time);
-    }
-
-    #[inline]
-    fn hand_over(&mut self, port: PortId) {
-        self.to_hand_over.push(port);
+        indices[place] = index;
     }
 }
 
@@ -149,11 +130,11 @@ impl<F: AlgorithmFactory> Part<F> {
 
     /// Runs all events in the window before `limit`: switches, a few at a time, then hosts.
     fn run_window(&mut self, limit: Time) {
-        let Self { world, hosts, first_host, handled, desk, .. } = self;
-        let mut places = core::mem::take(&mut desk.places);
-        calendar(world).take_places(&mut places);
-        let hosts_from = calendar(world).hosts_from();
+        let mut places = core::mem::take(&mut self.batch.places);
+        calendar(&mut self.world).take_places(&mut places);
+        let hosts_from = calendar(&mut self.world).hosts_from();
         let (switches, at_hosts) = places.split_at(places.partition_point(|&at| at < hosts_from));
+        let Self { world, handled, batch, .. } = self;
         let mut switch = NIL;
         for (index, &at) in switches.iter().enumerate() {
             let place = calendar(world).place(at);
@@ -161,51 +142,62 @@ impl<F: AlgorithmFactory> Part<F> {
                 let link = calendar(world).place(next).link;
                 world.network.prefetch_port(link);
             }
-            if desk.arrived.len() >= CHUNK && place.first != switch {
-                run_switches(world, desk, handled, limit);
+            if batch.arrived.len() >= CHUNK && place.first != switch {
+                run_switches(world, batch, handled, limit);
             }
             switch = place.first;
-            collect(world, desk, at, &place, limit);
+            collect(world, batch, at, &place, limit);
         }
-        run_switches(world, desk, handled, limit);
+        run_switches(world, batch, handled, limit);
         for (index, &at) in at_hosts.iter().enumerate() {
-            look_ahead(world, hosts, *first_host, &at_hosts[index..]);
-            let place = calendar(world).place(at);
-            // Hosts of other parts have no events here.
-            if let Some(host) = place.host
-                && let Some(local) = host.get().checked_sub(*first_host)
-                && let Some(host) = hosts.get_mut(local as usize)
-            {
-                run_host(world, host, handled, (at, &place), limit);
-            }
+            self.look_ahead_at_hosts(&at_hosts[index..]);
+            self.run_host(at, limit);
         }
         places.clear();
-        desk.places = places;
+        self.batch.places = places;
     }
-}
 
-/// Prefetches the data of the next hosts, each step one host after the previous one: link, packet,
-/// flow.
-#[inline]
-fn look_ahead<F: AlgorithmFactory>(
-    world: &mut World<F>,
-    hosts: &[Host<F>],
-    first_host: u32,
-    places: &[u32],
-) {
-    let mut link = |n: usize| places.get(n).map(|&at| calendar(world).place(at).link);
-    let (third, second, first) = (link(3), link(2), link(1));
-    if let Some(link) = third {
-        world.network.prefetch_port(link);
+    /// Prefetches the data of the next hosts, each step one host after the previous one: link,
+    /// packet, flow.
+    #[inline]
+    fn look_ahead_at_hosts(&mut self, places: &[u32]) {
+        let mut link = |n: usize| places.get(n).map(|&at| calendar(&mut self.world).place(at).link);
+        let links = [link(3), link(2), link(1)];
+        self.look_ahead(links);
     }
-    if let Some(link) = second {
-        world.network.prefetch_packet(link);
-    }
-    if let Some((host, header)) = first.and_then(|link| world.network.prefetch_next(link))
-        && let Some(local) = host.get().checked_sub(first_host)
-        && let Some(host) = hosts.get(local as usize)
-    {
-        host.prefetch(header);
+
+    /// Runs all events before `limit` at the host of a place.
+    fn run_host(&mut self, index: u32, limit: Time) {
+        let place = calendar(&mut self.world).place(index);
+        let Some(id) = place.host else { return };
+        let Some(local) = id.get().checked_sub(self.first_host) else { return };
+        let local = local as usize;
+        if local >= self.hosts.len() {
+            // Hosts of other parts have no events here.
+            return;
+        }
+        let entities = self.world.entities;
+        calendar(&mut self.world).begin(index);
+        loop {
+            let wake_at = self.hosts[local].wake_at();
+            let calendar = calendar(&mut self.world);
+            let arrival = calendar.arrival(index);
+            let (own, event) = calendar.next_own(index);
+            let now = arrival.min(own).min(wake_at);
+            if now >= limit {
+                return calendar.finish(index, now);
+            }
+            // At the same time in the order of the entities.
+            let event = if arrival == now {
+                calendar.set_arrival(index, Time::MAX);
+                Entity::Fabric(FabricEvent::Arrival(place.link))
+            } else if own == now {
+                Entity::Fabric(calendar.take_own(index, event))
+            } else {
+                Entity::Host(id)
+            };
+            self.run_event(now, entities.id(&event), event);
+        }
     }
 }
 
@@ -213,7 +205,7 @@ fn look_ahead<F: AlgorithmFactory>(
 fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
     match &mut world.pending {
         Pending::Calendar(calendar) => calendar,
-        Pending::Queue(_) => unreachable!("{ONLY_WITH_A_CALENDAR}"),
+        Pending::Queue(_) => unreachable!("a part that goes window by window has a calendar"),
     }
 }
 
@@ -221,25 +213,23 @@ fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
 #[inline]
 fn collect<F: AlgorithmFactory>(
     world: &mut World<F>,
-    desk: &mut Desk,
+    batch: &mut Batch,
     index: u32,
     place: &Place,
     limit: Time,
 ) {
-    let World { network, pending: Pending::Calendar(calendar), to_hand_over, .. } = world else {
-        unreachable!("{ONLY_WITH_A_CALENDAR}")
-    };
-    let mut next = calendar.arrival(index);
+    let mut next = calendar(world).arrival(index);
     if next < limit {
-        let mut notes = Notes { calendar, to_hand_over };
-        let take = |packet| desk.arrived.push((packet, NIL));
-        next = network.collect(place.link, limit, &mut notes, take);
-        calendar.set_arrival(index, next);
+        let (network, mut scheduler) = world.network();
+        let take = |packet| batch.arrived.push((packet, NIL));
+        next = network.collect(place.link, limit, &mut scheduler, take);
+        calendar(world).set_arrival(index, next);
     }
+    let calendar = calendar(world);
     if calendar.has_own_events() {
         let (due, _) = calendar.next_own(index);
         if due < limit {
-            desk.used.push(index);
+            batch.used.push(place.port);
         } else {
             next = next.min(due);
         }
@@ -249,130 +239,64 @@ fn collect<F: AlgorithmFactory>(
     }
 }
 
-/// Sorts the packets that have arrived at switches by egress port; then each port takes its own.
+/// All packets that have arrived pass their switches; then each port takes its own.
 fn run_switches<F: AlgorithmFactory>(
     world: &mut World<F>,
-    desk: &mut Desk,
+    batch: &mut Batch,
     handled: &mut Handled,
     limit: Time,
 ) {
-    let World { network, pending: Pending::Calendar(calendar), to_hand_over, entities, .. } = world
-    else {
-        unreachable!("{ONLY_WITH_A_CALENDAR}")
-    };
-    for index in 0..desk.arrived.len() {
-        let (packet, before) = &mut desk.arrived[index];
+    let entities = world.entities;
+    for (index, (packet, before)) in (0..).zip(&mut batch.arrived) {
         handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
-        if let Some(port) = network.pass(packet.packet) {
-            let place = calendar.place_of_port(port);
+        if let Some(port) = world.network.pass(packet.packet) {
             // Fewer than 2^32 packets fit into the pool.
-            *before = core::mem::replace(&mut desk.last[place as usize], index as u32);
+            *before = core::mem::replace(&mut batch.last[port.index()], index);
             if *before == NIL {
-                desk.used.push(place);
+                batch.used.push(port);
             }
         }
     }
-    let mut notes = Notes { calendar, to_hand_over };
-    if notes.calendar.has_own_events() {
-        while let Some(place) = desk.used.pop() {
-            // The port may be listed twice: for its packets and for its own event.
-            let packets = desk.sort(place);
-            run_port(network, &mut notes, *entities, handled, (place, packets), limit);
+    let have_own_events = calendar(world).has_own_events();
+    while let Some(port) = batch.used.pop() {
+        // The port may be listed twice: for its packets and for its own event.
+        if let Some(next) = batch.used.len().checked_sub(AHEAD) {
+            world.network.prefetch_port(batch.used[next]);
         }
-    } else {
-        while let Some(place) = desk.used.pop() {
-            look_ahead_at_switches(network, notes.calendar, &desk.used);
-            let port = notes.calendar.place(place).port;
-            network.enter_all(port, desk.sort(place), &mut notes);
+        if have_own_events {
+            run_port(world, batch.take(port), handled, port, limit);
+        } else {
+            let (network, mut scheduler) = world.network();
+            network.enter_all(port, batch.take(port), &mut scheduler);
         }
     }
-    desk.arrived.clear();
-}
-
-/// Prefetches the ports that get packets next, the last first, each step one port after the
-/// previous one.
-#[inline]
-fn look_ahead_at_switches<W: SwitchHalf>(
-    network: &Network<Header, W>,
-    calendar: &Calendar,
-    places: &[u32],
-) {
-    let port = |n: usize| {
-        let place = places.len().checked_sub(n).and_then(|index| places.get(index));
-        place.map(|&place| calendar.place(place).port)
-    };
-    if let Some(port) = port(2 * AHEAD) {
-        network.prefetch_port(port);
-    }
-    if let Some(port) = port(AHEAD) {
-        network.prefetch_class_port(port);
-    }
+    batch.arrived.clear();
 }
 
 /// Runs all events before `limit` at a port that may have events other than arrivals.
 #[inline]
-fn run_port<W: SwitchHalf>(
-    network: &mut Network<Header, W>,
-    notes: &mut Notes<'_>,
-    entities: Entities,
-    handled: &mut Handled,
-    (place, mut packets): (u32, &[Arrived]),
-    limit: Time,
-) {
-    let port = notes.calendar.place(place).port;
-    notes.calendar.begin(place);
-    loop {
-        let (due, event) = notes.calendar.next_own(place);
-        // At the same time arrivals come first.
-        if let Some((first, others)) = packets.split_first()
-            && first.at <= due
-        {
-            network.enter_all(port, core::slice::from_ref(first), notes);
-            packets = others;
-        } else if due < limit {
-            let event = notes.calendar.take_own(place, event);
-            handled.note(due, entities.fabric(event));
-            network.handle(due, event, notes);
-        } else {
-            return notes.calendar.finish(place, due);
-        }
-    }
-}
-
-/// Runs all events at a host before `limit`.
-fn run_host<F: AlgorithmFactory>(
+fn run_port<F: AlgorithmFactory>(
     world: &mut World<F>,
-    host: &mut Host<F>,
+    packets: impl Iterator<Item = Arrived>,
     handled: &mut Handled,
-    (index, place): (u32, &Place),
+    port: PortId,
     limit: Time,
 ) {
-    let entities = world.entities;
-    calendar(world).begin(index);
+    let place = calendar(world).place_of_port(port);
+    calendar(world).begin(place);
+    let mut packets = packets.peekable();
     loop {
-        let arrival = calendar(world).arrival(index);
-        let (own, event) = calendar(world).next_own(index);
-        let now = arrival.min(own).min(host.wake_at());
-        if now >= limit {
-            return calendar(world).finish(index, now);
-        }
-        world.now = now;
-        // At the same time in the order of the entities.
-        if arrival == now {
-            calendar(world).set_arrival(index, Time::MAX);
-            let event = FabricEvent::Arrival(place.link);
-            handled.note(now, entities.fabric(event));
-            if let Outcome::Delivered { packet, .. } = world.handle(now, event) {
-                look_behind(world, host, place.link);
-                host.on_arrival(now, packet, world);
-            }
-        } else if own == now {
-            let event = calendar(world).take_own(index, event);
-            handled.note(now, entities.fabric(event));
-            world.handle(now, event);
+        let (due, event) = calendar(world).next_own(place);
+        // At the same time arrivals come first.
+        if let Some(first) = packets.next_if(|packet| packet.at <= due) {
+            let (network, mut scheduler) = world.network();
+            network.enter_all(port, [first].into_iter(), &mut scheduler);
+        } else if due < limit {
+            let event = calendar(world).take_own(place, event);
+            handled.note(due, world.entities.fabric(event));
+            world.handle(due, event);
         } else {
-            handled.note(now, entities.host(host.id));
-            host.on_wake(now, world);
+            return calendar(world).finish(place, due);
         }
     }
 }
@@ -380,24 +304,16 @@ fn run_host<F: AlgorithmFactory>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apus_fabric::{Packet, PacketPool, RouteId};
-    use apus_units::HostId;
 
-    /// However many there are, packets that come by one link at one instant, as those that were held
-    /// back may, stay in their order; here a number of each stands in for its bytes.
+    /// However many there are, packets of one instant stay in the order in which they came.
     #[test]
     fn packets_of_one_instant_stay_in_their_order() {
-        let host = HostId::new(0);
-        let packet = PacketPool::new().insert(Packet::new(RouteId::default(), host, host, 1, ()));
-        for count in [8, 24, 25, 400] {
-            let arrived = |bytes: u32| {
-                let (at, by) = (Time::from_ps(u64::from(bytes / 40)), PortId::new(bytes % 2));
-                Arrived { at, by, packet, bytes }
-            };
-            let mut packets: Vec<Arrived> = (0..count).rev().map(arrived).collect();
-            sort_reversed(&mut packets);
-            let order = |packet: &Arrived| (packet.at, packet.by, packet.bytes);
-            assert!(packets.is_sorted_by_key(order), "{count} packets");
+        for count in [8_u32, 24, 25, 400] {
+            let time = |index: u32| Time::from_ps(u64::from(index * 7 % 5));
+            let mut indices: Vec<u32> = (0..count).rev().collect();
+            sort_descending(&mut indices, time);
+            indices.reverse();
+            assert!(indices.is_sorted_by_key(|&index| (time(index), index)), "{count} packets");
         }
     }
 }

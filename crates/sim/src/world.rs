@@ -25,7 +25,8 @@ pub(crate) struct Entities {
 /// Kinds of a port's events: arrival, service, wake, held, mail.
 const PORT_KINDS: u32 = 5;
 
-/// Returns the entity of an event.
+/// An entity with a pending event.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Entity {
     Fabric(FabricEvent),
     Host(HostId),
@@ -54,6 +55,14 @@ impl Entities {
     #[inline]
     pub(crate) fn host(self, host: HostId) -> u32 {
         PORT_KINDS * self.ports + host.get()
+    }
+
+    #[inline]
+    pub(crate) fn id(self, entity: &Entity) -> u32 {
+        match *entity {
+            Entity::Fabric(event) => self.fabric(event),
+            Entity::Host(host) => self.host(host),
+        }
     }
 
     /// Returns the port at whose link's end a packet arrives, if that is the entity's event.
@@ -204,6 +213,16 @@ impl<F: AlgorithmFactory> World<F> {
     pub(crate) fn handle(&mut self, now: Time, event: FabricEvent) -> apus_fabric::Outcome {
         let (network, mut scheduler) = self.network();
         network.handle(now, event, &mut scheduler)
+    }
+
+    /// Returns the ports of the arrivals this many events after the next one, as far as these are
+    /// known and are arrivals.
+    #[inline(always)]
+    pub(crate) fn upcoming(&self, [a, b, c]: [usize; 3]) -> [Option<PortId>; 3] {
+        let Pending::Queue(queue) = &self.pending else { return [None; 3] };
+        let arrival = |n| self.entities.arrival(queue.upcoming(n)?);
+        // `array::map` costs a hundred instructions.
+        [arrival(a), arrival(b), arrival(c)]
     }
 
     /// Returns a lower bound of the time of the next event; [`Time::MAX`] if there is none.

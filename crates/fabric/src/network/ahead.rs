@@ -15,12 +15,6 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].prefetch();
     }
 
-    /// Prefetches the classes of a port; call it once the port itself is in the cache.
-    #[inline]
-    pub fn prefetch_class_port(&self, port: PortId) {
-        self.ports[port.index()].prefetch_classes();
-    }
-
     /// Returns `true` if any port is of kind [`PortKind::Class`](crate::PortKind::Class).
     #[inline]
     #[must_use]

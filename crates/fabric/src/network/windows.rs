@@ -61,8 +61,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// packets of the same instant in the order of the links over which they arrived. The last of
     /// them must arrive before any pending event of the port.
     #[inline]
-    pub fn enter_all<S: Schedule>(&mut self, port: PortId, arrived: &[Arrived], schedule: &mut S) {
-        for &Arrived { at, packet, bytes, .. } in arrived {
+    pub fn enter_all<S: Schedule>(
+        &mut self,
+        port: PortId,
+        arrived: impl Iterator<Item = Arrived>,
+        schedule: &mut S,
+    ) {
+        for Arrived { at, packet, bytes, .. } in arrived {
             // The counters record the result.
             let _ = self.enter(at, port, packet, bytes, schedule);
         }

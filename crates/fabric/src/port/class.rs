@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use apus_cc::SwitchHalf;
-use apus_units::{Bytes, Rate, Ring, Span, Time, prefetch_first};
+use apus_units::{Bytes, Rate, Ring, Span, Time};
 
 use super::link::FIRST_SLOTS;
 use crate::config::{ClassConfig, PortKind, RateLimit};
@@ -110,12 +110,6 @@ impl<W: SwitchHalf> Class<W> {
             max_foreign_bytes: 0,
             algorithm: config.algorithm.clone(),
         }
-    }
-
-    /// Prefetches what a packet needs of the class.
-    #[inline]
-    pub(super) fn prefetch(&self) {
-        prefetch_first(self, 1);
     }
 
     /// Returns `true` if the class has its own limit.

@@ -151,14 +151,6 @@ impl<W: SwitchHalf> Port<W> {
         prefetch_first(self, Self::HOT_LINES);
     }
 
-    /// Prefetches the classes of the port, which must be in the cache.
-    #[inline]
-    pub(crate) fn prefetch_classes(&self) {
-        if self.kind != PortKind::Fifo {
-            self.classes.iter().for_each(Class::prefetch);
-        }
-    }
-
     #[inline(always)]
     fn serialization_time(&self, bytes: u32) -> Span {
         self.rate.packet_time(bytes, self.byte_time)
