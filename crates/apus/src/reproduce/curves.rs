@@ -1,16 +1,14 @@
 //! Curves of a figure on its own axes: a queue or a throughput over time, rates of flows, distributions.
 //! The first seed of a run is recorded for them.
 
-use std::fmt::Write;
-
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Experiment};
 use apus_sim::columns::gbps;
 use apus_sim::record::{Quantity, Recording};
 
-use super::figure::diamond;
-use crate::svg::{COLOURS, ValueAxis, escape};
-use crate::text::number;
+use super::picture::{Across, Curves};
+use super::points;
+use crate::svg::COLOURS;
 
 /// What a figure of a paper shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +51,8 @@ const DRAWINGS: &[Drawing] = &[
     whole("swift/fig20", Axes::Rates, &[]),
     whole("swift/fig22", Axes::Rates, &["with-tbs"]),
     whole("swift/fig22", Axes::Rates, &["without-tbs"]),
+    over("bolt/fig2", Axes::Queue, &["0us", "4us", "16us"], 190.0, 290.0),
+    over("bolt/fig2", Axes::Queue, &["ingress", "egress", "receiver"], 190.0, 290.0),
     whole("bolt/fig4", Axes::Throughput, &["swift"]),
     whole("bolt/fig6", Axes::Queue, &["hpcc", "swift"]),
     whole("bolt/fig6", Axes::Throughput, &["hpcc", "swift"]),
@@ -64,19 +64,12 @@ const DRAWINGS: &[Drawing] = &[
     whole("bolt/fig13", Axes::RttCdf, &["8", "16", "32", "63"]),
     whole("bolt/fig15", Axes::Rates, &[]),
     whole("bolt/fig18", Axes::RttCdf, &["bolt-80", "bolt-100", "swift-100"]),
+    whole("expresspass/fig2", Axes::Rates, &["naive"]),
+    whole("expresspass/fig2", Axes::Rates, &["dctcp"]),
+    whole("expresspass/fig2", Axes::Rates, &["cubic"]),
     over("expresspass/convergence", Axes::Rates, &["code-10G"], 4_000.0, 8_000.0),
     over("expresspass/convergence", Axes::Rates, &["dctcp-10G"], 0.0, 60_000.0),
 ];
-
-/// Curves of one picture.
-pub(super) struct Curves {
-    title: String,
-    /// Name and points of each curve.
-    curves: Vec<(String, Vec<(f64, f64)>)>,
-    /// Numbers of the paper, each with the index of its curve.
-    paper: Vec<(usize, (f64, f64))>,
-    across: &'static str,
-}
 
 /// Records the first seed of the runs that the figure of an experiment shows as curves.
 pub(super) fn record(scenario: &mut Scenario) {
@@ -92,7 +85,8 @@ pub(super) fn record(scenario: &mut Scenario) {
 /// Returns the curves of an experiment.
 pub(super) fn of(scenario: &Scenario, experiment: &Experiment) -> Vec<Curves> {
     let own = DRAWINGS.iter().filter(|drawing| drawing.experiment == scenario.name);
-    own.filter_map(|drawing| drawing.curves(scenario, experiment)).collect()
+    let recorded = own.filter_map(|drawing| drawing.curves(scenario, experiment));
+    recorded.chain(points::of(scenario, experiment)).collect()
 }
 
 impl Drawing {
@@ -125,7 +119,15 @@ impl Drawing {
             _ => String::new(),
         };
         let title = format!("{}{of}", self.axes.title());
-        (!curves.is_empty()).then(|| Curves { title, curves, paper, across: self.axes.across() })
+        let across = Across { title: self.axes.across(), ..Across::default() };
+        (!curves.is_empty()).then(|| Curves {
+            title,
+            curves,
+            paper,
+            across,
+            points: false,
+            log: false,
+        })
     }
 }
 
@@ -178,56 +180,4 @@ fn rtt_percentile(check: &CheckResult, variant: Option<&str>) -> Option<(f64, f6
     let own = shown.variant.as_deref() == variant && !shown.relative;
     let fraction = percent.parse::<f64>().ok()? / 100.0;
     shown.paper.filter(|_| own).map(|paper| (paper, fraction))
-}
-
-impl Curves {
-    /// Draws the curves between these corners.
-    pub(super) fn draw(&self, svg: &mut String, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
-        let points = || self.curves.iter().flat_map(|(_, points)| points);
-        let papers = || self.paper.iter().map(|(_, point)| point);
-        let most = points().chain(papers()).map(|point| point.1).fold(0.0, f64::max);
-        let first = points().chain(papers()).map(|point| point.0).fold(f64::INFINITY, f64::min);
-        let last = points().chain(papers()).map(|point| point.0).fold(0.0, f64::max);
-        let values = ValueAxis::new(most, y0, y1);
-        let at_x = |x: f64| x0 + (x1 - x0) * (x - first) / (last - first).max(f64::MIN_POSITIVE);
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            svg,
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" font-weight=\"bold\">{}</text>\
-             <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            (x0 + x1) / 2.0,
-            y1 - 12.0,
-            escape(&self.title),
-            (x0 + x1) / 2.0,
-            y0 + 34.0,
-            self.across,
-        );
-        values.draw(svg, x0, x1);
-        for tick in 0..=4 {
-            let x = first + (last - first) * f64::from(tick) / 4.0;
-            let _ = writeln!(
-                svg,
-                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" font-size=\"11\">{}</text>",
-                at_x(x),
-                y0 + 16.0,
-                number(x)
-            );
-        }
-        for (index, (name, points)) in self.curves.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            let path = points.iter().map(|(x, y)| format!("{:.1},{:.1}", at_x(*x), values.at(*y)));
-            let _ = writeln!(
-                svg,
-                "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"{colour}\">{}</text>",
-                path.collect::<Vec<_>>().join(" "),
-                x1 - 4.0,
-                y1 + 14.0 * (index as f64 + 1.0),
-                escape(name)
-            );
-        }
-        for (_, (x, y)) in &self.paper {
-            diamond(svg, at_x(*x), values.at(*y));
-        }
-    }
 }

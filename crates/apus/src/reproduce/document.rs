@@ -135,6 +135,7 @@ impl Document {
         let mut text = introduction(self.quick) + &format!("\n{VERSION}{version}\n") + &overview();
         text.extend(entries.iter().map(|entry| entry.row.as_str()));
         text += &sums(&entries);
+        text += &shares(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
         write_file(&self.file, &text)?;
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -234,17 +235,54 @@ fn row(scenario: &Scenario, result: &ExperimentResult) -> String {
     format!("| {link} | {title} | {source} | {} |\n", counts.map(|n| n.to_string()).join(" | "))
 }
 
-/// Returns the last row of the overview.
-fn sums(entries: &[Entry]) -> String {
-    let mut sums = [0u64; COLUMNS.len()];
+/// Returns the numbers of a row of the overview, which are its last cells.
+fn numbers(entry: &Entry) -> [u64; COLUMNS.len()] {
+    let mut numbers = [0; COLUMNS.len()];
+    let cells = entry.row.trim_end().trim_end_matches('|').rsplit('|');
+    for (number, cell) in numbers.iter_mut().rev().zip(cells) {
+        *number = cell.trim().parse().unwrap_or(0);
+    }
+    numbers
+}
+
+fn sum(entries: &[Entry]) -> [u64; COLUMNS.len()] {
+    let mut sums = [0; COLUMNS.len()];
     for entry in entries {
-        // The numbers are the last cells of a row.
-        let cells: Vec<&str> = entry.row.trim_end().trim_end_matches('|').rsplit('|').collect();
-        for (sum, cell) in sums.iter_mut().rev().zip(cells) {
-            *sum += cell.trim().parse::<u64>().unwrap_or(0);
+        for (sum, number) in sums.iter_mut().zip(numbers(entry)) {
+            *sum += number;
         }
     }
-    format!("| all | | | {} |\n", sums.map(|sum| sum.to_string()).join(" | "))
+    sums
+}
+
+/// Returns the last row of the overview.
+fn sums(entries: &[Entry]) -> String {
+    format!("| all | | | {} |\n", sum(entries).map(|sum| sum.to_string()).join(" | "))
+}
+
+/// Returns how many reproductions are close to the papers, and the experiments with others.
+fn shares(entries: &[Entry]) -> String {
+    let [all, close, near, ..] = sum(entries);
+    if all == 0 {
+        return String::new();
+    }
+    let share = |part: u64| format!("{part} ({:.0} %)", part as f64 / all as f64 * 100.0);
+    let mut text = format!(
+        "\nOf {all} reproductions, {} are within 10 % of the paper's number and {} within 25 %; the goals are 60 % \
+         and 80 %.\n",
+        share(close),
+        share(near)
+    );
+    let name = |entry: &Entry| {
+        let name = entry.row.strip_prefix("| [")?.split(']').next()?;
+        let [all, _, near, ..] = numbers(entry);
+        (near < all).then(|| format!("{name} ({})", all - near))
+    };
+    let others: Vec<String> = entries.iter().filter_map(name).collect();
+    if !others.is_empty() {
+        text += &format!("Those further off are in {}.\n", others.join(", "));
+    }
+    text
 }
 
 fn heading(scenario: &Scenario) -> String {
@@ -448,7 +486,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use std::fs;
 
-    use super::{Document, Entry, anchor, overview, read_entries, sums};
+    use super::{Document, Entry, anchor, overview, read_entries, shares, sums};
 
     /// A command that fails before its page is written leaves nothing behind.
     #[test]
@@ -487,6 +525,11 @@ mod tests {
         }
         let entries: Vec<Entry> = entries.into_values().collect();
         assert_eq!(sums(&entries), "| all | | | 6 | 2 | 4 | 4 | 0 | 14 | 0 | 2 | 2 | 0 |\n");
+        assert_eq!(
+            shares(&entries),
+            "\nOf 6 reproductions, 2 (33 %) are within 10 % of the paper's number and 4 (67 %) within 25 %; the goals \
+             are 60 % and 80 %.\nThose further off are in x/a (1), x/b (1).\n"
+        );
     }
 
     #[test]

@@ -175,7 +175,7 @@ fn draw_panel(svg: &mut String, (x, y): (f64, f64), panel: &[&Shown]) {
             whisker(svg, (at, at_y(low)), (at, at_y(high)));
         }
         if let Some(paper) = shown.paper {
-            diamond(svg, at, at_y(paper));
+            diamond(svg, at, at_y(paper), None);
         }
         if let Some(simulated) = at_least(shown) {
             point(svg, (at, at_y(simulated)), shown, Towards::Top);
@@ -290,12 +290,14 @@ fn point(svg: &mut String, (x, y): (f64, f64), shown: &Shown, towards: Towards) 
     );
 }
 
-pub(super) fn diamond(svg: &mut String, x: f64, y: f64) {
+/// Draws a number of the paper, in the colour of the key unless another one is given.
+pub(super) fn diamond(svg: &mut String, x: f64, y: f64, colour: Option<&str>) {
     let _ = writeln!(
         svg,
-        "<path d=\"M{x:.1} {:.1}l6 6-6 6-6-6z\" fill=\"none\" stroke=\"{PAPER}\" \
+        "<path d=\"M{x:.1} {:.1}l6 6-6 6-6-6z\" fill=\"none\" stroke=\"{}\" \
          stroke-width=\"2\"/>",
-        y - 6.0
+        y - 6.0,
+        colour.unwrap_or(PAPER)
     );
 }
 

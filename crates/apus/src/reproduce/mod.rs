@@ -6,6 +6,8 @@ mod document;
 mod figure;
 mod golden;
 mod mutations;
+mod picture;
+mod points;
 mod pool;
 mod result;
 pub mod tables;

@@ -3,7 +3,7 @@
 use apus_scenario::experiment::{CheckResult, Shown};
 use serde::Serialize;
 
-use super::curves::Curves;
+use super::picture::Curves;
 
 /// One experiment with its checks.
 #[derive(Serialize)]

@@ -54,6 +54,25 @@ fn every_experiment_has_its_section_with_its_checks_and_its_figure() {
     }
 }
 
+/// The counts in the README are those of the page.
+#[test]
+fn the_readme_has_the_counts_of_the_page() {
+    let words = |file: &str| {
+        let text = fs::read_to_string(root().join(file)).expect(file);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let page = words("docs/reproduction.md");
+    let sentence = page.split(" Of ").find(|part| part.contains(" reproductions, "));
+    let sentence = sentence.expect("the counts on the page");
+    let number = |text: &str| text.split(' ').next().map(str::to_owned).expect("a number");
+    let [all, close, near] = ["", " reproductions, ", " paper's number and "]
+        .map(|before| number(sentence.split_once(before).expect("a count").1));
+    let expected = format!(
+        "of {all} numbers of the papers {close} are met within 10 % and {near} within 25 %."
+    );
+    assert!(words("README.md").contains(&expected), "README.md must have: {expected}");
+}
+
 /// A part is written anew, the others stay, and the page does not depend on the machine.
 #[test]
 fn a_page_is_written_part_by_part() {
