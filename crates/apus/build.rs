@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// The crates whose code decides results, as folders in `crates`.
-const CRATES: [&str; 8] =
-    ["algorithms", "cc", "fabric", "scenario", "sim", "transport", "units", "wire"];
+const CRATES: [&str; 9] =
+    ["algorithms", "cc", "fabric", "jobs", "scenario", "sim", "transport", "units", "wire"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");

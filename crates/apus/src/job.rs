@@ -16,8 +16,7 @@ use crate::schedule;
 
 /// Print the completion time of a GOAL schedule in the LogGOPS model, as LogGOPSim computes it.
 ///
-/// A rank ends when its last stream is free. Operations that cannot end are listed, and the exit status is 1. To
-/// see the schedule on a network with congestion, run a scenario with a workload of kind "job".
+/// A rank ends when its last stream is free. Operations that cannot end are listed, and the exit status is 1.
 #[derive(Args)]
 pub struct Job {
     /// Schedule: GOAL as text or binary, told by its content.

@@ -120,7 +120,7 @@ impl Drawing {
         };
         let title = format!("{}{of}", self.axes.title());
         let across = Across { title: self.axes.across(), ..Across::default() };
-        (!curves.is_empty()).then(|| Curves {
+        (!curves.is_empty()).then_some(Curves {
             title,
             curves,
             paper,

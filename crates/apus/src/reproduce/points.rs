@@ -199,7 +199,14 @@ impl Drawing {
         let across = Across { title, log, names };
         let points = !matches!(self.over, Over::Distribution(_));
         let title = self.title.to_owned();
-        (!curves.is_empty()).then(|| Curves { title, curves, paper, across, points, log: self.log })
+        (!curves.is_empty()).then_some(Curves {
+            title,
+            curves,
+            paper,
+            across,
+            points,
+            log: self.log,
+        })
     }
 }
 

@@ -43,6 +43,7 @@ const CASES: &[(&str, [&str; 2])] = &[
         ["--set algorithm.base_target", "--algorithms dctcp"],
     ),
     ("compare mine.toml --algorithms swift --objective jain", ["--objective", "--tune-each"]),
+    ("convert a.goal b.bin --to bin", ["--to", "b.bin"]),
     ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
     ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
@@ -66,7 +67,8 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 7] = ["replay", "list", "explain", "schema", "key", "help", "rerun"];
+const INDEPENDENT: [&str; 8] =
+    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {
