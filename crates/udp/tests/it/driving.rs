@@ -266,6 +266,7 @@ fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
 }
 
 #[test]
+#[ignore = "the scheduler decides about wake-ups: run it alone on an idle machine with two cores"]
 fn op_wakes_each_side_about_once() {
     let (hosts, [here, there]) = pair();
     let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
