@@ -26,7 +26,7 @@ enum Over {
     Sizes(usize),
     /// Values of the variants, with their unit.
     Values(&'static str),
-    /// The same on a logarithmic axis.
+    /// Values of the variants, with their unit, on a logarithmic axis.
     Log(&'static str),
     /// The values of a distribution, with their unit.
     Distribution(&'static str),

@@ -35,7 +35,7 @@ use crate::graph::Graph;
 
 /// First 8 bytes of a binary file.
 const MAGIC: u64 = 4223;
-/// The same after a run of LogGOPSim with `--save-mem`, which spends the file.
+/// First 8 bytes of a binary file that LogGOPSim has counted down (`--save-mem`), so that it cannot be read again.
 const SPENT: u64 = 2342;
 /// Bytes of a node in a binary file.
 const NODE: usize = 39;
