@@ -26,6 +26,9 @@ pub(super) enum Mail {
 #[derive(Default)]
 pub(super) struct Mailboxes {
     boxes: Vec<VecDeque<(Time, Mail)>>,
+    /// By port: number of pauses of its last class. A port may have fewer classes than the switch that pauses it; its
+    /// last class then takes the packets of several.
+    paused: Vec<u32>,
 }
 
 impl Mailboxes {
@@ -49,6 +52,27 @@ impl Mailboxes {
         mailbox.push_back((at, mail));
     }
 
+    /// Records a pause of `class`, or its end, at `port`, whose last class is `last`. A switch ends each pause once.
+    /// Returns the class of the port, and whether it is paused now.
+    fn pause(
+        &mut self,
+        port: PortId,
+        class: ClassId,
+        last: usize,
+        paused: bool,
+    ) -> (ClassId, bool) {
+        if class.index() < last {
+            return (class, paused);
+        }
+        if self.paused.len() <= port.index() {
+            self.paused.resize(port.index() + 1, 0);
+        }
+        let pauses = &mut self.paused[port.index()];
+        *pauses = if paused { *pauses + 1 } else { pauses.saturating_sub(1) };
+        // A class is numbered in 8 bits.
+        (ClassId::new(last as u8), *pauses > 0)
+    }
+
     /// Packets on their way.
     pub(super) fn held(&self) -> u64 {
         let mail = self.boxes.iter().flatten();
@@ -67,7 +91,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports().try_for_each(|port| self.check_pausable(port))?;
         for (port, class) in self.ports().flat_map(|p| config.classes.iter().map(move |c| (p, *c)))
         {
-            // A NIC has one class for all packets: it is paused with any of them.
+            // A NIC may have one class for all packets: it is paused while any of them is.
             let is_host = matches!(self.port_ends(port).0, Node::Host(_));
             if !is_host && class.index() >= self.class_count(port) {
                 return Err(self.refuse(port, "has no such class to be paused"));
@@ -112,7 +136,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             }
             Some((_, Mail::Pause(class, paused))) => {
                 let last = self.class_count(port).saturating_sub(1);
-                let class = ClassId::new(class.index().min(last) as u8);
+                let (class, paused) = self.mail.pause(port, class, last, paused);
                 let found = &mut self.ports[port.index()];
                 found.set_paused(now, class, paused, &mut self.common, schedule);
                 self.answer_now(now, schedule);

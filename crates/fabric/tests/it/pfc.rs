@@ -1,7 +1,7 @@
 //! Priority flow control: the bytes that a switch holds are bounded, and no packet is lost.
 
 use crate::support::Topology;
-use crate::support::{Sim, gbps, host_tier, ps};
+use crate::support::{ClassConfig, Sim, gbps, host_tier, ps};
 use apus_fabric::{DropReason, PfcConfig};
 use apus_units::{Bytes, ClassId, HostId, Span};
 
@@ -115,4 +115,41 @@ fn impossible_thresholds_and_ports_are_refused() {
     assert!(sim.net.enable_pfc(config(0, 0)).is_err());
     let other = PfcConfig { classes: vec![ClassId::new(3)], ..config(1_000, 0) };
     assert!(sim.net.enable_pfc(other).is_err());
+}
+
+/// A NIC with one class in front of a switch with two: it sends again only when neither is paused.
+#[test]
+fn a_nic_of_one_class_waits_for_the_last_of_two_pauses_to_end() {
+    let mut tier = host_tier(gbps(100));
+    tier.down.classes = vec![ClassConfig::default(); 2];
+    let mut sim = Sim::build(&Topology::star(2, &tier).with_pausable_ports());
+    let classes = [0, 1].map(ClassId::new);
+    let pfc = PfcConfig { classes: classes.to_vec(), ..config(3_000, 1_000_000) };
+    sim.net.enable_pfc(pfc).expect("pausable ports");
+    // Nothing leaves the switch: two packets of each class make 3000 B, and pause the NIC.
+    let out = apus_fabric::opposite(sim.net.host_port(HostId::new(1)));
+    let stop = |sim: &mut Sim, class, paused| {
+        let now = sim.now();
+        sim.net.set_paused(now, out, class, paused, &mut sim.engine).expect("pausable");
+    };
+    classes.iter().for_each(|class| stop(&mut sim, *class, true));
+    let route = sim.route(0, 1);
+    for id in 0..100 {
+        let mut packet = sim.packet(route, PACKET, id);
+        packet.class = classes[id as usize % 2];
+        sim.send(packet);
+    }
+    sim.run();
+    let nic = sim.net.host_port(HostId::new(0));
+    let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;
+    let before = sent(&sim);
+    assert!((4..100).contains(&before), "{before} packets until both pauses took effect");
+    // Class 0 drains and ends its pause; class 1 is still paused.
+    stop(&mut sim, classes[0], false);
+    sim.run();
+    assert_eq!(sent(&sim), before, "the NIC has one class, of which a part is paused");
+    stop(&mut sim, classes[1], false);
+    sim.run();
+    assert_eq!((sent(&sim), sim.delivered.len()), (100, 100));
+    assert_eq!(sim.net.counters().dropped_total(), 0);
 }
