@@ -68,7 +68,7 @@ impl<F: AlgorithmFactory> Part<F> {
             network.share_link(port);
         }
         let ports = network.ports().count();
-        let entities = Entities::new(ports as u32);
+        let entities = Entities::new(&network);
         let first_host = partition.first_host(id).get();
         let end = if id + 1 == partition.parts() {
             plan.topology.hosts
@@ -183,10 +183,10 @@ impl<F: AlgorithmFactory> Part<F> {
 
     /// Runs all events before `end`, in one order.
     fn run_queue(&mut self, end: Time) {
-        while let Some((now, id)) = queue(&mut self.world).pop_before(end) {
-            let event = self.world.entities.of(id);
+        while let Some((now, place)) = queue(&mut self.world).pop_before(end) {
+            let event = self.world.entities.of(place);
             self.look_ahead(self.world.upcoming(AHEAD));
-            self.run_event(now, id, event);
+            self.run_event(now, self.world.entities.number(&event), event);
         }
         self.world.now = end;
     }
@@ -194,10 +194,10 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Runs an event: the hop of a packet, its arrival at a host, or a timer. All of a run's events
     /// are run here, except that in time windows packets pass switches together.
     #[inline(always)]
-    pub(crate) fn run_event(&mut self, now: Time, id: u32, event: Entity) {
+    pub(crate) fn run_event(&mut self, now: Time, number: u32, event: Entity) {
         let world = &mut self.world;
         world.now = now;
-        self.handled.note(now, id);
+        self.handled.note(now, number);
         match event {
             Entity::Fabric(event) => {
                 let Outcome::Delivered { host, packet } = world.handle(now, event) else { return };

@@ -196,7 +196,7 @@ impl<F: AlgorithmFactory> Part<F> {
             } else {
                 Entity::Host(id)
             };
-            self.run_event(now, entities.id(&event), event);
+            self.run_event(now, entities.number(&event), event);
         }
     }
 }

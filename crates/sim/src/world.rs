@@ -1,6 +1,6 @@
 //! State that all hosts of a part share: the fabric, the events and the metrics.
 
-use apus_cc::{AlgorithmFactory, Telemetry};
+use apus_cc::{AlgorithmFactory, SwitchHalf, Telemetry};
 use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
@@ -16,10 +16,15 @@ use crate::packets::PacketSizes;
 use crate::queue::EventQueue;
 use crate::record::Recorder;
 
-/// Entities of the event queue: for each kind of a port's events the ports, then the hosts.
+/// Entities: for each kind of a port's events the ports, then the hosts.
+///
+/// The number of an entity orders events of the same time and identifies them in the hash of all events. Its place in an
+/// event queue, in the same order, leaves out kinds of events that cannot occur.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entities {
     ports: u32,
+    /// Place of the first host. If ports only have arrivals, as many as there are ports; otherwise its number.
+    first_host: u32,
 }
 
 /// Kinds of a port's events: arrival, service, wake, held, mail.
@@ -33,16 +38,28 @@ pub(crate) enum Entity {
 }
 
 impl Entities {
-    pub(crate) fn new(ports: u32) -> Self {
-        Self { ports }
+    /// Returns the entities of a network that is ready to run.
+    pub(crate) fn new<P, W: SwitchHalf>(network: &Network<P, W>) -> Self {
+        let arrivals_only = !network.has_class_ports() && network.ports_are_independent();
+        Self::with(network.ports().count() as u32, arrivals_only)
     }
 
+    fn with(ports: u32, arrivals_only: bool) -> Self {
+        Self { ports, first_host: if arrivals_only { ports } else { PORT_KINDS * ports } }
+    }
+
+    /// Returns the number of places.
     pub(crate) fn count(self, hosts: u32) -> u32 {
-        PORT_KINDS * self.ports + hosts
+        self.first_host + hosts
     }
 
+    /// Returns the number of a port's event, which is its place too.
     #[inline]
     pub(crate) fn fabric(self, event: FabricEvent) -> u32 {
+        debug_assert!(
+            matches!(event, FabricEvent::Arrival(_)) || self.first_host > self.ports,
+            "{event:?} in a network whose ports only have arrivals"
+        );
         match event {
             FabricEvent::Arrival(port) => port.get(),
             FabricEvent::Service(port) => self.ports + port.get(),
@@ -52,39 +69,42 @@ impl Entities {
         }
     }
 
+    /// Returns the place of a host.
     #[inline]
     pub(crate) fn host(self, host: HostId) -> u32 {
-        PORT_KINDS * self.ports + host.get()
+        self.first_host + host.get()
     }
 
+    /// Returns the number of an entity.
     #[inline]
-    pub(crate) fn id(self, entity: &Entity) -> u32 {
+    pub(crate) fn number(self, entity: &Entity) -> u32 {
         match *entity {
             Entity::Fabric(event) => self.fabric(event),
-            Entity::Host(host) => self.host(host),
+            Entity::Host(host) => PORT_KINDS * self.ports + host.get(),
         }
     }
 
-    /// Returns the port at whose link's end a packet arrives, if that is the entity's event.
+    /// Returns the port at whose link's end a packet arrives, if that is the event at a place.
     #[inline]
-    pub(crate) fn arrival(self, entity: u32) -> Option<PortId> {
-        (entity < self.ports).then(|| PortId::new(entity))
+    pub(crate) fn arrival(self, place: u32) -> Option<PortId> {
+        (place < self.ports).then(|| PortId::new(place))
     }
 
+    /// Returns the entity at a place.
     #[inline]
-    pub(crate) fn of(self, entity: u32) -> Entity {
-        if entity < self.ports {
-            Entity::Fabric(FabricEvent::Arrival(PortId::new(entity)))
-        } else if entity < 2 * self.ports {
-            Entity::Fabric(FabricEvent::Service(PortId::new(entity - self.ports)))
-        } else if entity < 3 * self.ports {
-            Entity::Fabric(FabricEvent::Wake(PortId::new(entity - 2 * self.ports)))
-        } else if entity < 4 * self.ports {
-            Entity::Fabric(FabricEvent::Held(PortId::new(entity - 3 * self.ports)))
-        } else if entity < PORT_KINDS * self.ports {
-            Entity::Fabric(FabricEvent::Mail(PortId::new(entity - 4 * self.ports)))
+    pub(crate) fn of(self, place: u32) -> Entity {
+        if place < self.ports {
+            Entity::Fabric(FabricEvent::Arrival(PortId::new(place)))
+        } else if place >= self.first_host {
+            Entity::Host(HostId::new(place - self.first_host))
+        } else if place < 2 * self.ports {
+            Entity::Fabric(FabricEvent::Service(PortId::new(place - self.ports)))
+        } else if place < 3 * self.ports {
+            Entity::Fabric(FabricEvent::Wake(PortId::new(place - 2 * self.ports)))
+        } else if place < 4 * self.ports {
+            Entity::Fabric(FabricEvent::Held(PortId::new(place - 3 * self.ports)))
         } else {
-            Entity::Host(HostId::new(entity - PORT_KINDS * self.ports))
+            Entity::Fabric(FabricEvent::Mail(PortId::new(place - 4 * self.ports)))
         }
     }
 }
@@ -248,6 +268,43 @@ impl<F: AlgorithmFactory> World<F> {
         // There was a path when the flow was opened; a label only selects one of the paths.
         if let Ok(route) = self.network.reroute(host, flow.peer, key, flow.path_label) {
             flow.route = route;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Places of all events of 3 ports, and of 2 hosts, are distinct and in the order of the numbers.
+    #[test]
+    fn places_are_in_the_order_of_numbers() {
+        let port = PortId::new;
+        let kinds: [fn(PortId) -> FabricEvent; 5] = [
+            FabricEvent::Arrival,
+            FabricEvent::Service,
+            FabricEvent::Wake,
+            FabricEvent::Held,
+            FabricEvent::Mail,
+        ];
+        for (arrivals_only, first_host) in [(true, 3), (false, 15)] {
+            let entities = Entities::with(3, arrivals_only);
+            assert_eq!(entities.count(2), first_host + 2);
+            let kinds = &kinds[..if arrivals_only { 1 } else { 5 }];
+            let fabric = kinds.iter().flat_map(|kind| (0..3).map(move |at| kind(port(at))));
+            let fabric: Vec<FabricEvent> = fabric.collect();
+            for (place, event) in (0..).zip(&fabric) {
+                assert_eq!(entities.fabric(*event), place);
+                let entity = entities.of(place);
+                assert!(matches!(entity, Entity::Fabric(found) if found == *event), "{entity:?}");
+                assert_eq!(entities.number(&entity), place);
+            }
+            for host in 0..2 {
+                assert_eq!(entities.host(HostId::new(host)), first_host + host);
+                let entity = entities.of(first_host + host);
+                assert!(matches!(entity, Entity::Host(found) if found.get() == host));
+                assert_eq!(entities.number(&entity), 15 + host, "the number does not depend on it");
+            }
         }
     }
 }
