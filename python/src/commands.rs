@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use apus::api::{self, Comparison, Contest, Failure, Job, TargetSearch, varied_by_target_search};
-use apus_scenario::experiment::{Step, run_all};
+use apus_scenario::experiment::{Step, Threads, run_all};
 use apus_scenario::{Options, Setup, Source};
 use apus_sim::Watch;
 use pyo3::prelude::*;
@@ -163,7 +163,7 @@ fn execute(
     let (at_once, each) = cores.share(&setups);
     let tracker = progress.begin(name, setups.len(), at_once);
     let on_step = |step: Step| tracker.on_step(step);
-    let results = run_all(&setups, at_once, each, watch, &on_step);
+    let results = run_all(&setups, at_once, Threads::Exactly(each), watch, &on_step);
     let interrupted = watch.stop.load(Ordering::Relaxed);
     let (mut summaries, mut failures) = (Vec::new(), Vec::new());
     for (result, settings) in results.into_iter().zip(settings) {

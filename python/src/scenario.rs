@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use apus::api::{self, Estimate};
-use apus_scenario::experiment::{Experiment, Step, collect, run_each};
+use apus_scenario::experiment::{Experiment, Step, Threads, collect, run_each};
 use apus_scenario::{Run, Scenario as Checked, Source};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
@@ -155,7 +155,7 @@ impl Scenario {
         let ((), raised) = blocking::run(
             py,
             &watch,
-            || run_each(&setups, at_once, each, &watch, &on_step, &on_end),
+            || run_each(&setups, at_once, Threads::Exactly(each), &watch, &on_step, &on_end),
             |py| progress.report(py),
         );
         let results: Vec<_> =

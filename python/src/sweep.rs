@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::{slice, thread};
 
 use apus::api::{self, Axis, BUILD, SweepFolder, SweepPoint};
-use apus_scenario::experiment::run_each;
+use apus_scenario::experiment::{Threads, run_each};
 use apus_scenario::{Options, Setup, Source};
 use apus_sim::columns::unit_of;
 use apus_sim::results::{METRICS, SCOPED, pattern_of};
@@ -113,11 +113,18 @@ impl Point {
             py,
             &watch,
             || {
-                run_each(slice::from_ref(&setup), one, 1, &watch, &|_| {}, &|_, result| {
-                    if let Ok(mut ended) = ended.lock() {
-                        *ended = Some(result);
-                    }
-                });
+                run_each(
+                    slice::from_ref(&setup),
+                    one,
+                    Threads::Exactly(1),
+                    &watch,
+                    &|_| {},
+                    &|_, result| {
+                        if let Ok(mut ended) = ended.lock() {
+                            *ended = Some(result);
+                        }
+                    },
+                );
                 let summary = ended.lock().ok().and_then(|mut ended| ended.take());
                 summary.unwrap_or_else(|| Err("the run has no result".to_owned())).and_then(|run| {
                     match &run.stop_reason {

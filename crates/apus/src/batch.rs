@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use apus_scenario::Setup;
-use apus_scenario::experiment;
+use apus_scenario::experiment::{self, Threads};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use clap::Args;
@@ -94,7 +94,7 @@ pub fn run_each(
     let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
     let meter = Meter::new(&vec![name; setups.len()], threads);
     let step = |step| meter.on_step(step);
-    experiment::run_each(&setups, threads, 1, watch, &step, &|run, result| {
+    experiment::run_each(&setups, threads, Threads::Exactly(1), watch, &step, &|run, result| {
         meter.on_end(run);
         if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
             return;

@@ -102,6 +102,7 @@ struct Case {
     events_per_cpu_s: f64,
     /// Largest resident set of the process, 10^6 bytes; `None` if the system does not report it.
     peak_mb: Option<f64>,
+    /// Fewest threads that took part in a counted run.
     threads: u32,
     runs: u32,
 }
@@ -132,7 +133,7 @@ impl Bench {
             // Runs each case in its own process, so that each has its own memory.
             cases.push(if names.len() == 1 { self.measure(name)? } else { self.delegate(name)? });
             if !self.json {
-                print_row(cases.len() == 1, &cases[cases.len() - 1])?;
+                output::print(&row(cases.len() == 1, &cases[cases.len() - 1], self.threads))?;
             }
         }
         if self.json {
@@ -184,6 +185,7 @@ impl Bench {
             self.run(setup)?;
         }
         let mut runs = (0..self.repeat).map(|_| self.run(setup)).collect::<Result<Vec<_>, _>>()?;
+        let threads = runs.iter().map(|(_, summary)| summary.cost.threads).min().unwrap_or(1);
         runs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (fastest, slowest) = (runs[0].0, runs[runs.len() - 1].0);
         let middle = runs.len() / 2;
@@ -201,7 +203,7 @@ impl Bench {
             packet_hops_per_cpu_s: work.packet_hops as f64 / cpu_s,
             events_per_cpu_s: work.events as f64 / cpu_s,
             peak_mb: peak_mb(),
-            threads: cost.threads,
+            threads,
             runs: self.repeat,
         })
     }
@@ -251,7 +253,9 @@ fn peak_mb() -> Option<f64> {
     Some(kib * 1024e-6)
 }
 
-fn print_row(first: bool, case: &Case) -> Result<(), Failure> {
+/// Returns the row of a case in the table, with the table's head before the first one, and with a line if a run had fewer
+/// threads than `wanted`.
+fn row(first: bool, case: &Case, wanted: u32) -> String {
     let mut text = String::new();
     if first {
         text = format!(
@@ -278,5 +282,37 @@ fn print_row(first: bool, case: &Case) -> Result<(), Failure> {
         case.packet_hops_per_cpu_s * 1e-6,
         case.peak_mb.map_or_else(|| "?".to_owned(), |mb| format!("{mb:.0}")),
     );
-    output::print(&text)
+    if case.threads < wanted {
+        text += &format!(
+            "  {} of {wanted} threads: other programs used the cores, or the network cannot be divided\n",
+            case.threads
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_tells_of_fewer_threads_than_wanted() {
+        let case = |threads| Case {
+            name: "incast-100".to_owned(),
+            cpu_s: 1.0,
+            cpu_s_min: 1.0,
+            cpu_s_max: 1.0,
+            wall_s: 1.0,
+            packet_hops: 1,
+            events: 1,
+            data_packets_delivered: 1,
+            packet_hops_per_cpu_s: 1.0,
+            events_per_cpu_s: 1.0,
+            peak_mb: None,
+            threads,
+            runs: 1,
+        };
+        assert!(row(false, &case(1), 2).contains("1 of 2 threads"));
+        assert_eq!(row(false, &case(2), 2).lines().count(), 1);
+    }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use apus_scenario::experiment::run_all;
+use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::cores::free;
 use apus_sim::summary::Summary;
@@ -184,16 +184,15 @@ impl Run {
     }
 
     /// Returns the number of parallel runs, and of the threads of each.
-    fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, u32) {
+    fn share_threads(&self, setups: &[Setup]) -> (NonZeroUsize, Threads) {
         let at_once = |max| self.max_memory.runs_at_once(setups.iter(), max);
         let cores = available_parallelism().map_or(1, |cores| cores.get() as u32);
         let Some(threads) = self.threads else {
             let per_run = match setups {
-                // A plan that cannot be made is an error of the run.
-                [setup] if cores > 1 => setup.plan().map_or(1, |plan| plan.threads_worth(cores)),
-                _ => 1,
+                [_] => Threads::Worth(cores),
+                _ => Threads::Exactly(1),
             };
-            return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), free(per_run));
+            return (at_once(available_parallelism().unwrap_or(NonZeroUsize::MIN)), per_run);
         };
         // More threads than cores would wait for each other; the results do not depend on it.
         let threads = threads.min(cores);
@@ -201,7 +200,7 @@ impl Run {
         let side_by_side =
             at_once(NonZeroUsize::new(side_by_side as usize).unwrap_or(NonZeroUsize::MIN));
         // At most `threads`, which is a u32.
-        (side_by_side, free(threads / side_by_side.get() as u32))
+        (side_by_side, Threads::Exactly(free(threads / side_by_side.get() as u32)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use apus_scenario::experiment::run_all;
+use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario};
 use apus_sim::summary::Summary;
 use clap::Args;
@@ -99,7 +99,8 @@ impl Rerun {
         let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let at_once = self.max_memory.runs_at_once(setups.iter(), self.threads.unwrap_or(cores));
         let meter = Meter::new(&vec![scenario.name.as_str(); setups.len()], at_once);
-        let results = run_all(&setups, at_once, 1, &watch, &|step| meter.on_step(step));
+        let results =
+            run_all(&setups, at_once, Threads::Exactly(1), &watch, &|step| meter.on_step(step));
         drop(meter);
         if interrupt::interrupted(&watch) {
             let message = "interrupted; nothing was compared";

@@ -22,7 +22,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use apus_scenario::experiment::run_all;
+use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Watch;
 use apus_udp::session::{Cipher, Config as SessionConfig};
@@ -135,7 +135,8 @@ impl Run {
         let setups = [self.setup.clone().recorded(true)];
         let one = NonZeroUsize::MIN;
         let meter = Meter::new(&[self.setup.name()], one);
-        let summary = run_all(&setups, one, 1, watch, &|step| meter.on_step(step)).pop();
+        let summary =
+            run_all(&setups, one, Threads::Exactly(1), watch, &|step| meter.on_step(step)).pop();
         drop(meter);
         let summary = summary.unwrap_or_else(|| Err("the simulation did not end".to_owned()));
         let summary = summary.map_err(Failure::Run)?;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use apus_scenario::experiment::{Experiment, Step, collect, run_each, setups};
+use apus_scenario::experiment::{Experiment, Step, Threads, collect, run_each, setups};
 use apus_scenario::{Scenario, Setup};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
@@ -108,7 +108,7 @@ impl<'a> Pool<'a> {
             done,
         ));
         let on_step = |step: Step| meter.on_step(step);
-        run_each(&self.setups, threads, 1, watch, &on_step, &|run, result| {
+        run_each(&self.setups, threads, Threads::Exactly(1), watch, &on_step, &|run, result| {
             let wall = meter.on_end(run);
             // A panic of another thread ends the command.
             let Ok(mut guard) = state.lock() else { return };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use apus_scenario::Setup;
-use apus_scenario::experiment::run_all;
+use apus_scenario::experiment::{Threads, run_all};
 use apus_sim::Watch;
 use apus_units::Span;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub fn estimate(setup: &Setup, watch: &Watch) -> Result<Estimate, String> {
     let one = NonZeroUsize::MIN;
     // Its end must not be taken for one that the user asks for.
     let own = Watch { stop: Arc::default(), ..watch.clone() };
-    let results = run_all(std::slice::from_ref(setup), one, 1, &own, &|step| {
+    let results = run_all(std::slice::from_ref(setup), one, Threads::Exactly(1), &own, &|step| {
         let progress = step.progress;
         if let Ok(mut points) = points.lock() {
             points.push(Point {

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 pub use measure::{Shown, describe_unfinished};
-pub use runner::{Step, run_all, run_each, run_plan};
+pub use runner::{Step, Threads, run_all, run_each, run_plan};
 pub use verdict::{CheckResult, FULL_SEEDS, Verdict};
 
 use crate::{Check, Scenario, Setup};
@@ -56,7 +56,7 @@ pub fn run(
     watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Result<Experiment, String> {
-    let results = run_all(&setups(scenario, seeds), threads, 1, watch, progress);
+    let results = run_all(&setups(scenario, seeds), threads, Threads::Exactly(1), watch, progress);
     collect(scenario, results.into_iter().map(Some).collect())
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::Setup;
+use apus_sim::cores::free;
 use apus_sim::summary::Summary;
 use apus_sim::{Fault, Progress, Watch};
 
@@ -19,19 +20,29 @@ pub struct Step {
     pub progress: Progress,
 }
 
-/// Runs all, at most `side_by_side` at a time, each on `threads_per_run` threads; the results are in
+/// Number of threads of a run. No result depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// This many.
+    Exactly(u32),
+    /// As many as shorten the run (`Plan::threads_worth`) and have a core of their own (`apus_sim::cores::free`), at
+    /// most this many.
+    Worth(u32),
+}
+
+/// Runs all, at most `side_by_side` at a time, each on `threads`; the results are in
 /// the order of `setups` and do not depend on either number. Failures name their run. `watch` may end
 /// them before their time; a run that it has ended before its start is a failure.
 pub fn run_all(
     setups: &[Setup],
     side_by_side: NonZeroUsize,
-    threads_per_run: u32,
+    threads: Threads,
     watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
 ) -> Vec<Result<Summary, String>> {
     let results: Vec<Mutex<Option<Result<Summary, String>>>> =
         setups.iter().map(|_| Mutex::new(None)).collect();
-    run_each(setups, side_by_side, threads_per_run, watch, progress, &|run, result| {
+    run_each(setups, side_by_side, threads, watch, progress, &|run, result| {
         if let Ok(mut place) = results[run].lock() {
             *place = Some(result);
         }
@@ -49,7 +60,7 @@ pub fn run_all(
 pub fn run_each(
     setups: &[Setup],
     side_by_side: NonZeroUsize,
-    threads_per_run: u32,
+    threads: Threads,
     watch: &Watch,
     progress: &(dyn Fn(Step) + Sync),
     done: &(dyn Fn(usize, Result<Summary, String>) + Sync),
@@ -60,7 +71,7 @@ pub fn run_each(
             let run = next.fetch_add(1, Ordering::Relaxed);
             let Some(setup) = setups.get(run) else { return };
             let mut report = |p| progress(Step { run, progress: p });
-            done(run, run_one(setup, threads_per_run, watch, &mut report));
+            done(run, run_one(setup, threads, watch, &mut report));
         }
     };
     thread::scope(|scope| {
@@ -83,7 +94,7 @@ pub fn run_plan(plan: Plan, name: &str, threads: u32) -> Result<Summary, String>
 
 fn run_one(
     setup: &Setup,
-    threads: u32,
+    threads: Threads,
     watch: &Watch,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Summary, String> {
@@ -93,6 +104,10 @@ fn run_one(
     }
     let run = || {
         let plan = setup.plan().map_err(|e| e.to_string())?;
+        let threads = match threads {
+            Threads::Exactly(threads) => threads,
+            Threads::Worth(most) => free(plan.threads_worth(most)),
+        };
         let mut simulation = Simulation::of(plan, threads).map_err(|e| e.to_string())?;
         if let Some(record) = setup.record() {
             simulation = simulation.record(record).map_err(|e| e.to_string())?;

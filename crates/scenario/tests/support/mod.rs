@@ -4,7 +4,7 @@
 use apus_scenario::{Plan, Simulation};
 use std::num::NonZeroUsize;
 
-use apus_scenario::experiment::run_all;
+use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario, ScenarioError, Source};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
@@ -49,7 +49,8 @@ pub fn run_plan(plan: &Plan) -> Summary {
 /// Runs a scenario's first run.
 pub fn run_scenario(text: &str) -> Summary {
     let setups = [good(text).runs[0].setup.clone()];
-    let mut results = run_all(&setups, NonZeroUsize::MIN, 1, &Watch::default(), &|_| {});
+    let mut results =
+        run_all(&setups, NonZeroUsize::MIN, Threads::Exactly(1), &Watch::default(), &|_| {});
     results.remove(0).expect("run")
 }
 
