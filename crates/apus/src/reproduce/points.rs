@@ -32,26 +32,29 @@ enum Over {
     Distribution(&'static str),
 }
 
-/// A curve: its name, its variants (a `*` at the end stands for any text), and its metric.
-type Series = (&'static str, &'static str, &'static str);
+/// A curve: its name, its variants (a `*` stands for any text), and its metric.
+type Series<'a> = (&'a str, &'a str, &'a str);
 
-/// A picture.
+/// A picture, or several that differ in a word.
 struct Drawing {
     experiment: &'static str,
+    /// Title; `@` stands for the word of `each`.
     title: &'static str,
+    /// The word of each picture, for `@` in the title and in the variants of curves.
+    each: &'static [&'static str],
     over: Over,
     /// Whether the vertical axis is logarithmic.
     log: bool,
-    curves: &'static [Series],
+    curves: &'static [Series<'static>],
 }
 
 const fn picture(
     experiment: &'static str,
     title: &'static str,
     over: Over,
-    curves: &'static [Series],
+    curves: &'static [Series<'static>],
 ) -> Drawing {
-    Drawing { experiment, title, over, log: false, curves }
+    Drawing { experiment, title, each: &[""], over, log: false, curves }
 }
 
 const SLOWDOWN: &str = "workload.rpc.size.{}.slowdown.p99";
@@ -65,36 +68,18 @@ const DRAWINGS: &[Drawing] = &[
         Over::Values("delay of the notification [us]"),
         &[("Swift", "*us", DRAIN)],
     ),
-    picture(
-        "bolt/fig14",
-        "99th percentile of slowdown, 100 Gb/s",
-        Over::Sizes(3),
-        &[
-            ("Bolt", "bolt-100", SLOWDOWN),
-            ("Swift", "swift-100", SLOWDOWN),
-            ("HPCC", "hpcc-100", SLOWDOWN),
+    Drawing {
+        experiment: "bolt/fig14",
+        title: "99th percentile of slowdown, @ Gb/s",
+        each: &["100", "200", "400"],
+        over: Over::Sizes(3),
+        log: false,
+        curves: &[
+            ("Bolt", "bolt-@", SLOWDOWN),
+            ("Swift", "swift-@", SLOWDOWN),
+            ("HPCC", "hpcc-@", SLOWDOWN),
         ],
-    ),
-    picture(
-        "bolt/fig14",
-        "99th percentile of slowdown, 200 Gb/s",
-        Over::Sizes(3),
-        &[
-            ("Bolt", "bolt-200", SLOWDOWN),
-            ("Swift", "swift-200", SLOWDOWN),
-            ("HPCC", "hpcc-200", SLOWDOWN),
-        ],
-    ),
-    picture(
-        "bolt/fig14",
-        "99th percentile of slowdown, 400 Gb/s",
-        Over::Sizes(3),
-        &[
-            ("Bolt", "bolt-400", SLOWDOWN),
-            ("Swift", "swift-400", SLOWDOWN),
-            ("HPCC", "hpcc-400", SLOWDOWN),
-        ],
-    ),
+    },
     picture(
         "bolt/fig16",
         "99th percentile of slowdown",
@@ -122,27 +107,21 @@ const DRAWINGS: &[Drawing] = &[
         Over::Values("offered load [Gb/s]"),
         &[("Swift", "load-*", "goodput_gbps")],
     ),
-    picture(
-        "swift/fig19",
-        "fraction of acknowledgements, 1 kB writes",
-        Over::Distribution("window [packets]"),
-        &[
-            ("endpoint window", "1kB", "workload.writes.endpoint_cwnd_packets"),
-            ("fabric window", "1kB", "workload.writes.fabric_cwnd_packets"),
+    Drawing {
+        experiment: "swift/fig19",
+        title: "fraction of acknowledgements, @ kB writes",
+        each: &["1", "64"],
+        over: Over::Distribution("window [packets]"),
+        log: false,
+        curves: &[
+            ("endpoint window", "@kB", "workload.writes.endpoint_cwnd_packets"),
+            ("fabric window", "@kB", "workload.writes.fabric_cwnd_packets"),
         ],
-    ),
-    picture(
-        "swift/fig19",
-        "fraction of acknowledgements, 64 kB writes",
-        Over::Distribution("window [packets]"),
-        &[
-            ("endpoint window", "64kB", "workload.writes.endpoint_cwnd_packets"),
-            ("fabric window", "64kB", "workload.writes.fabric_cwnd_packets"),
-        ],
-    ),
+    },
     Drawing {
         experiment: "expresspass/fig1",
         title: "longest data queue [B]",
+        each: &[""],
         over: Over::Log("flows"),
         log: true,
         curves: &[
@@ -156,24 +135,30 @@ const DRAWINGS: &[Drawing] = &[
 /// Returns the pictures of an experiment.
 pub(super) fn of(scenario: &Scenario, experiment: &Experiment) -> Vec<Curves> {
     let own = DRAWINGS.iter().filter(|drawing| drawing.experiment == scenario.name);
-    own.filter_map(|drawing| drawing.draw(scenario, experiment)).collect()
+    own.flat_map(|drawing| {
+        drawing.each.iter().filter_map(move |word| drawing.draw(word, scenario, experiment))
+    })
+    .collect()
 }
 
 impl Drawing {
-    fn draw(&self, scenario: &Scenario, experiment: &Experiment) -> Option<Curves> {
+    /// Returns the picture for a word of `each`.
+    fn draw(&self, word: &str, scenario: &Scenario, experiment: &Experiment) -> Option<Curves> {
         let mut curves = Vec::new();
         let mut paper = Vec::new();
         let mut names: Vec<String> = Vec::new();
-        for series in self.curves {
+        for (name, variants, metric) in self.curves {
+            let variants = variants.replace('@', word);
+            let series: Series<'_> = (name, &variants, metric);
             let points = match self.over {
-                Over::Distribution(_) => distribution(series, scenario, experiment),
+                Over::Distribution(_) => distribution(&series, scenario, experiment),
                 Over::Values(_) | Over::Log(_) => {
-                    let (points, numbers) = by_value(series, experiment);
+                    let (points, numbers) = by_value(&series, experiment);
                     paper.extend(numbers.into_iter().map(|point| (curves.len(), point)));
                     points
                 }
                 Over::Sizes(count) => {
-                    let sizes = by_size(series, count, experiment);
+                    let sizes = by_size(&series, count, experiment);
                     let place = |index: usize| index as f64;
                     let numbers =
                         sizes.iter().filter_map(|(index, one)| Some((place(*index), one.paper?)));
@@ -188,7 +173,7 @@ impl Drawing {
                 }
             };
             if points.len() > 1 {
-                curves.push((series.0.to_owned(), points));
+                curves.push(((*name).to_owned(), points));
             }
         }
         let (title, log) = match self.over {
@@ -198,7 +183,7 @@ impl Drawing {
         };
         let across = Across { title, log, names };
         let points = !matches!(self.over, Over::Distribution(_));
-        let title = self.title.to_owned();
+        let title = self.title.replace('@', word);
         (!curves.is_empty()).then_some(Curves {
             title,
             curves,
@@ -241,7 +226,7 @@ fn numbers<'a>(experiment: &'a Experiment, metric: &'a str) -> impl Iterator<Ite
 type Points = Vec<(f64, f64)>;
 
 /// Returns the points of a curve over the values of its variants, and the paper's numbers.
-fn by_value(&(_, variants, metric): &Series, experiment: &Experiment) -> (Points, Points) {
+fn by_value(&(_, variants, metric): &Series<'_>, experiment: &Experiment) -> (Points, Points) {
     let mut points: Points = Vec::new();
     let mut paper: Points = Vec::new();
     for shown in numbers(experiment, metric) {
@@ -263,7 +248,7 @@ fn by_value(&(_, variants, metric): &Series, experiment: &Experiment) -> (Points
 
 /// Returns a number of each range of sizes that has one, that with the paper's number first.
 fn by_size<'a>(
-    &(_, variant, metric): &Series,
+    &(_, variant, metric): &Series<'_>,
     count: usize,
     experiment: &'a Experiment,
 ) -> Vec<(usize, &'a Shown)> {
@@ -282,7 +267,7 @@ fn by_size<'a>(
 
 /// Returns the distribution of a metric in the first seed of a variant.
 fn distribution(
-    &(_, variant, metric): &Series,
+    &(_, variant, metric): &Series<'_>,
     scenario: &Scenario,
     experiment: &Experiment,
 ) -> Points {
@@ -329,9 +314,14 @@ mod tests {
         for drawing in DRAWINGS {
             let scenario = library::open(drawing.experiment, &apus_scenario::Options::default());
             let scenario = scenario.ok().expect("a built-in experiment");
-            for (name, variants, _) in drawing.curves {
-                let own = |run: &apus_scenario::Run| is_one_of(run.variant.as_deref(), variants);
-                assert!(scenario.runs.iter().any(own), "{}: {name}", drawing.experiment);
+            for (word, (name, variants, _)) in drawing
+                .each
+                .iter()
+                .flat_map(|word| drawing.curves.iter().map(move |one| (word, one)))
+            {
+                let variants = variants.replace('@', word);
+                let own = |run: &apus_scenario::Run| is_one_of(run.variant.as_deref(), &variants);
+                assert!(scenario.runs.iter().any(own), "{}: {name} {word}", drawing.experiment);
             }
         }
     }

@@ -24,6 +24,8 @@ pub struct Pool<'a> {
     names: Vec<&'a str>,
     /// Uses of each run: places in the list of all experiments' runs.
     places: Vec<Vec<usize>>,
+    /// Name of the run at each place, which its experiment gives it.
+    run_names: Vec<String>,
 }
 
 /// Runs of one experiment, in the list of all, beginning at `first`.
@@ -56,13 +58,19 @@ struct State {
 impl<'a> Pool<'a> {
     /// Returns all runs of these experiments, in their order.
     pub fn new(experiments: impl Iterator<Item = (&'a str, &'a Scenario)>, seeds: u64) -> Self {
-        let (parts, names, places) = (Vec::new(), Vec::new(), Vec::new());
-        let mut pool = Self { parts, setups: Vec::new(), names, places };
+        let mut pool = Self {
+            parts: Vec::new(),
+            setups: Vec::new(),
+            names: Vec::new(),
+            places: Vec::new(),
+            run_names: Vec::new(),
+        };
         let (mut known, mut first) = (BTreeMap::new(), 0);
         for (name, scenario) in experiments {
             let own = setups(scenario, seeds);
             let runs = own.len();
             for (place, setup) in (first..).zip(own) {
+                pool.run_names.push(setup.name().to_owned());
                 // The tables belong to the experiment that wrote them.
                 let shared = setup.record().is_none();
                 let key = shared.then(|| setup.clone().with_name("").to_toml());
@@ -121,7 +129,12 @@ impl<'a> Pool<'a> {
             let result = (!(ended && interrupted(watch))).then_some(result);
             state.walls[self.places[run][0]] = wall;
             for &place in &self.places[run] {
-                state.results[place].clone_from(&result);
+                // Each experiment has its own name for a run, so that its results do not depend on the others.
+                let mut result = result.clone();
+                if let Some(Ok(summary)) = &mut result {
+                    summary.name.clone_from(&self.run_names[place]);
+                }
+                state.results[place] = result;
                 let index = self.parts.partition_point(|part| part.first <= place) - 1;
                 state.left[index] -= 1;
             }

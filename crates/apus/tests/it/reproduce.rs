@@ -135,6 +135,25 @@ fn reproduce_compares_the_events_of_quick_runs() {
     refused(&run("--expect-events"), "line 1 must be a name and 16 hexadecimal digits");
 }
 
+/// Two experiments with equal runs, which are run once: the events of the second one are the same without the first.
+#[test]
+fn events_of_an_experiment_do_not_depend_on_experiments_that_share_its_runs() {
+    let folder = folder("shared-events");
+    let scenario = "duration = \"100us\"\nalgorithm = { name = \"swift\" }\n\
+        topology = { kind = \"star\", hosts = 3, rate = \"10Gbps\", delay = \"1us\", buffer = \"4MB\" }\n\
+        [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\n\
+        [[show]]\nname = \"goodput\"\nmetric = \"goodput_gbps\"\nsource = \"a test\"\n";
+    for file in ["first.toml", "second.toml"] {
+        fs::write(folder.join(file), scenario).expect("file");
+    }
+    let both = ["reproduce", "first.toml", "second.toml", "--quick", "--write-events", "e.txt"];
+    assert_eq!(apus_in(&folder, &both).status.code(), Some(0));
+    for file in ["first.toml", "second.toml"] {
+        let output = apus_in(&folder, &["reproduce", file, "--quick", "--expect-events", "e.txt"]);
+        assert_eq!(output.status.code(), Some(0), "{file}: {}", texts(&output).1);
+    }
+}
+
 /// Without topology scaling the far flow gets less: a check fails.
 #[test]
 fn mutations_name_the_checks_that_notice() {
