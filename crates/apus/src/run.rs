@@ -32,8 +32,8 @@ pub struct Run {
     /// workload.flows_per_pair=N` is given.
     #[arg(long, value_name = "FILE", requires = "topology")]
     traffic: Option<String>,
-    /// Topology for these messages: a .topo of htsim, a topology.txt of the HPCC simulator, or one
-    /// line like "fat-tree k=8 100Gbps 1us".
+    /// Topology for these messages: a .topo of htsim, a topology.txt of the HPCC simulator, a
+    /// file of InfraGraph, or one line like "fat-tree k=8 100Gbps 1us".
     #[arg(long, value_name = "FILE", requires = "traffic", conflicts_with = "file")]
     topology: Option<String>,
     /// Change a setting: `--set algorithm.base_target=50us`. May be given several times.

@@ -97,9 +97,10 @@ impl GraphSpec {
     }
 
     fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
-        // Neither format states the size of buffers.
+        // No format states the size of buffers.
         let buffer = if shared { Bytes::MAX } else { read_buffer(section, packet)? };
-        let (key, name, text) = section.text_or_file("text", ".topo of htsim or topology.txt")?;
+        let (key, name, text) =
+            section.text_or_file("text", ".topo of htsim, topology.txt or InfraGraph")?;
         let graph = match Graph::parse(&text) {
             Ok(graph) => graph,
             Err(why) => {
@@ -139,7 +140,7 @@ impl GraphSpec {
         let tables = section.sections("link");
         if tables.is_empty() {
             let example = "one table `[[topology.link]]` per link, with a = \"h0\" and b = \"s0\"; \
-                           or `file`, a .topo of htsim or a topology.txt of the HPCC simulator";
+                           or `file`, a .topo of htsim, a topology.txt of the HPCC simulator, or InfraGraph";
             section.missing("link", example);
             return None;
         }

@@ -69,14 +69,18 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
     KindKeys {
         name: "links",
         doc: "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
-              HPCC simulator",
+              HPCC simulator, or InfraGraph",
         keys: &[
             key(
                 "link",
                 Kind::Tables(&LINK),
                 "A link, with the settings that differ from the topology's",
             ),
-            key("file", Kind::Text, "A .topo of htsim or a topology.txt of the HPCC simulator"),
+            key(
+                "file",
+                Kind::Text,
+                "A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph",
+            ),
             key("text", Kind::Text, "The text of such a file"),
         ],
     },

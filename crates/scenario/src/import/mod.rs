@@ -5,6 +5,7 @@ pub mod csv;
 mod graph;
 pub mod hpcc;
 pub mod htsim;
+pub mod infragraph;
 mod text;
 mod traffic;
 
@@ -40,8 +41,8 @@ impl Traffic {
 }
 
 impl Graph {
-    /// Reads a topology in either format, identified by the beginning: a number is [`hpcc`], a word
-    /// is [`htsim`].
+    /// Reads a topology in any of the formats, identified by the beginning: a number is [`hpcc`], a word
+    /// is [`htsim`], a key of YAML or `{` is [`infragraph`].
     ///
     /// # Errors
     /// With line and remedy.
@@ -49,13 +50,16 @@ impl Graph {
         let first = text.lines().map(str::trim).find(|line| !is_blank(line)).unwrap_or_default();
         if first.starts_with(|c: char| c.is_ascii_digit()) {
             hpcc::parse_topology(text)
+        } else if first.starts_with(['{', '-']) || first.contains(':') {
+            infragraph::parse_topology(text)
         } else if first.starts_with(|c: char| c.is_ascii_alphabetic()) {
             htsim::parse_topology(text)
         } else {
             wrong(
                 1,
-                "unknown topology format; the file must begin with `Nodes N` (a .topo of htsim) or \
-                 with `nodes switches links` (a topology.txt of the HPCC simulator)",
+                "unknown topology format; the file must begin with `Nodes N` (a .topo of htsim), with \
+                 `nodes switches links` (a topology.txt of the HPCC simulator), or with a key of InfraGraph's YAML or \
+                 JSON",
             )
         }
     }

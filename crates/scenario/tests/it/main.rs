@@ -13,6 +13,7 @@ mod format;
 mod groups;
 mod handshake;
 mod import;
+mod infragraph;
 mod lone_flow;
 mod nic;
 mod offered;

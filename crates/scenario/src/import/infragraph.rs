@@ -1,0 +1,487 @@
+//! InfraGraph (Keysight's package `infragraph`, schema 2.4 to 3.1): devices of components, instances of devices, and
+//! edges between components of instances, as YAML or JSON.
+//!
+//! A device with an `xpu` or a `nic`, itself or in a device within it, is a server; every other device is a switch.
+//! Each component of a server that an edge of the infrastructure connects is a host. Hosts are numbered by instance,
+//! index of the instance, and component, in the order of the file. A switch is one node. Edges within devices are
+//! left out.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use apus_units::{Rate, Span, shorten};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_saphyr::Spanned;
+
+use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::text::{ImportError, wrong};
+
+/// Largest depth of devices within devices. Deviation: the schema has no limit; its blueprints have depth 3.
+const MAX_DEPTH: usize = 16;
+
+/// Reads a topology.
+///
+/// # Errors
+/// With line and remedy.
+pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        // Enough for MAX_LINKS edges, each with 15 keys and values.
+        budget: serde_saphyr::budget! { max_nodes: 20_000_000, max_events: 40_000_000 },
+    };
+    let read = serde_saphyr::from_str_with_options::<Infrastructure>(text, options);
+    let infrastructure = read.or_else(|error| {
+        let line = error.location().map_or(1, |location| location.line().max(1) as usize);
+        wrong(line, format!("not a topology of InfraGraph: {error}"))
+    })?;
+    Reader::new(&infrastructure)?.read()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Infrastructure {
+    #[serde(default, rename = "name")]
+    _name: IgnoredAny,
+    #[serde(default, rename = "description")]
+    _description: IgnoredAny,
+    devices: Vec<Device>,
+    links: Vec<Link>,
+    instances: Vec<Instance>,
+    edges: Vec<Edge>,
+}
+
+/// A kind of server or switch. Its own links and edges are not read.
+#[derive(Deserialize)]
+struct Device {
+    name: Spanned<String>,
+    components: Vec<Component>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    name: Spanned<String>,
+    count: u32,
+    choice: Choice,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Choice {
+    Custom,
+    Device,
+    Cpu,
+    Xpu,
+    Nic,
+    Memory,
+    Port,
+    Switch,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Link {
+    name: Spanned<String>,
+    #[serde(default, rename = "description")]
+    _description: IgnoredAny,
+    physical: Option<Physical>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Physical {
+    bandwidth: Option<Bandwidth>,
+    latency: Option<Latency>,
+}
+
+/// One of the numbers is set; `choice` repeats its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bandwidth {
+    #[serde(default, rename = "choice")]
+    _choice: IgnoredAny,
+    gigabits_per_second: Option<f64>,
+    gigabytes_per_second: Option<f64>,
+    #[serde(rename = "gigatransfers_per_second")]
+    _gigatransfers_per_second: Option<f64>,
+}
+
+/// One of the numbers is set; `choice` repeats its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Latency {
+    #[serde(default, rename = "choice")]
+    _choice: IgnoredAny,
+    ms: Option<f64>,
+    us: Option<f64>,
+    ns: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Instance {
+    name: Spanned<String>,
+    #[serde(default, rename = "description")]
+    _description: IgnoredAny,
+    device: Spanned<String>,
+    count: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edge {
+    ep1: Endpoint,
+    ep2: Endpoint,
+    link: Spanned<String>,
+    scheme: Option<Scheme>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Scheme {
+    One2one,
+    Many2many,
+    Ring,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Endpoint {
+    instance: Spanned<String>,
+    component: Spanned<String>,
+}
+
+/// A component of an instance.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Place of the instance in the file.
+    instance: usize,
+    /// Index of the instance.
+    index: u32,
+    /// Place and index of the component, from the outermost device inwards.
+    path: Vec<(usize, u32)>,
+}
+
+struct Reader<'a> {
+    infrastructure: &'a Infrastructure,
+    /// Devices, with `true` for servers.
+    devices: BTreeMap<&'a str, (&'a Device, bool)>,
+    links: BTreeMap<&'a str, &'a Link>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(infrastructure: &'a Infrastructure) -> Result<Self, ImportError> {
+        let named = named("device", infrastructure.devices.iter().map(|one| (&one.name, one)))?;
+        let mut devices = BTreeMap::new();
+        for (name, device) in &named {
+            devices.insert(*name, (*device, is_server(&named, device, MAX_DEPTH)?));
+        }
+        let links = self::named("link", infrastructure.links.iter().map(|one| (&one.name, one)))?;
+        self::named("instance", infrastructure.instances.iter().map(|one| (&one.name, one)))?;
+        Ok(Self { infrastructure, devices, links })
+    }
+
+    fn read(&self) -> Result<Graph, ImportError> {
+        let edges = self.edges()?;
+        let mut hosts: BTreeMap<&Place, u32> = BTreeMap::new();
+        for place in edges.keys().flat_map(|(a, b)| [a, b]) {
+            if self.device(place.instance)?.1 {
+                hosts.insert(place, 0);
+            }
+        }
+        for (number, host) in (0..).zip(hosts.values_mut()) {
+            *host = number;
+        }
+        let mut graph = Graph { hosts: hosts.values().copied().collect(), ..Graph::default() };
+        let mut first_of = Vec::new();
+        for (place, instance) in self.infrastructure.instances.iter().enumerate() {
+            first_of.push(graph.switches.len() as u32);
+            if !self.device(place)?.1 {
+                let name = |index| format!("{}.{index}", instance.name.value);
+                graph.switches.extend((0..instance.count).map(name));
+            }
+        }
+        let end = |place: &Place| match hosts.get(place) {
+            Some(host) => End::Host(*host),
+            None => End::Switch(first_of[place.instance] + place.index),
+        };
+        let mut links: Vec<_> = edges.iter().collect();
+        links.sort_by_key(|(_, (order, _))| *order);
+        for ((a, b), (_, link)) in links {
+            let (rate, delay) = rate_and_delay(link)?;
+            let (a, b) = (end(a), end(b));
+            let (a, b) = if matches!(b, End::Host(_)) { (b, a) } else { (a, b) };
+            graph.links.push(GraphLink { a, b, rate, delay });
+        }
+        graph.left_out = Some(
+            "the topology is the network between devices: every connected component of a server is a host, because a \
+             host has one link; links within servers and switches are left out, so that messages between hosts of a \
+             server pass the network"
+                .to_owned(),
+        );
+        Ok(graph)
+    }
+
+    /// Returns the edges between components, each once as in InfraGraph's own graph, with their order and link.
+    fn edges(&self) -> Result<BTreeMap<(Place, Place), (usize, &'a Link)>, ImportError> {
+        let mut edges = BTreeMap::new();
+        for edge in &self.infrastructure.edges {
+            let line = line_of(&edge.link);
+            let Some(link) = self.links.get(edge.link.value.as_str()) else {
+                let name = shorten(&edge.link.value);
+                return wrong(line, format!("unknown link `{name}`; define it in `links`"));
+            };
+            let (from, to) = (self.places(&edge.ep1)?, self.places(&edge.ep2)?);
+            let mut pairs = Vec::new();
+            match edge.scheme {
+                Some(Scheme::One2one) => pairs.extend(from.into_iter().zip(to)),
+                Some(Scheme::Many2many) => {
+                    check_count(line, "edges", from.len() as u64 * to.len() as u64)?;
+                    for a in &from {
+                        pairs.extend(to.iter().map(|b| (a.clone(), b.clone())));
+                    }
+                }
+                Some(Scheme::Ring) | None => {
+                    return wrong(line, "the scheme must be `one2one` or `many2many`");
+                }
+            }
+            for (a, b) in pairs {
+                if a == b {
+                    continue;
+                }
+                let (order, key) = (edges.len(), if a < b { (a, b) } else { (b, a) });
+                match edges.entry(key) {
+                    Entry::Vacant(entry) => {
+                        entry.insert((order, *link));
+                    }
+                    Entry::Occupied(entry) if entry.get().1.name.value != link.name.value => {
+                        let (first, second) = (&entry.get().1.name.value, &link.name.value);
+                        let message = format!(
+                            "an edge has link `{}`, but an earlier edge between the same components has `{}`; remove \
+                             one",
+                            shorten(second),
+                            shorten(first)
+                        );
+                        return wrong(line, message);
+                    }
+                    Entry::Occupied(_) => {}
+                }
+            }
+            check_count(line, "edges", edges.len() as u64)?;
+        }
+        Ok(edges)
+    }
+
+    /// Returns the components of an endpoint, in InfraGraph's order.
+    fn places(&self, endpoint: &Endpoint) -> Result<Vec<Place>, ImportError> {
+        let line = line_of(&endpoint.instance);
+        let (name, slice) = name_and_slice(line, &endpoint.instance.value)?;
+        let instances = &self.infrastructure.instances;
+        let Some(instance) = instances.iter().position(|one| one.name.value == name) else {
+            let message = format!("unknown instance `{}`; define it in `instances`", shorten(name));
+            return wrong(line, message);
+        };
+        let mut device = self.device(instance)?.0;
+        let indices = indices(line, name, slice, instances[instance].count)?;
+        let place = |index| Place { instance, index, path: Vec::new() };
+        let mut places: Vec<Place> = indices.into_iter().map(place).collect();
+        let line = line_of(&endpoint.component);
+        let mut ended = false;
+        for (depth, element) in endpoint.component.value.split('.').enumerate() {
+            let (name, slice) = name_and_slice(line, element)?;
+            let found = device.components.iter().position(|one| one.name.value == name);
+            let Some(component) = found.filter(|_| !ended) else {
+                // The path may begin with the name of the device itself.
+                if depth == 0 && slice.is_none() && name == device.name.value {
+                    continue;
+                }
+                let (name, of) = (shorten(name), shorten(&device.name.value));
+                return wrong(line, format!("device `{of}` has no component `{name}`"));
+            };
+            let Component { name, count, choice } = &device.components[component];
+            let indices = self::indices(line, &name.value, slice, *count)?;
+            check_count(line, "components", places.len() as u64 * indices.len() as u64)?;
+            let mut longer = Vec::with_capacity(places.len() * indices.len());
+            for place in places {
+                longer.extend(indices.iter().map(|index| {
+                    let mut place = place.clone();
+                    place.path.push((component, *index));
+                    place
+                }));
+            }
+            places = longer;
+            match self.devices.get(name.value.as_str()) {
+                Some((inner, _)) if *choice == Choice::Device => device = *inner,
+                _ => ended = true,
+            }
+        }
+        Ok(places)
+    }
+
+    /// Returns the device of an instance, and whether it is a server.
+    fn device(&self, instance: usize) -> Result<(&'a Device, bool), ImportError> {
+        let instance = &self.infrastructure.instances[instance];
+        check_count(line_of(&instance.name), "instances", u64::from(instance.count))?;
+        let device = &instance.device;
+        self.devices.get(device.value.as_str()).copied().map_or_else(
+            || {
+                let name = shorten(&device.value);
+                wrong(line_of(device), format!("unknown device `{name}`; define it in `devices`"))
+            },
+            Ok,
+        )
+    }
+}
+
+/// Returns things by name.
+fn named<'a, T>(
+    what: &str,
+    things: impl Iterator<Item = (&'a Spanned<String>, &'a T)>,
+) -> Result<BTreeMap<&'a str, &'a T>, ImportError> {
+    let mut found = BTreeMap::new();
+    for (name, thing) in things {
+        // Names of switches in scenarios and results; an instance's has a point and an index behind it.
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_ ".contains(c);
+        let (line, text) = (line_of(name), &name.value);
+        if text.trim() != text || !(1..=50).contains(&text.len()) || !text.chars().all(allowed) {
+            let must = "a name must have 1 to 50 letters, digits, spaces, `-` or `_`";
+            return wrong(line, format!("{what} `{}`: {must}", shorten(text)));
+        }
+        if found.insert(text.as_str(), thing).is_some() {
+            return wrong(line, format!("{what} `{}` is defined twice", shorten(text)));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns `true` if a device, or a device within it, has an `xpu` or a `nic`.
+fn is_server(
+    devices: &BTreeMap<&str, &Device>,
+    device: &Device,
+    depth: usize,
+) -> Result<bool, ImportError> {
+    let line = line_of(&device.name);
+    if depth == 0 {
+        return wrong(line, format!("device `{}` contains itself", shorten(&device.name.value)));
+    }
+    let mut server = false;
+    for component in &device.components {
+        server |= match component.choice {
+            Choice::Xpu | Choice::Nic => true,
+            Choice::Device => {
+                let name = component.name.value.as_str();
+                let Some(inner) = devices.get(name) else {
+                    let (line, name) = (line_of(&component.name), shorten(name));
+                    return wrong(line, format!("unknown device `{name}`; define it in `devices`"));
+                };
+                is_server(devices, inner, depth - 1)?
+            }
+            _ => false,
+        };
+    }
+    Ok(server)
+}
+
+/// Splits `nic[0:2]` into `nic` and `0:2`.
+fn name_and_slice(line: usize, text: &str) -> Result<(&str, Option<&str>), ImportError> {
+    match text.split_once('[') {
+        None => Ok((text, None)),
+        Some((name, rest)) => match rest.strip_suffix(']') {
+            Some(slice) => Ok((name, Some(slice))),
+            None => wrong(line, format!("`{}` lacks `]` at its end", shorten(text))),
+        },
+    }
+}
+
+/// Returns the indices of a slice in Python's notation; without one, all.
+fn indices(
+    line: usize,
+    name: &str,
+    slice: Option<&str>,
+    count: u32,
+) -> Result<Vec<u32>, ImportError> {
+    check_count(line, name, u64::from(count))?;
+    let text = slice.unwrap_or_default();
+    let number = |word: &str, default: u32| {
+        // Negative numbers count from the end.
+        let number = match word.trim() {
+            "" => Some(i64::from(default)),
+            word => word.parse::<i64>().ok().map(|n| if n < 0 { n + i64::from(count) } else { n }),
+        };
+        number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= count)
+    };
+    let words: Vec<&str> = text.split(':').collect();
+    let range = match words.as_slice() {
+        [""] => Some((0, count, 1)),
+        [index] => number(index, 0).map(|index| (index, index + 1, 1)),
+        [start, stop] => number(start, 0).zip(number(stop, count)).map(|(a, b)| (a, b, 1)),
+        [start, stop, step] => {
+            let step = if step.is_empty() { Some(1) } else { step.parse().ok() };
+            let range = number(start, 0).zip(number(stop, count));
+            range.zip(step).map(|((a, b), step): (_, usize)| (a, b, step))
+        }
+        _ => None,
+    };
+    match range {
+        Some((start, stop, step)) if stop <= count && step > 0 => {
+            Ok((start..stop).step_by(step).collect())
+        }
+        _ => {
+            let (name, text) = (shorten(name), shorten(text));
+            let must = "write an index, or first:end or first:end:step, within that number";
+            wrong(line, format!("`{name}[{text}]`: there are {count} of `{name}`; {must}"))
+        }
+    }
+}
+
+/// Returns rate and propagation delay of a link.
+fn rate_and_delay(link: &Link) -> Result<(Rate, Span), ImportError> {
+    let (line, name) = (line_of(&link.name), shorten(&link.name.value));
+    let physical = link.physical.as_ref();
+    let rate =
+        physical.and_then(|physical| physical.bandwidth.as_ref()).and_then(|bandwidth| {
+            match (bandwidth.gigabits_per_second, bandwidth.gigabytes_per_second) {
+                (Some(gigabits), None) => Some(gigabits),
+                (None, Some(gigabytes)) => Some(gigabytes * 8.0),
+                _ => None,
+            }
+        });
+    let Some(rate) = rate else {
+        let must =
+            "`physical.bandwidth` with either `gigabits_per_second` or `gigabytes_per_second`";
+        return wrong(line, format!("link `{name}` needs {must}"));
+    };
+    let delay =
+        physical.and_then(|physical| physical.latency.as_ref()).and_then(|latency| {
+            match (latency.ms, latency.us, latency.ns) {
+                (Some(ms), None, None) => Some(format!("{ms}ms")),
+                (None, Some(us), None) => Some(format!("{us}us")),
+                (None, None, Some(ns)) => Some(format!("{ns}ns")),
+                _ => None,
+            }
+        });
+    let Some(delay) = delay else {
+        let must = "`physical.latency` with one of `ms`, `us` and `ns`, the propagation delay";
+        return wrong(line, format!("link `{name}` needs {must}"));
+    };
+    let problem = |why: String| wrong(line, format!("link `{name}`: {why}"));
+    let rate = format!("{rate}Gbps").parse::<Rate>().or_else(|why| problem(why.to_string()))?;
+    if rate.as_bps() < 1_000 {
+        return wrong(
+            line,
+            format!("link `{name}`: the rate is {rate}; it must be at least 1kbps"),
+        );
+    }
+    let delay = delay.parse::<Span>().or_else(|why| problem(why.to_string()))?;
+    Ok((rate, delay))
+}
+
+fn check_count(line: usize, what: &str, count: u64) -> Result<(), ImportError> {
+    if count <= MAX_LINKS {
+        return Ok(());
+    }
+    wrong(line, format!("{count} {}; a topology has at most {MAX_LINKS}", shorten(what)))
+}
+
+fn line_of(text: &Spanned<String>) -> usize {
+    text.referenced.line() as usize
+}
