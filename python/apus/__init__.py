@@ -13,6 +13,7 @@ from apus._native import (
     SignalEvent,
     Table,
     TimeoutEvent,
+    __build__,
     __version__,
 )
 from apus._own import OwnAlgorithm, algorithm
@@ -87,6 +88,7 @@ __all__ = [
     "Trial",
     "TuneError",
     "Tuning",
+    "__build__",
     "__version__",
     "algorithm",
     "compare",

@@ -37,6 +37,7 @@ __all__ = [
     "SweepStore",
     "Table",
     "TimeoutEvent",
+    "__build__",
     "__version__",
     "algorithm_parameters",
     "compare",
@@ -49,6 +50,7 @@ __all__ = [
     "unit_of_metric",
 ]
 
+__build__: str
 __version__: str
 
 _T_co = TypeVar("_T_co", covariant=True)

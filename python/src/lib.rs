@@ -50,6 +50,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         #[cfg(all(feature = "real", target_os = "linux"))]
         super::real::add_to(module)?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("__build__", apus::api::BUILD)
     }
 }

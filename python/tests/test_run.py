@@ -20,6 +20,12 @@ def test_a_file_runs_and_its_goodput_is_that_of_the_bottleneck(incast: Path) -> 
     assert "goodput" in repr(result)
 
 
+def test_the_build_is_the_version_and_a_hash_of_the_sources() -> None:
+    version, hash_of_sources = apus.__build__.split("+")
+    assert version == apus.__version__
+    assert len(int(hash_of_sources, 16).to_bytes(8, "big")) == 8
+
+
 def test_a_setting_replaces_that_of_the_scenario(incast: Path) -> None:
     result = apus.run(incast, set={"topology.rate": "10Gbps", "topology.hosts": 3})
     assert result.summary.goodput_gbps < 10

@@ -77,7 +77,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Datacenter congestion control that you can simulate and deploy.
 #[derive(Parser)]
-#[command(version)]
+#[command(version = program::BUILD)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

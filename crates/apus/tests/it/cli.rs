@@ -1,9 +1,12 @@
 //! The small commands as processes: what `list`, `bench` and `key` print, write and refuse.
 
+#[cfg(feature = "real")]
 use std::fs;
 use std::path::Path;
 
-use crate::support::command::{apus as apus_in, folder, refused, succeeds};
+#[cfg(feature = "real")]
+use crate::support::command::folder;
+use crate::support::command::{apus as apus_in, refused, succeeds};
 use serde_json::Value;
 
 #[test]
@@ -46,6 +49,17 @@ fn bench_times_every_kind_of_class_port() {
     refused(&apus_in(Path::new("/"), &["bench", "--threads", "1024"]), "cores");
 }
 
+/// The version names the build, as results do: `apus 0.1.0+` and 16 digits of a hash of the sources.
+#[test]
+fn version_names_the_build() {
+    let shown = succeeds(&apus_in(Path::new("/"), &["--version"]));
+    assert_eq!(shown, format!("apus {}\n", apus::api::BUILD));
+    let hash = shown.trim_end().strip_prefix(concat!("apus ", env!("CARGO_PKG_VERSION"), "+"));
+    let hash = hash.expect("the version of the package and a hash");
+    assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()), "{shown}");
+}
+
+#[cfg(feature = "real")]
 #[test]
 fn key_makes_a_key_once() {
     let folder = folder("key");

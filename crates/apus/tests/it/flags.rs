@@ -76,7 +76,11 @@ fn void_flags_are_errors_that_name_both() {
     fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
     fs::write(folder.join("t.csv"), "start_us,from,to,bytes\n0,0,1,1000\n").expect("file");
     for (line, names) in CASES {
-        let output = apus(&folder, &line.split(' ').collect::<Vec<_>>());
+        let words: Vec<&str> = line.split(' ').collect();
+        if !command::is_built(&words) {
+            continue;
+        }
+        let output = apus(&folder, &words);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         for name in names {

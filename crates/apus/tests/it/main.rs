@@ -2,12 +2,14 @@
 
 mod adding_an_algorithm;
 mod algorithms;
+#[cfg(feature = "real")]
 mod bench_udp;
 mod bundles;
 mod censored;
 mod cli;
 mod compare;
 mod docs;
+#[cfg(feature = "real")]
 mod emulate;
 mod ending;
 mod explain;
@@ -16,6 +18,7 @@ mod layers;
 mod memory;
 mod out_dir;
 mod publishing;
+#[cfg(feature = "real")]
 mod real;
 mod reference;
 mod replay;
@@ -25,6 +28,7 @@ mod reproduction;
 mod run;
 mod schedules;
 mod schema;
+#[cfg(feature = "real")]
 mod service;
 mod shards;
 mod support;

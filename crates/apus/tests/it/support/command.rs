@@ -15,6 +15,14 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
+/// Returns `true` if this build has the command with which `line` begins. Feature `real` contains the commands of the
+/// transport over UDP.
+pub fn is_built(line: &[&str]) -> bool {
+    const REAL: [&[&str]; 7] =
+        [&["bench", "udp"], &["emulate"], &["key"], &["perf"], &["ping"], &["serve"], &["switch"]];
+    cfg!(feature = "real") || !REAL.iter().any(|command| line.starts_with(command))
+}
+
 /// Runs the command in `folder` to its end.
 pub fn apus(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_apus"));

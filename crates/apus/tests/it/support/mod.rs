@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod help;
+#[cfg(feature = "real")]
 pub mod server;
 
 use std::fs;
