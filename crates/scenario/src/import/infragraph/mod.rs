@@ -6,15 +6,17 @@
 //! index of the instance, and component, in the order of the file. A switch is one node. Edges within devices are
 //! left out.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+mod schema;
 
-use apus_units::{Rate, Span, shorten};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use std::collections::{BTreeMap, btree_map::Entry};
+use std::str::FromStr;
+
+use apus_units::{ParseQuantityError, Rate, Span, shorten};
 use serde_saphyr::Spanned;
 
 use super::graph::{End, Graph, GraphLink, MAX_LINKS};
 use super::text::{ImportError, wrong};
+use schema::{Choice, Component, Device, Endpoint, Infrastructure, Link, Scheme};
 
 /// Largest depth of devices within devices. Deviation: the schema has no limit; its blueprints have depth 3.
 const MAX_DEPTH: usize = 16;
@@ -35,119 +37,6 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         wrong(line, format!("not a topology of InfraGraph: {error}"))
     })?;
     Reader::new(&infrastructure)?.read()
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Infrastructure {
-    #[serde(default, rename = "name")]
-    _name: IgnoredAny,
-    #[serde(default, rename = "description")]
-    _description: IgnoredAny,
-    devices: Vec<Device>,
-    links: Vec<Link>,
-    instances: Vec<Instance>,
-    edges: Vec<Edge>,
-}
-
-/// A kind of server or switch. Its own links and edges are not read.
-#[derive(Deserialize)]
-struct Device {
-    name: Spanned<String>,
-    components: Vec<Component>,
-}
-
-#[derive(Deserialize)]
-struct Component {
-    name: Spanned<String>,
-    count: u32,
-    choice: Choice,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum Choice {
-    Custom,
-    Device,
-    Cpu,
-    Xpu,
-    Nic,
-    Memory,
-    Port,
-    Switch,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Link {
-    name: Spanned<String>,
-    #[serde(default, rename = "description")]
-    _description: IgnoredAny,
-    physical: Option<Physical>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Physical {
-    bandwidth: Option<Bandwidth>,
-    latency: Option<Latency>,
-}
-
-/// One of the numbers is set; `choice` repeats its name.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Bandwidth {
-    #[serde(default, rename = "choice")]
-    _choice: IgnoredAny,
-    gigabits_per_second: Option<f64>,
-    gigabytes_per_second: Option<f64>,
-    #[serde(rename = "gigatransfers_per_second")]
-    _gigatransfers_per_second: Option<f64>,
-}
-
-/// One of the numbers is set; `choice` repeats its name.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Latency {
-    #[serde(default, rename = "choice")]
-    _choice: IgnoredAny,
-    ms: Option<f64>,
-    us: Option<f64>,
-    ns: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Instance {
-    name: Spanned<String>,
-    #[serde(default, rename = "description")]
-    _description: IgnoredAny,
-    device: Spanned<String>,
-    count: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Edge {
-    ep1: Endpoint,
-    ep2: Endpoint,
-    link: Spanned<String>,
-    scheme: Option<Scheme>,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Scheme {
-    One2one,
-    Many2many,
-    Ring,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Endpoint {
-    instance: Spanned<String>,
-    component: Spanned<String>,
 }
 
 /// A component of an instance.
@@ -463,16 +352,25 @@ fn rate_and_delay(link: &Link) -> Result<(Rate, Span), ImportError> {
         let must = "`physical.latency` with one of `ms`, `us` and `ns`, the propagation delay";
         return wrong(line, format!("link `{name}` needs {must}"));
     };
-    let problem = |why: String| wrong(line, format!("link `{name}`: {why}"));
-    let rate = format!("{rate}Gbps").parse::<Rate>().or_else(|why| problem(why.to_string()))?;
+    let rate = quantity::<Rate>(link, &format!("{rate}Gbps"))?;
     if rate.as_bps() < 1_000 {
         return wrong(
             line,
             format!("link `{name}`: the rate is {rate}; it must be at least 1kbps"),
         );
     }
-    let delay = delay.parse::<Span>().or_else(|why| problem(why.to_string()))?;
-    Ok((rate, delay))
+    Ok((rate, quantity(link, &delay)?))
+}
+
+/// Reads a rate or a time of a link.
+fn quantity<T: FromStr<Err = ParseQuantityError>>(
+    link: &Link,
+    text: &str,
+) -> Result<T, ImportError> {
+    text.parse().or_else(|why| {
+        let name = shorten(&link.name.value);
+        wrong(line_of(&link.name), format!("link `{name}`: {why}"))
+    })
 }
 
 fn check_count(line: usize, what: &str, count: u64) -> Result<(), ImportError> {
