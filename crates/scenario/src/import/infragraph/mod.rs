@@ -57,6 +57,9 @@ struct Reader<'a> {
     links: BTreeMap<&'a str, &'a Link>,
 }
 
+/// Edges by the two components that they join: their order in the file, and their link.
+type Edges<'a> = BTreeMap<(Place, Place), (usize, &'a Link)>;
+
 impl<'a> Reader<'a> {
     fn new(infrastructure: &'a Infrastructure) -> Result<Self, ImportError> {
         let named = named("device", infrastructure.devices.iter().map(|one| (&one.name, one)))?;
@@ -111,7 +114,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the edges between components, each once as in InfraGraph's own graph, with their order and link.
-    fn edges(&self) -> Result<BTreeMap<(Place, Place), (usize, &'a Link)>, ImportError> {
+    fn edges(&self) -> Result<Edges<'a>, ImportError> {
         let mut edges = BTreeMap::new();
         for edge in &self.infrastructure.edges {
             let line = line_of(&edge.link);
