@@ -21,6 +21,8 @@ pub struct AckEvent<'a> {
     pub hops: u8,
     /// Packets acknowledged for the first time (Swift Alg. 1 `num_acked`).
     pub acked_packets: u32,
+    /// Payload bytes of these packets.
+    pub acked_bytes: Bytes,
     /// Number of acknowledged packets that carried an ECN mark when they arrived.
     pub marked_packets: u32,
     /// Fill level of the receiver's buffer in 32nds (0 empty, 31 full), as Falcon's 5 bits.
@@ -51,6 +53,7 @@ impl AckEvent<'_> {
             endpoint_delay: Span::ZERO,
             hops: 0,
             acked_packets: 1,
+            acked_bytes: Bytes::ZERO,
             marked_packets: 0,
             receiver_level: 0,
             acked_seq: PacketNumber::new(0),
@@ -153,22 +156,76 @@ impl LossEvent {
     }
 }
 
+/// The receiver got the header of a data packet whose payload a switch had removed, because the
+/// queue was full, and sent a negative acknowledgement. The transport will retransmit the payload.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TrimEvent {
+    /// Arrival of the negative acknowledgement, on the clock of the transport.
+    pub now: Time,
+    /// Number of the trimmed packet.
+    pub trimmed_seq: PacketNumber,
+    /// Payload bytes that the switch removed.
+    pub payload: Bytes,
+    /// Whether the port to the receiver trimmed the packet, and not a port between switches.
+    pub last_hop: bool,
+    /// Whether the header arrived with an ECN mark, from a switch before the one that trimmed it.
+    pub marked: bool,
+    /// The number the next packet sent will carry.
+    pub next_seq: PacketNumber,
+    /// Packets in flight, the trimmed one excluded.
+    pub in_flight: u32,
+}
+
+impl TrimEvent {
+    /// Creates the trim of this packet within the fabric. The other fields are 0; set those that the
+    /// algorithm reads.
+    #[inline]
+    #[must_use]
+    pub const fn new(now: Time, trimmed_seq: PacketNumber) -> Self {
+        Self {
+            now,
+            trimmed_seq,
+            payload: Bytes::ZERO,
+            last_hop: false,
+            marked: false,
+            next_seq: PacketNumber::new(0),
+            in_flight: 0,
+        }
+    }
+
+    /// Returns the trim as the loss of one packet.
+    #[inline]
+    #[must_use]
+    pub const fn as_loss(&self) -> LossEvent {
+        LossEvent {
+            now: self.now,
+            lost_packets: 1,
+            lost_seq: self.trimmed_seq,
+            next_seq: self.next_seq,
+            in_flight: self.in_flight,
+        }
+    }
+}
+
 /// The retransmission timeout expired.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TimeoutEvent {
     /// Time of the expiry.
     pub now: Time,
+    /// Data packets that were in flight and are now declared lost.
+    pub lost_packets: u32,
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
 }
 
 impl TimeoutEvent {
-    /// Creates a timeout at this time; `next_seq` is 0.
+    /// Creates a timeout at this time; the other fields are 0.
     #[inline]
     #[must_use]
     pub const fn new(now: Time) -> Self {
-        Self { now, next_seq: PacketNumber::new(0) }
+        Self { now, lost_packets: 0, next_seq: PacketNumber::new(0) }
     }
 }
 

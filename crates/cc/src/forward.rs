@@ -8,6 +8,7 @@ macro_rules! forward_sender {
         $crate::forward_methods! { $to
             fn on_ack(&mut self, event: &$crate::AckEvent<'_>);
             fn on_loss(&mut self, event: &$crate::LossEvent);
+            fn on_trim(&mut self, event: &$crate::TrimEvent);
             fn on_timeout(&mut self, event: &$crate::TimeoutEvent);
             fn on_transmit(&mut self, header: &mut $crate::CongestionHeader, info: &$crate::SendInfo);
             fn allowance(&self) -> $crate::Allowance;

@@ -40,7 +40,7 @@ pub use credit::CreditLimit;
 pub use derivation::{Derivation, NetworkInfo, Origin, Parameter};
 pub use event::{
     AckEvent, Backlog, CreditEcho, CreditEvent, DataEvent, LossEvent, PacketSizeEvent, SendInfo,
-    SignalEvent, TimeoutEvent,
+    SignalEvent, TimeoutEvent, TrimEvent,
 };
 pub use fields::{CongestionHeader, Ecn, FIRST_FOREIGN_ID, FieldLayout, Fields, MAX_FIELD_BYTES};
 pub use flow::FlowInfo;

@@ -4,7 +4,7 @@ use apus_units::{Rate, Span, Time};
 
 use crate::{
     AckEvent, Backlog, CongestionHeader, CreditEvent, LossEvent, PacketSizeEvent, SendInfo,
-    SignalEvent, StateError, StateOverride, TimeoutEvent,
+    SignalEvent, StateError, StateOverride, TimeoutEvent, TrimEvent,
 };
 
 /// The rate at which a flow may send: a window, and a pace within it.
@@ -98,6 +98,11 @@ pub trait Sender {
     fn on_ack(&mut self, event: &AckEvent<'_>);
     /// Packets were declared lost from the SACK bitmap.
     fn on_loss(&mut self, event: &LossEvent);
+    /// A switch removed the payload of a packet, which will be retransmitted. By default the packet is
+    /// a lost one: a full queue caused both.
+    fn on_trim(&mut self, event: &TrimEvent) {
+        self.on_loss(&event.as_loss());
+    }
     /// The retransmission timeout expired.
     fn on_timeout(&mut self, event: &TimeoutEvent);
     /// A data packet is about to leave: stamp its congestion fields.

@@ -176,7 +176,12 @@ impl<F: AlgorithmFactory> Host<F> {
 
 fn receive_cost(costs: &EngineCosts, header: &Header) -> Span {
     match &header.body {
-        Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => costs.receive_ack,
+        Body::Ack(_)
+        | Body::Control(_)
+        | Body::Reject(_)
+        | Body::Signal(_)
+        | Body::Trimmed(_)
+        | Body::Nack(_) => costs.receive_ack,
         Body::Data(segment) => {
             costs.receive_packet + costs.copy_kib.mul_f64(f64::from(segment.length) / 1024.0)
         }

@@ -395,6 +395,11 @@ pub(crate) fn begins_op(header: &Header) -> bool {
             segment.offset == 0
                 && !matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel)
         }
-        Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => false,
+        Body::Ack(_)
+        | Body::Control(_)
+        | Body::Reject(_)
+        | Body::Signal(_)
+        | Body::Trimmed(_)
+        | Body::Nack(_) => false,
     }
 }

@@ -324,9 +324,9 @@ impl Metrics {
     pub(crate) fn on_sent(&mut self, body: &Body) {
         match body {
             Body::Data(_) => self.warm.data_packets += 1,
-            Body::Ack(_) | Body::Reject(_) => self.warm.acks += 1,
+            Body::Ack(_) | Body::Reject(_) | Body::Nack(_) => self.warm.acks += 1,
             // Switches send these, not hosts.
-            Body::Signal(_) => {}
+            Body::Signal(_) | Body::Trimmed(_) => {}
             Body::Control(Control::Credit(_)) => self.warm.credits.sent += 1,
             Body::Control(_) => {}
         }
@@ -373,7 +373,9 @@ impl Metrics {
             | Handled::Refused
             | Handled::Cancelled
             | Handled::Rejected
-            | Handled::Signal => {}
+            | Handled::Signal
+            | Handled::Trimmed
+            | Handled::Nack { .. } => {}
         }
     }
 

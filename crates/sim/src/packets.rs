@@ -11,7 +11,7 @@ pub struct PacketSizes {
     pub payload: u32,
     /// Bytes that a data packet adds to its payload.
     pub header: u32,
-    /// Bytes of an acknowledgement or a read request.
+    /// Bytes of an acknowledgement, a read request or a trimmed packet.
     pub control: u32,
 }
 
@@ -51,9 +51,13 @@ impl PacketSizes {
             Body::Control(Control::Credit(credit)) => {
                 self.credit_range().0 + u32::from(credit.padding)
             }
-            Body::Data(_) | Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {
-                self.control
-            }
+            Body::Data(_)
+            | Body::Ack(_)
+            | Body::Control(_)
+            | Body::Reject(_)
+            | Body::Signal(_)
+            | Body::Trimmed(_)
+            | Body::Nack(_) => self.control,
         }
     }
 }

@@ -216,6 +216,8 @@ fn packet_type(body: &Body) -> &'static str {
         Body::Signal(_) => "signal",
         Body::Reject(_) => "reject",
         Body::Control(_) => "control",
+        Body::Trimmed(_) => "trimmed",
+        Body::Nack(_) => "nack",
     }
 }
 
@@ -260,7 +262,13 @@ fn frame(out: &mut Vec<u8>, body: &Body) -> io::Result<()> {
                 reject.reason
             )
         }
-        Body::Signal(_) | Body::Control(_) => Ok(()),
+        Body::Nack(nack) => write!(
+            out,
+            "{{\"frame_type\":\"nack\",\"packet\":{},\"last_hop\":{}}}",
+            nack.packet.get(),
+            nack.last_hop
+        ),
+        Body::Signal(_) | Body::Control(_) | Body::Trimmed(_) => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 use apus_cc::{AlgorithmFactory, CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
 use apus_units::{FlowId, OpId, Ring, Time};
-use apus_wire::{Header, Reject};
+use apus_wire::{Body, Header};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
@@ -26,6 +26,7 @@ use crate::wheel::TimingWheel;
 mod arrivals;
 mod control;
 mod polls;
+mod trimmed;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +66,17 @@ pub enum Handled {
     Cancelled,
     /// The peer refused an op, which ends here with [`Outcome::Rejected`].
     Rejected,
+    /// The header of a data packet that a switch trimmed. The payload is missing here, and the sender
+    /// is informed. (If it is here already, the packet is a [`Handled::Duplicate`].)
+    Trimmed,
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
+    /// A negative acknowledgement; `outstanding` if the trimmed packet was in flight and will be
+    /// retransmitted.
+    Nack {
+        /// Whether the trimmed packet was in flight.
+        outstanding: bool,
+    },
     /// A congestion signal from a switch.
     Signal,
     /// A credit.
@@ -96,8 +106,8 @@ pub struct Endpoint<F: AlgorithmFactory> {
     flows: Vec<Flow<F>>,
     /// Places of flows that were released.
     free: Vec<FlowId>,
-    /// Refusals due.
-    rejects: VecDeque<(FlowId, Reject)>,
+    /// Refusals of ops, and negative acknowledgements of trimmed packets, that are due.
+    refusals: VecDeque<(FlowId, Body)>,
     /// Flows with an acknowledgement due, with read requests, and with data that may be sent,
     /// served round-robin.
     acks: Ring<FlowId>,
@@ -121,7 +131,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             config,
             flows: Vec::new(),
             free: Vec::new(),
-            rejects: VecDeque::new(),
+            refusals: VecDeque::new(),
             acks: Ring::default(),
             controls: Ring::default(),
             requests: Ring::default(),

@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 
 use apus_cc::{
     AckEvent, AlgorithmFactory, Allowance, CongestionHeader, Departure, LossEvent, Outlook, Pacing,
-    Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent,
+    Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent, TrimEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
-use apus_wire::{Ack, Body, Header, Segment, Signal, rate_of_code};
+use apus_wire::{Ack, Body, Header, Nack, Segment, Signal, rate_of_code};
 
 use crate::config::{EndpointConfig, LocalRx, Recovery};
 use crate::control::ControlState;
+use crate::endpoint::Handled;
 use crate::receive::{Arrival, Observed, ReceiveSide};
 use crate::send::{AckOutcome, SendSide};
 use crate::streams::Finished;
@@ -65,6 +66,8 @@ pub struct FlowCounters {
     pub timeout_losses: u64,
     /// Retransmission timeouts that expired.
     pub timeouts: u64,
+    /// Data packets that switches trimmed, by the peer's negative acknowledgements.
+    pub trims: u64,
 }
 
 impl FlowCounters {
@@ -76,6 +79,7 @@ impl FlowCounters {
             fast_losses: self.fast_losses - earlier.fast_losses,
             timeout_losses: self.timeout_losses - earlier.timeout_losses,
             timeouts: self.timeouts - earlier.timeouts,
+            trims: self.trims - earlier.trims,
         }
     }
 }
@@ -346,7 +350,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let marked = self.newly_marked(ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
             let arrival = (arrival, observed);
-            self.on_sample(arrival, ack, sent_at, marked, outcome.newly_acked, config)
+            self.on_sample(arrival, ack, sent_at, marked, &outcome, config)
         });
         self.on_lost(arrival.now, &outcome);
         self.connecting &= self.send.ops_under_way() > 0;
@@ -378,7 +382,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         ack: &Ack,
         sent_at: Time,
         marked: u32,
-        newly_acked: u32,
+        outcome: &AckOutcome,
         config: &EndpointConfig,
     ) -> RttSample {
         let rtt = arrival.now.since(sent_at);
@@ -396,8 +400,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         event.fabric_delay = fabric_delay;
         event.endpoint_delay = endpoint_delay;
         event.hops = ack.hops;
-        event.acked_packets = newly_acked;
-        event.marked_packets = marked.min(newly_acked);
+        event.acked_packets = outcome.newly_acked;
+        event.acked_bytes = Bytes::new(outcome.newly_acked_bytes);
+        event.marked_packets = marked.min(outcome.newly_acked);
         event.receiver_level = ack.receiver_level;
         event.acked_seq = ack.largest;
         event.next_seq = self.send.next_seq();
@@ -433,6 +438,21 @@ impl<F: AlgorithmFactory> Flow<F> {
         true
     }
 
+    /// Handles the peer's report that a packet arrived trimmed: its payload will be retransmitted before
+    /// new data, as the window permits. Has no effect if the packet is not in flight.
+    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack) -> Handled {
+        let Some(payload) = self.send.on_trimmed(now, nack.packet) else {
+            return Handled::Nack { outstanding: false };
+        };
+        let mut event = TrimEvent::new(now, nack.packet);
+        event.payload = Bytes::new(u64::from(payload));
+        (event.last_hop, event.marked) = (nack.last_hop, nack.marked);
+        event.next_seq = self.send.next_seq();
+        event.in_flight = self.send.data_in_flight();
+        self.algorithm.on_trim(&event);
+        Handled::Nack { outstanding: true }
+    }
+
     /// Returns the number of marks that the peer counted since the newest acknowledgement before this one. The count only
     /// grows, so an acknowledgement that was overtaken has a smaller one: its marks were counted.
     fn newly_marked(&mut self, marked: u32) -> u32 {
@@ -446,8 +466,10 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Handles the expiry of the retransmission timeout.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+        let lost_packets = self.send.data_in_flight();
         self.send.on_timeout(now, recovery);
         let mut event = TimeoutEvent::new(now);
+        event.lost_packets = lost_packets;
         event.next_seq = self.send.next_seq();
         self.algorithm.on_timeout(&event);
     }

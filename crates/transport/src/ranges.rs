@@ -76,6 +76,13 @@ impl RangeSet {
         self.contiguous
     }
 
+    /// Returns `true` if all bytes of `[start, start + length)` are in the set.
+    #[must_use]
+    pub fn contains(&self, start: u64, length: u64) -> bool {
+        let end = start.saturating_add(length);
+        end <= self.contiguous || self.rest().iter().any(|&(s, e)| s <= start && end <= e)
+    }
+
     /// Returns `true` if all bytes below `length` are in the set.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {

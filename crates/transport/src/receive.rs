@@ -265,6 +265,22 @@ impl ReceiveSide {
         }
     }
 
+    /// Returns `true` if packet `seq` was received, as far as that is known.
+    pub(crate) fn has_packet(&self, seq: PacketNumber) -> bool {
+        self.packets.contains(seq)
+    }
+
+    /// Returns whether these bytes of op `id` of the peer are here; `None` if the op ends before them.
+    pub(crate) fn has_range(&self, id: OpId, offset: u64, length: u64) -> Option<bool> {
+        let Some(index) = id.get().checked_sub(self.first_op) else { return Some(true) };
+        let Some(op) = self.inbound.get(usize::try_from(index).ok()?) else { return Some(false) };
+        let end = offset.checked_add(length)?;
+        match op.first {
+            Some((_, op_length)) if end > op_length => None,
+            _ => Some(op.done || op.received.contains(offset, length)),
+        }
+    }
+
     /// Returns `true` if op `id` of the peer was accepted in part and more is missing.
     pub(crate) fn has_begun(&self, id: OpId) -> bool {
         let index = id.get().checked_sub(self.first_op);

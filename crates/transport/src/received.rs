@@ -82,6 +82,14 @@ impl ReceivedPackets {
         Recorded::New
     }
 
+    /// Returns `true` if `packet` was received; `false` if it was not, or is more than 127 before the
+    /// largest.
+    #[must_use]
+    pub fn contains(&self, packet: PacketNumber) -> bool {
+        let behind = self.largest.get().checked_sub(packet.get()).filter(|behind| *behind < WINDOW);
+        behind.is_some_and(|behind| self.bitmap.get() >> behind & 1 != 0)
+    }
+
     /// Returns the largest packet number received, if there is one.
     #[inline]
     #[must_use]

@@ -113,8 +113,8 @@ impl SendSide {
         let Some(rare) = &self.rare else {
             return FlowCounters { packets_sent, ..FlowCounters::default() };
         };
-        let Rare { fast_losses, timeout_losses, timeouts, .. } = **rare;
-        FlowCounters { packets_sent, fast_losses, timeout_losses, timeouts }
+        let Rare { fast_losses, timeout_losses, timeouts, trims, .. } = **rare;
+        FlowCounters { packets_sent, fast_losses, timeout_losses, timeouts, trims }
     }
 
     fn rare(&mut self) -> &mut Rare {

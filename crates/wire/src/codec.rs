@@ -7,7 +7,7 @@ use crate::control::{self, CreditEcho};
 use crate::error::{DecodeError, EncodeError, Illegal};
 use crate::extension::Extension;
 use crate::header::{
-    Ack, Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal,
+    Ack, Body, Header, Nack, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed,
 };
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
@@ -44,7 +44,8 @@ pub fn encode_extended(
         Body::Data(segment) => segment.check()?,
         Body::Ack(ack) => ack.check()?,
         Body::Signal(signal) => signal.check()?,
-        Body::Reject(_) => {}
+        Body::Trimmed(trimmed) => trimmed.check()?,
+        Body::Reject(_) | Body::Nack(_) => {}
         Body::Control(control) => control.check()?,
     }
     extension.check(&header.body)?;
@@ -67,6 +68,8 @@ pub fn encode_extended(
         Body::Reject(reject) => write_reject(&mut writer, reject),
         Body::Signal(signal) => write_signal(&mut writer, signal),
         Body::Control(control) => control.write(&mut writer),
+        Body::Trimmed(trimmed) => write_trimmed(&mut writer, trimmed),
+        Body::Nack(nack) => write_nack(&mut writer, nack),
     }
     debug_assert!(writer.0.is_empty(), "encoded_len equals the bytes written");
     Ok(needed)
@@ -118,6 +121,31 @@ fn write_signal(writer: &mut Writer<'_>, signal: &Signal) {
 fn write_reject(writer: &mut Writer<'_>, reject: &Reject) {
     writer.put(reject.op.get().to_be_bytes());
     writer.put([reject.reason as u8]);
+}
+
+fn write_trimmed(writer: &mut Writer<'_>, trimmed: &Trimmed) {
+    writer.put(trimmed.op.get().to_be_bytes());
+    writer.put(trimmed.offset.to_be_bytes());
+    // `Trimmed::check` has bounded it by MAX_PAYLOAD.
+    writer.put((trimmed.length as u16).to_be_bytes());
+    writer.put([flags(trimmed.last_hop, trimmed.is_answer)]);
+}
+
+fn write_nack(writer: &mut Writer<'_>, nack: &Nack) {
+    writer.put(nack.packet.get().to_be_bytes());
+    writer.put([flags(nack.last_hop, nack.marked)]);
+}
+
+fn flags(first: bool, second: bool) -> u8 {
+    u8::from(first) | u8::from(second) << 1
+}
+
+fn read_flags(reader: &mut Reader<'_>) -> Result<(bool, bool), Illegal> {
+    let [flags] = reader.take();
+    if flags > 3 {
+        return Err(Illegal::TrimFlags);
+    }
+    Ok((flags & 1 != 0, flags & 2 != 0))
 }
 
 /// Swift App. B: 4 bytes of remote queuing. Rounded to the nearest nanosecond, so that no bias is
@@ -199,6 +227,8 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
         kind::ACK => Body::Ack(read_ack(&mut reader)?),
         kind::REJECT => Body::Reject(read_reject(&mut reader)?),
         kind::SIGNAL => Body::Signal(read_signal(&mut reader)?),
+        kind::TRIMMED => Body::Trimmed(read_trimmed(&mut reader)?),
+        kind::NACK => Body::Nack(read_nack(&mut reader)?),
         kind if control::body_bytes(kind).is_some() => {
             Body::Control(control::read(&mut reader, kind)?)
         }
@@ -288,4 +318,19 @@ fn read_reject(reader: &mut Reader<'_>) -> Result<Reject, Illegal> {
         _ => return Err(Illegal::RejectReason),
     };
     Ok(Reject { op, reason })
+}
+
+fn read_trimmed(reader: &mut Reader<'_>) -> Result<Trimmed, Illegal> {
+    let (op, offset) = (OpId::new(reader.u64()), reader.u64());
+    let length = u32::from(u16::from_be_bytes(reader.take()));
+    let (last_hop, is_answer) = read_flags(reader)?;
+    let trimmed = Trimmed { op, is_answer, offset, length, last_hop };
+    trimmed.check()?;
+    Ok(trimmed)
+}
+
+fn read_nack(reader: &mut Reader<'_>) -> Result<Nack, Illegal> {
+    let packet = PacketNumber::new(reader.u64());
+    let (last_hop, marked) = read_flags(reader)?;
+    Ok(Nack { packet, last_hop, marked })
 }

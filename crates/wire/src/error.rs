@@ -63,6 +63,12 @@ pub enum Illegal {
     /// An extension of data packets on another packet, or one of acknowledgements.
     #[error("an extension must belong to the kind of packet: data, or an acknowledgement")]
     ExtensionOfBody,
+    /// A trimmed packet from which no payload was removed.
+    #[error("a trimmed packet must have length 1 or more")]
+    NothingTrimmed,
+    /// Flags of a trimmed packet or a NACK other than the two lowest bits.
+    #[error("the flags of a trimmed packet or a NACK must be 0 to 3")]
+    TrimFlags,
     /// An identifier that an algorithm's own fields cannot have.
     #[error("an algorithm's own fields must have an identifier from 1 to 125")]
     ExtensionId,
@@ -123,7 +129,7 @@ pub enum DecodeError {
     Version(u8),
     /// Not a kind of packet.
     #[error(
-        "unknown packet kind {0}; kinds are 1 to 14, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
+        "unknown packet kind {0}; kinds are 1 to 15 and 31, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
          (not 3 and 6) and plus 128 with a credit, those and 5 plus 32 with an extension"
     )]
     Kind(u8),

@@ -42,6 +42,71 @@ pub enum Body {
     Reject(Reject),
     /// Credits and notifications.
     Control(Control),
+    /// The header of a data packet whose payload a switch removed. Only switches make them, without
+    /// authentication; `flow` and `seq` are the data packet's.
+    Trimmed(Trimmed),
+    /// A negative acknowledgement: the other direction's data packet arrived trimmed. Counted in the
+    /// lane of the ACKs; sent once per trimmed packet.
+    Nack(Nack),
+}
+
+/// What a switch leaves of a data packet with payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    /// The op, numbered by its initiator.
+    pub op: OpId,
+    /// Whether the packet was part of an answer ([`SegmentKind::ReadResponse`]), so that the op is one of
+    /// the receiver.
+    pub is_answer: bool,
+    /// Offset of the packet's range in the op's bytes.
+    pub offset: u64,
+    /// Payload bytes removed, 1 to [`MAX_PAYLOAD`].
+    pub length: u32,
+    /// Whether the port to the receiver removed them, and not a port between switches.
+    pub last_hop: bool,
+}
+
+impl Trimmed {
+    /// Returns what is left of a data packet without its payload. `None` if a switch must not trim it: it
+    /// carries no payload, or the operands of an atomic op.
+    #[must_use]
+    pub fn of(segment: &Segment, last_hop: bool) -> Option<Self> {
+        let is_answer = match segment.kind {
+            SegmentKind::Write { .. } | SegmentKind::Message => false,
+            SegmentKind::ReadResponse => true,
+            _ => return None,
+        };
+        let Segment { op, offset, length, .. } = *segment;
+        (length > 0).then_some(Self { op, is_answer, offset, length, last_hop })
+    }
+
+    /// Checks that the values are legal together.
+    ///
+    /// # Errors
+    /// The first rule broken.
+    pub fn check(&self) -> Result<(), Illegal> {
+        if self.length > MAX_PAYLOAD {
+            return Err(Illegal::PayloadTooLong);
+        }
+        if self.length == 0 {
+            return Err(Illegal::NothingTrimmed);
+        }
+        match self.offset.checked_add(u64::from(self.length)) {
+            Some(_) => Ok(()),
+            None => Err(Illegal::RangeBeyondOp),
+        }
+    }
+}
+
+/// A negative acknowledgement of a trimmed packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nack {
+    /// Number of the trimmed packet.
+    pub packet: PacketNumber,
+    /// [`Trimmed::last_hop`].
+    pub last_hop: bool,
+    /// Whether the header arrived with an ECN mark.
+    pub marked: bool,
 }
 
 /// The receiver's refusal to apply any more of an op, with the reason.

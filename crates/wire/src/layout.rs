@@ -19,6 +19,8 @@ const REGION_BYTES: usize = 16;
 const ACK_BYTES: usize = 42;
 const REJECT_BYTES: usize = 9;
 const SIGNAL_BYTES: usize = 8;
+const TRIMMED_BYTES: usize = 19;
+const NACK_BYTES: usize = 9;
 const ECHO_BYTES: usize = 8;
 
 /// The kind byte. None is 0, so that a packet of zeros is refused.
@@ -33,6 +35,8 @@ pub(crate) mod kind {
     pub(crate) const SIGNAL: u8 = 12;
     pub(crate) const COMPARE_AND_SWAP: u8 = 13;
     pub(crate) const FETCH_ADD: u8 = 14;
+    pub(crate) const NACK: u8 = 15;
+    pub(crate) const TRIMMED: u8 = 31;
     /// Added to a data kind with payload: the packet carries its op whole, in the short form.
     pub(crate) const WHOLE: u8 = 0x10;
     pub(crate) const WHOLE_WRITE: u8 = WHOLE | WRITE;
@@ -107,6 +111,8 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
         Body::Ack(_) => kind::ACK,
         Body::Reject(_) => kind::REJECT,
         Body::Signal(_) => kind::SIGNAL,
+        Body::Trimmed(_) => kind::TRIMMED,
+        Body::Nack(_) => kind::NACK,
         Body::Control(control) => control.kind(),
     }
 }
@@ -128,6 +134,8 @@ pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
                 kind::ACK => ACK_BYTES,
                 kind::REJECT => REJECT_BYTES,
                 kind::SIGNAL => SIGNAL_BYTES,
+                kind::TRIMMED => TRIMMED_BYTES,
+                kind::NACK => NACK_BYTES,
                 other => control::body_bytes(other)?,
             };
             return Some(COMMON_BYTES + body);
@@ -159,6 +167,8 @@ impl Header {
             Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
             Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
             Body::Signal(_) => COMMON_BYTES + SIGNAL_BYTES,
+            Body::Trimmed(_) => COMMON_BYTES + TRIMMED_BYTES,
+            Body::Nack(_) => COMMON_BYTES + NACK_BYTES,
             Body::Control(control) => COMMON_BYTES + control.body_len(),
         }
     }
@@ -168,7 +178,12 @@ impl Header {
     pub fn payload_len(&self) -> usize {
         match &self.body {
             Body::Data(segment) => segment.length as usize,
-            Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => 0,
+            Body::Ack(_)
+            | Body::Control(_)
+            | Body::Reject(_)
+            | Body::Signal(_)
+            | Body::Trimmed(_)
+            | Body::Nack(_) => 0,
         }
     }
 }

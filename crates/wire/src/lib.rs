@@ -15,7 +15,8 @@
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      1+w  1  version = 1                                                   authenticated
 //!      2+w  1  kind: 1 Write, 2 Message, 3 ReadRequest, 4 ReadResponse, 5 Ack,    |
-//!              6 Cancel, 7 Reject, 12 Signal, 13 CompareAndSwap, 14 FetchAdd;     |
+//!              6 Cancel, 7 Reject, 12 Signal, 13 CompareAndSwap, 14 FetchAdd,     |
+//!              15 Nack, 31 Trimmed;                                               |
 //!              plus 16 if an op is carried whole (kinds 1, 2, 4, 13 and 14),      |
 //!              plus 32 if there is an extension (kinds 1 to 6, 13 and 14),        |
 //!              plus 128 if a credit is echoed                                     |
@@ -23,7 +24,7 @@
 //!      7+w  8  seq: packet number, data and ACKs counted apart                    |
 //!     15+w  .  the rest of the extension, its type first                          |
 //!      .    .  body, below                                                        |
-//!      .    .  payload, `length` bytes; none in kinds 5, 7 and 12                 |
+//!      .    .  payload, `length` bytes; none in kinds 5, 7, 12, 15 and 31         |
 //! - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - - -
 //!      .    4  plain mode: CRC-32C (Castagnoli) of the authenticated bytes
 //! ```
@@ -134,6 +135,23 @@
 //!     19    4  sent: t_data_tx of the data packet, nanoseconds modulo 2^32
 //! ```
 //!
+//! The body of a Trimmed, 19 bytes, is what a switch leaves of a data packet whose payload it removed; the
+//! packet's flow and number precede it. Like a Signal, it is a separate plain-mode datagram in every mode.
+//!
+//! ```text
+//!     15    8  op
+//!     23    8  offset of the packet's range in the op's bytes
+//!     31    2  length: payload bytes removed, not 0
+//!     33    1  flags: 1 at the last hop, 2 part of an answer
+//! ```
+//!
+//! The body of a Nack, 9 bytes, tells the sender of a data packet that it arrived trimmed:
+//!
+//! ```text
+//!     15    8  number of the trimmed packet
+//!     23    1  flags: 1 at the last hop, 2 the header carried an ECN mark
+//! ```
+//!
 //! Kinds 10 (CreditStop) and 11 (Notification) have no body. That of kind 8, a CreditRequest, has 4
 //! bytes:
 //!
@@ -178,8 +196,8 @@ pub use extension::{
     Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS, MAX_OWN_BYTES, OwnFields,
 };
 pub use header::{
-    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, RegionKey, Reject,
-    RejectReason, Segment, SegmentKind, Signal, WORD_BYTES,
+    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, Nack, RegionKey, Reject,
+    RejectReason, Segment, SegmentKind, Signal, Trimmed, WORD_BYTES,
 };
 pub use layout::MAX_HEADER_BYTES;
 pub use rate::{link_rate_code, rate_of_code};

@@ -60,6 +60,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 }
                 handled
             }
+            Body::Trimmed(trimmed) => {
+                return self.handle_trimmed(arrival, header, trimmed);
+            }
+            Body::Nack(nack) => flow.on_nack(arrival.now, nack),
             Body::Data(segment) => {
                 let arrival = (arrival, observed);
                 let (handled, is_new) =
@@ -109,7 +113,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             match &header.body {
                 Body::Data(_) => flow.receive.prefetch(),
                 Body::Ack(ack) => flow.send.prefetch(ack.largest),
-                Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {}
+                Body::Nack(nack) => flow.send.prefetch(nack.packet),
+                Body::Control(_) | Body::Reject(_) | Body::Signal(_) | Body::Trimmed(_) => {}
             }
         }
     }

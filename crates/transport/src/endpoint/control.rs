@@ -8,9 +8,10 @@ use super::arrivals::{atomic_answer, respond};
 use super::{Endpoint, Transmit, enqueue};
 use crate::op::{Completion, Op, Outcome};
 
-/// Maximum number of queued refusals. A peer can provoke one with every packet, and repeated
-/// packets provoke dropped ones again. deviation: no source; enough for a burst, and bounded.
-const MAX_REJECTS: usize = 64;
+/// Maximum number of queued refusals and negative acknowledgements. A peer can provoke one with every
+/// packet, and repeated packets, or timeouts, replace dropped ones. deviation: no source; enough for a
+/// burst, and bounded.
+const MAX_REFUSALS: usize = 64;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the
@@ -25,13 +26,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             RejectReason::NoRegion if flow.receive.has_begun(op) => RejectReason::Withdrawn,
             reason => reason,
         };
-        self.push_reject(id, Reject { op, reason });
+        self.push_refusal(id, Body::Reject(Reject { op, reason }));
         true
     }
 
-    fn push_reject(&mut self, id: FlowId, reject: Reject) {
-        if self.rejects.len() < MAX_REJECTS && !self.rejects.contains(&(id, reject)) {
-            self.rejects.push_back((id, reject));
+    pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) {
+        if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&(id, refusal)) {
+            self.refusals.push_back((id, refusal));
         }
     }
 
@@ -108,7 +109,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
         flow.send.drop_response(op);
-        self.push_reject(id, Reject { op, reason });
+        self.push_refusal(id, Body::Reject(Reject { op, reason }));
         self.update(now, id);
     }
 
@@ -190,18 +191,18 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn release(&mut self, now: Time, id: FlowId) {
         if id.index() < self.flows.len() && !self.free.contains(&id) {
             self.abort(now, id);
-            self.rejects.retain(|(flow, _)| *flow != id);
+            self.refusals.retain(|(flow, _)| *flow != id);
             self.free.push(id);
         }
     }
 
-    pub(super) fn poll_reject(&mut self) -> Option<Transmit> {
-        let (id, reject) = self.rejects.pop_front()?;
+    pub(super) fn poll_refusal(&mut self) -> Option<Transmit> {
+        let (id, body) = self.refusals.pop_front()?;
         let flow = &mut self.flows[id.index()];
         let seq = flow.receive.next_control();
         Some(Transmit {
             flow: id,
-            header: Header { flow: flow.peer, seq, body: Body::Reject(reject) },
+            header: Header { flow: flow.peer, seq, body },
             congestion: CongestionHeader::default(),
             path_label: flow.path_label,
         })

@@ -17,7 +17,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// Returns the next packet that neither window nor pace delays: an acknowledgement or a read request.
     #[inline]
     pub fn poll_ack(&mut self, now: Time) -> Option<Transmit> {
-        if let Some(transmit) = self.poll_reject() {
+        if let Some(transmit) = self.poll_refusal() {
             return Some(transmit);
         }
         while let Some(id) = self.acks.pop_front() {
@@ -98,7 +98,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     #[must_use]
     pub fn has_ack(&self) -> bool {
         // Combined with `|`: a single branch.
-        self.acks.len() | self.controls.len() | self.requests.len() | self.rejects.len() > 0
+        self.acks.len() | self.controls.len() | self.requests.len() | self.refusals.len() > 0
     }
 
     /// Returns `true` if `poll_data` may return a packet.

@@ -13,6 +13,8 @@ use crate::streams::{Finished, Lane};
 pub(crate) struct AckOutcome {
     /// Packets acknowledged for the first time that were in flight.
     pub(crate) newly_acked: u32,
+    /// Their payload bytes.
+    pub(crate) newly_acked_bytes: u64,
     /// Packets declared lost because of holes or a reported gap, and the largest of them.
     pub(crate) lost: u32,
     pub(crate) lost_seq: PacketNumber,
@@ -71,7 +73,10 @@ impl SendSide {
         }
         self.heard_at = now;
         for seq in self.acked.on_ack(largest, bitmap) {
-            outcome.newly_acked += u32::from(self.settle_packet(seq.get(), &mut finish));
+            if let Some(bytes) = self.settle_packet(seq.get(), &mut finish) {
+                outcome.newly_acked += 1;
+                outcome.newly_acked_bytes += u64::from(bytes);
+            }
         }
         if outcome.newly_acked > 0 {
             self.progress_at = now;
@@ -92,6 +97,18 @@ impl SendSide {
         }
         self.forget_old(largest);
         outcome
+    }
+
+    /// Packet `seq` arrived trimmed: if it is in flight, its range is queued again. Returns the payload
+    /// bytes then.
+    pub(crate) fn on_trimmed(&mut self, now: Time, seq: PacketNumber) -> Option<u32> {
+        let record = self.record(seq.get()).filter(|record| record.fate == Fate::InFlight)?;
+        let length = record.range.length;
+        self.lose(seq.get());
+        self.rare().trims += 1;
+        // The path and the peer are alive: packets that are still in flight get a full timeout.
+        (self.heard_at, self.progress_at) = (now, now);
+        Some(length)
     }
 
     /// Retransmits everything in flight, in its order and before new data.
@@ -142,20 +159,20 @@ impl SendSide {
         self.sent.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Records that `seq` was acknowledged; returns `true` if it was in flight.
+    /// Records that `seq` was acknowledged; returns its payload bytes if it was in flight.
     #[inline]
-    fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> bool {
-        let Some(record) = self.record(seq) else { return false };
+    fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> Option<u32> {
+        let record = self.record(seq)?;
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
         match was {
             Fate::InFlight => self.leave_flight(range),
-            Fate::Lost if !self.unqueue(range) => return false,
+            Fate::Lost if !self.unqueue(range) => return None,
             Fate::Lost => {}
-            Fate::Acked => return false,
+            Fate::Acked => return None,
         }
         self.settle_range(range, finish);
-        was == Fate::InFlight
+        (was == Fate::InFlight).then_some(range.length)
     }
 
     /// Takes back a range that was queued again; `false` if it has already left.

@@ -1,6 +1,6 @@
 //! Answers to reads and atomic ops, on the side that asks.
 
-use apus_units::Time;
+use apus_units::{OpId, Time};
 use apus_wire::Segment;
 
 use super::{Fate, SendSide, Sent};
@@ -23,6 +23,17 @@ impl SendSide {
     pub(crate) fn answer_is_ahead(&self, segment: &Segment) -> bool {
         let stream = self.ops.get(segment.op.get()).filter(|s| s.is_live());
         stream.is_some_and(|s| segment.offset > s.answer.contiguous())
+    }
+
+    /// Returns whether these bytes of the answer to op `id` of this side are here; `None` if the op has
+    /// no answer of that length.
+    pub(crate) fn has_answer(&self, id: OpId, offset: u64, length: u64) -> Option<bool> {
+        let Some(stream) = self.ops.get(id.get()) else {
+            return (id.get() < self.ops.first).then_some(true);
+        };
+        let end = offset.checked_add(length)?;
+        let answered = stream.op.kind.is_answered() && end <= stream.op.length;
+        answered.then(|| !stream.is_live() || stream.answer.contains(offset, length))
     }
 
     /// Processes bytes of an admitted answer: returns how many were new, and passes the op to

@@ -19,8 +19,8 @@ impl SendSide {
         let next_op = self.ops.next();
         let ops = Streams { first: next_op, cursor: next_op, ..Streams::default() };
         let counts = |rare: Box<Rare>| {
-            let Rare { fast_losses, timeout_losses, timeouts, .. } = *rare;
-            Box::new(Rare { fast_losses, timeout_losses, timeouts, ..Rare::default() })
+            let Rare { fast_losses, timeout_losses, timeouts, trims, .. } = *rare;
+            Box::new(Rare { fast_losses, timeout_losses, timeouts, trims, ..Rare::default() })
         };
         let rare = self.rare.take().map(counts);
         *self = Self { ops, rare, first_pn, ..Self::default() };

@@ -57,6 +57,8 @@ pub(super) struct Rare {
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,
     pub(super) timeouts: u64,
+    /// Packets that arrived trimmed.
+    pub(super) trims: u64,
     /// Timeouts since the last packet from the peer, and the time of that packet.
     pub(super) silent_timeouts: u32,
     pub(super) silent_since: Time,

@@ -204,6 +204,7 @@ fn run(seed: u64) {
         loss: choices.below(150),
         duplication: choices.below(100),
         corruption: choices.below(100),
+        trimming: Random(seed ^ 0x7213).below(200),
         reorder: Span::from_us(choices.below(60)),
     };
     pair.sides[1].rejects = no_such_region;

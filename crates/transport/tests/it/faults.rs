@@ -30,6 +30,8 @@ fn run(seed: u64) {
         loss: choices.below(150),
         duplication: choices.below(100),
         corruption: choices.below(100),
+        // Half of the runs are without.
+        trimming: Random(seed ^ 0x7213).below(400).saturating_sub(200),
         reorder: Span::from_us(choices.below(60)),
     };
     let mut lengths = [Vec::new(), Vec::new()];
@@ -106,8 +108,13 @@ fn a_seed_fixes_a_run() {
     let log = || {
         let algorithm = build("swift", None, &[]).expect("swift");
         let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 77);
-        pair.faults =
-            Faults { loss: 100, duplication: 50, corruption: 50, reorder: Span::from_us(30) };
+        pair.faults = Faults {
+            loss: 100,
+            duplication: 50,
+            corruption: 50,
+            trimming: 50,
+            reorder: Span::from_us(30),
+        };
         pair.submit(0, OpKind::Message, 500_000);
         pair.run_until(LIMIT);
         pair.log

@@ -9,5 +9,6 @@ mod pair;
 mod ranges;
 mod received;
 mod support;
+mod trimmed;
 mod unsendable;
 mod wheel;

@@ -2,8 +2,9 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, DecodeError, EncodeError, Header, Illegal, Received,
-    RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, decode, encode, open, seal,
+    Ack, Body, Control, Credit, CreditEcho, DecodeError, EncodeError, Header, Illegal, Nack,
+    Received, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed, decode,
+    encode, open, seal,
 };
 
 /// A header before every body: flow 0x01020304, packet number 0x1122334455667788.
@@ -438,7 +439,8 @@ fn foreign_packets_are_named() {
     assert_eq!(decode(&[9, 1, 1]), Err(DecodeError::Truncated { needed: 24, available: 3 }));
     assert_eq!(decode(&[0, 2, 1]), Err(DecodeError::Version(2)));
     assert_eq!(decode(&[0, 1, 0]), Err(DecodeError::Kind(0)));
-    assert_eq!(decode(&[0, 1, 15]), Err(DecodeError::Kind(15)));
+    assert_eq!(decode(&[0, 1, 47]), Err(DecodeError::Kind(47)));
+    assert_eq!(decode(&[0, 1, 64]), Err(DecodeError::Kind(64)));
     assert_eq!(decode(&[0, 1, 5]), Err(DecodeError::Truncated { needed: 57, available: 3 }));
     let text = DecodeError::Truncated { needed: 57, available: 3 }.to_string();
     assert_eq!(text, "truncated: at least 57 bytes needed, 3 available");
@@ -572,4 +574,39 @@ fn a_signal_has_24_bits_of_queue_and_names_a_rate() {
     assert_eq!(encoded(signal), Err(EncodeError::Illegal(Illegal::SignalQueue)));
     let signal = Signal { queue: 0, link_rate: 0, sent: 0 };
     assert_eq!(encoded(signal), Err(EncodeError::Illegal(Illegal::SignalRate)));
+}
+
+#[test]
+fn a_trimmed_packet_names_its_range_and_a_nack_its_number() {
+    let trimmed = Trimmed {
+        op: OpId::new(0x0a),
+        is_answer: true,
+        offset: 0x1000,
+        length: 0x0800,
+        last_hop: false,
+    };
+    let mut bytes = [0; 34];
+    assert_eq!(encode(&with_body(Body::Trimmed(trimmed)), &mut bytes), Ok(34));
+    #[rustfmt::skip]
+    let expected: [u8; 34] = [
+        0, 1, 31,
+        0x01, 0x02, 0x03, 0x04,
+        0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88,
+        0, 0, 0, 0, 0, 0, 0, 0x0a,                          // op
+        0, 0, 0, 0, 0, 0, 0x10, 0,                          // offset
+        0x08, 0,                                            // length
+        2,                                                  // flags: an answer
+    ];
+    assert_eq!(bytes, expected);
+    assert_eq!(decode(&bytes), Ok((with_body(Body::Trimmed(trimmed)), 34)));
+    bytes[33] = 4;
+    assert_eq!(decode(&bytes), Err(DecodeError::Illegal(Illegal::TrimFlags)));
+    (bytes[31], bytes[33]) = (0, 0);
+    assert_eq!(decode(&bytes), Err(DecodeError::Illegal(Illegal::NothingTrimmed)));
+
+    let nack = Nack { packet: PacketNumber::new(0x99), last_hop: true, marked: true };
+    let mut bytes = [0; 24];
+    assert_eq!(encode(&with_body(Body::Nack(nack)), &mut bytes), Ok(24));
+    assert_eq!((bytes[2], bytes[22], bytes[23]), (15, 0x99, 3));
+    assert_eq!(decode(&bytes), Ok((with_body(Body::Nack(nack)), 24)));
 }

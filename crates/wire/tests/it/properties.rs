@@ -2,8 +2,8 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, Header, MAX_HEADER_BYTES, Received, RegionKey, Reject,
-    RejectReason, Segment, SegmentKind, decode, encode, open, seal,
+    Ack, Body, Control, Credit, CreditEcho, Header, MAX_HEADER_BYTES, Nack, Received, RegionKey,
+    Reject, RejectReason, Segment, SegmentKind, Trimmed, decode, encode, open, seal,
 };
 use proptest::prelude::*;
 
@@ -130,7 +130,15 @@ fn header() -> impl Strategy<Value = Header> {
         (0u32..1 << 24, 1u8.., any::<u32>()).prop_map(|(queue, link_rate, sent)| {
             Body::Signal(apus_wire::Signal { queue, link_rate, sent })
         }),
-        control().prop_map(Body::Control)
+        control().prop_map(Body::Control),
+        (any::<u64>(), 0u64..u64::MAX - 65_535, 1u32..=65_535, any::<[bool; 2]>()).prop_map(
+            |(op, offset, length, [is_answer, last_hop])| {
+                Body::Trimmed(Trimmed { op: OpId::new(op), is_answer, offset, length, last_hop })
+            }
+        ),
+        (any::<u64>(), any::<[bool; 2]>()).prop_map(|(packet, [last_hop, marked])| {
+            Body::Nack(Nack { packet: PacketNumber::new(packet), last_hop, marked })
+        }),
     ];
     let numbered = prop_oneof![
         3 => (any::<u64>(), body),

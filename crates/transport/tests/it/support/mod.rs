@@ -10,7 +10,7 @@ use apus_transport::{
     Arrival, Completion, Endpoint, EndpointConfig, Handled, Op, OpKind, RttSample,
 };
 use apus_units::{FlowId, Span, Time};
-use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind};
+use apus_wire::{Body, Header, RejectReason, Segment, SegmentKind, Trimmed};
 
 /// SplitMix64: every run is a function of its seed.
 pub struct Random(pub u64);
@@ -39,6 +39,8 @@ pub struct Faults {
     pub loss: u64,
     pub duplication: u64,
     pub corruption: u64,
+    /// A switch removes the payload of data packets.
+    pub trimming: u64,
     /// Extra delay is uniform up to this, so packets overtake each other.
     pub reorder: Span,
 }
@@ -55,6 +57,10 @@ pub struct Side {
     pub finished: BTreeMap<u64, u32>,
     pub samples: Vec<RttSample>,
     pub acks_sent: u64,
+    pub nacks_sent: u64,
+    /// Trimmed packets whose payload was missing, and reports of them that named a packet in flight.
+    pub trimmed: u64,
+    pub nacks_heard: u64,
     pub data_sent: u64,
     pub duplicates: u64,
     pub refused: u64,
@@ -78,6 +84,9 @@ impl Side {
             finished: BTreeMap::new(),
             samples: Vec::new(),
             acks_sent: 0,
+            nacks_sent: 0,
+            trimmed: 0,
+            nacks_heard: 0,
             data_sent: 0,
             duplicates: 0,
             refused: 0,
@@ -151,12 +160,16 @@ impl Pair {
     }
 
     fn put_on_wire(&mut self, side: usize, header: &Header) {
+        let mut header = header;
         self.log.push((self.now, side, *header));
         let mut payload = Vec::new();
         match &header.body {
-            Body::Ack(_) | Body::Control(_) | Body::Reject(_) | Body::Signal(_) => {
-                self.sides[side].acks_sent += 1
-            }
+            Body::Nack(_) => self.sides[side].nacks_sent += 1,
+            Body::Ack(_)
+            | Body::Control(_)
+            | Body::Reject(_)
+            | Body::Signal(_)
+            | Body::Trimmed(_) => self.sides[side].acks_sent += 1,
             Body::Data(segment) => {
                 self.sides[side].data_sent += 1;
                 let answer = segment.kind == SegmentKind::ReadResponse;
@@ -169,6 +182,16 @@ impl Pair {
                     ),
                 }
             }
+        }
+        let trimmed;
+        if let Body::Data(segment) = &header.body
+            && self.faults.trimming > 0
+            && self.random.chance(self.faults.trimming)
+            && let Some(rest) = Trimmed::of(segment, self.random.chance(500))
+        {
+            trimmed = Header { body: Body::Trimmed(rest), ..*header };
+            header = &trimmed;
+            payload.clear();
         }
         let mut datagram = vec![0; 128 + payload.len()];
         let length = apus_wire::seal(header, &payload, &mut datagram).expect("seal");
@@ -272,6 +295,8 @@ impl Pair {
                 let Body::Data(segment) = header.body else { unreachable!() };
                 *side.cancelled.entry(segment.op.get()).or_default() += 1;
             }
+            Handled::Trimmed => side.trimmed += 1,
+            Handled::Nack { outstanding } => side.nacks_heard += u64::from(outstanding),
             Handled::Rejected | Handled::Signal => {}
         }
     }

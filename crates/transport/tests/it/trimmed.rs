@@ -1,0 +1,114 @@
+//! Trimmed packets, and the negative acknowledgements that answer them.
+
+use apus_algorithms::registry::build;
+use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind};
+use apus_units::{FlowId, OpId, PacketNumber, Time};
+use apus_wire::{Ack, Body, Header, Nack, Segment, SegmentKind, Trimmed};
+
+const FLOW: FlowId = FlowId::new(0);
+/// Bytes of the op of these tests: six packets of 100 B.
+const OP_LENGTH: u64 = 600;
+
+fn endpoint(window: &str) -> Endpoint<apus_algorithms::AlgorithmConfig> {
+    let algorithm = build("constant", None, &[("window", window)]).expect("constant");
+    let config = EndpointConfig { max_payload: 100, ..EndpointConfig::default() };
+    let mut endpoint = Endpoint::new(config);
+    endpoint.open(FLOW, &algorithm, &apus_cc::FlowInfo::default());
+    endpoint
+}
+
+fn arrival(us: u64, marked: bool) -> Arrival {
+    let now = Time::from_ps(us * 1_000_000);
+    Arrival { now, nic_received_at: now, hops: 1, marked, receiver_level: 0 }
+}
+
+fn data(seq: u64, place: u64) -> Header {
+    let segment = Segment {
+        op: OpId::new(0),
+        kind: SegmentKind::Message,
+        offset: 100 * place,
+        length: 100,
+        op_length: OP_LENGTH,
+        credit: None,
+    };
+    Header { flow: FLOW, seq: PacketNumber::new(seq), body: Body::Data(segment) }
+}
+
+fn trimmed(seq: u64, place: u64) -> Header {
+    let Header { body: Body::Data(segment), .. } = data(seq, place) else { unreachable!() };
+    let rest = Trimmed::of(&segment, true).expect("a message can be trimmed");
+    Header { body: Body::Trimmed(rest), ..data(seq, place) }
+}
+
+fn bodies(endpoint: &mut Endpoint<apus_algorithms::AlgorithmConfig>, us: u64) -> Vec<Body> {
+    let now = Time::from_ps(us * 1_000_000);
+    core::iter::from_fn(|| endpoint.poll_ack(now)).map(|sent| sent.header.body).collect()
+}
+
+fn nack(packet: u64) -> Header {
+    let nack = Nack { packet: PacketNumber::new(packet), last_hop: true, marked: false };
+    Header { flow: FLOW, seq: PacketNumber::new(90 + packet), body: Body::Nack(nack) }
+}
+
+/// A negative acknowledgement per trimmed packet, at once, and no other report of the packets.
+#[test]
+fn trimmed_packets_are_reported_one_by_one_and_not_in_the_bitmap() {
+    let mut receiver = endpoint("8");
+    assert!(matches!(
+        receiver.handle_packet(&arrival(1, false), &data(0, 0)),
+        Handled::Data { .. }
+    ));
+    assert_eq!(receiver.handle_packet(&arrival(1, true), &trimmed(1, 1)), Handled::Trimmed);
+    assert_eq!(receiver.handle_packet(&arrival(1, false), &trimmed(2, 2)), Handled::Trimmed);
+    let nack = |packet, marked| {
+        Body::Nack(Nack { packet: PacketNumber::new(packet), last_hop: true, marked })
+    };
+    let [first, second, third] = bodies(&mut receiver, 1)[..] else { panic!("three packets") };
+    assert_eq!([first, second], [nack(1, true), nack(2, false)]);
+    let Body::Ack(Ack { largest, bitmap, marked, .. }) = third else { panic!("{third:?}") };
+    assert_eq!((largest.get(), bitmap, marked), (0, 1, 0));
+    assert!(bodies(&mut receiver, 2).is_empty(), "a trimmed packet causes no acknowledgement");
+}
+
+/// The payload has arrived by another packet: the trimmed one counts as received.
+#[test]
+fn a_trimmed_packet_whose_payload_is_here_is_acknowledged() {
+    let mut receiver = endpoint("8");
+    receiver.handle_packet(&arrival(1, false), &data(0, 3));
+    bodies(&mut receiver, 1);
+    assert_eq!(receiver.handle_packet(&arrival(2, false), &trimmed(4, 3)), Handled::Duplicate);
+    let [Body::Ack(ack)] = bodies(&mut receiver, 2)[..] else { panic!("an acknowledgement") };
+    assert_eq!((ack.largest.get(), ack.bitmap), (4, 0b10001));
+    // Beyond the op's 600 bytes: the packet of a broken peer.
+    assert_eq!(receiver.handle_packet(&arrival(3, false), &trimmed(5, 6)), Handled::Refused);
+    assert!(bodies(&mut receiver, 3).is_empty());
+}
+
+/// A window of 2: the trimmed range leaves before new data, and only when the window has room.
+#[test]
+fn a_trimmed_range_is_sent_again_before_new_data_within_the_window() {
+    let mut sender = endpoint("2");
+    let now = Time::from_ps(1_000_000);
+    sender.submit(now, FLOW, Op { kind: OpKind::Message, length: OP_LENGTH, user: 0 }).expect("op");
+    let send = |sender: &mut Endpoint<_>| -> Vec<(u64, u64)> {
+        core::iter::from_fn(|| sender.poll_data(now))
+            .map(|sent| match sent.header.body {
+                Body::Data(segment) => (sent.header.seq.get(), segment.offset),
+                body => panic!("{body:?}"),
+            })
+            .collect()
+    };
+    assert_eq!(send(&mut sender), [(0, 0), (1, 100)]);
+    let handled = sender.handle_packet(&arrival(5, false), &nack(0));
+    assert_eq!(handled, Handled::Nack { outstanding: true });
+    assert_eq!(send(&mut sender), [(2, 0)]);
+    assert_eq!(sender.in_flight(FLOW), Some(2));
+    // Reported again, and of a packet that was never sent: no effect.
+    for packet in [0, 7] {
+        let handled = sender.handle_packet(&arrival(6, false), &nack(packet));
+        assert_eq!(handled, Handled::Nack { outstanding: false });
+    }
+    assert!(send(&mut sender).is_empty());
+    let counters = sender.counters(FLOW).expect("counters");
+    assert_eq!((counters.trims, counters.packets_sent, counters.fast_losses), (1, 3, 0));
+}
