@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod balancers;
 pub mod bolt;
 mod bounds;
 pub mod constant;
@@ -30,5 +31,6 @@ mod set;
 pub mod swift;
 pub mod timely;
 
+pub use balancers::{BalancerConfig, BuiltInPath};
 pub use registry::{AlgorithmConfig, Registry, build};
 pub use set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch};

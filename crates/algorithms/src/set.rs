@@ -87,6 +87,7 @@ macro_rules! algorithms {
             type Sender = BuiltInSender;
             type Receiver = BuiltInReceiver;
             type Switch = BuiltInSwitch;
+            type Path = crate::balancers::BuiltInPath;
 
             fn name(&self) -> &'static str {
                 self.info().name

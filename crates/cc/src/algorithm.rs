@@ -4,8 +4,9 @@ use alloc::sync::Arc;
 use core::fmt::Debug;
 
 use crate::{
-    AlgorithmInfo, CreditLimit, Derivation, FieldLayout, FlowInfo, ProfilePackets, Receiver,
-    ReplaySender, Sender, SettingError, Settings, SwitchHalf, SwitchInfo, Tunable,
+    AlgorithmInfo, BoxedPath, CreditLimit, Derivation, FieldLayout, FlowInfo, PathPolicy,
+    ProfilePackets, Receiver, ReplaySender, Sender, SettingError, Settings, SwitchHalf, SwitchInfo,
+    Tunable,
 };
 
 /// An algorithm, named by its sender half.
@@ -74,6 +75,8 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     type Receiver: Receiver + Clone + Debug + Send + Sync + 'static;
     /// Switch half; the default one takes no part.
     type Switch: SwitchHalf + Default;
+    /// The path policies that flows can use beside the algorithm.
+    type Path: PathPolicy + Clone + Debug + Send + Sync + 'static;
 
     /// The algorithm's name ([`AlgorithmInfo::name`]).
     fn name(&self) -> &'static str;
@@ -125,6 +128,7 @@ impl<A: Algorithm> AlgorithmFactory for Configured<A> {
     type Sender = A;
     type Receiver = A::Receiver;
     type Switch = Option<A::Switch>;
+    type Path = BoxedPath;
 
     fn name(&self) -> &'static str {
         A::INFO.name

@@ -26,6 +26,7 @@ mod flow;
 mod foreign;
 mod forward;
 mod packets;
+mod path;
 mod receiver;
 pub mod rtt;
 mod sender;
@@ -48,6 +49,10 @@ pub use foreign::{
     BoxedReceiver, BoxedSender, BoxedSwitch, ForeignAlgorithm, ForeignFactory, foreign,
 };
 pub use packets::ProfilePackets;
+pub use path::{
+    Balancer, BoxedPath, Ev, ForeignBalancer, MAX_EVS, PathEvent, PathFeedback, PathPolicy,
+    foreign_balancer,
+};
 pub use receiver::{
     Acknowledging, EchoNewest, EchoTelemetry, MAX_CREDIT_PADDING, Receiver, ReceiverControl,
 };

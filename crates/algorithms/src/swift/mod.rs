@@ -30,5 +30,5 @@ mod window;
 
 pub use config::{Config, HostSignal, Params, PathChange, Rules, WhenToPace};
 pub use host::Swift;
-pub(crate) use params::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, base_target};
+pub(crate) use params::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, base_target, fabric_target};
 pub use target::{TargetConfig, TargetRule};

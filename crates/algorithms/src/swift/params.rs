@@ -177,6 +177,13 @@ pub(crate) fn base_target(network: &NetworkInfo, rtt: Span, hop_scale: Span) -> 
     format!("{}", needed.saturating_sub(scaled).max(BASE_TARGET))
 }
 
+/// The fabric target on the longest path of a network with the default rules, hop scaling included.
+pub(crate) fn fabric_target(network: &NetworkInfo) -> Span {
+    let queue = Bytes::new(BASE_TARGET_PACKETS * network.packet.get());
+    let needed = network.fabric_rtt.saturating_add(network.fabric_jitter);
+    needed.saturating_add(network.path_rate.serialization_time(queue)).max(BASE_TARGET)
+}
+
 /// Settings that a search for the best operating point varies.
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("base_target"),

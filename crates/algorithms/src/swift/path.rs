@@ -1,17 +1,12 @@
 //! The path change of the `falcon` profile (PLB: protective load balancing).
 
 use super::config::PathChange;
+use crate::balancers::CongestedRounds;
 
-/// Counts the delayed packets of a window-round and the delayed rounds in a row.
+/// The label of the path in use, and the rounds of delayed packets after which it changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Path {
-    /// Packets acknowledged in this round.
-    acked: u32,
-    /// Acknowledgements above the delay limit.
-    delayed: u32,
-    /// Delayed rounds in a row.
-    rounds: u32,
-    /// The label of the path in use.
+    rounds: CongestedRounds,
     label: u32,
 }
 
@@ -31,19 +26,11 @@ impl Path {
         acked: u32,
         cwnd: f64,
     ) {
-        self.acked = self.acked.saturating_add(acked);
-        if delay > rule.delay_factor * target {
-            self.delayed = self.delayed.saturating_add(acked);
-        }
-        let (all, delayed) = (f64::from(self.acked), f64::from(self.delayed));
-        if all < cwnd || self.acked == 0 {
-            return;
-        }
-        self.rounds = if delayed >= rule.delayed_fraction * all { self.rounds + 1 } else { 0 };
-        if self.rounds >= rule.rounds {
-            self.rounds = 0;
+        let delayed = if delay > rule.delay_factor * target { acked } else { 0 };
+        let in_a_row = self.rounds.on_ack((acked, delayed), cwnd, rule.delayed_fraction);
+        if in_a_row.is_some_and(|rounds| rounds >= rule.rounds) {
+            self.rounds.in_a_row = 0;
             self.label = self.label.wrapping_add(1);
         }
-        (self.acked, self.delayed) = (0, 0);
     }
 }

@@ -1,5 +1,6 @@
 //! The algorithms against their papers, one module per paper or section.
 
+mod balancers;
 mod bolt_host;
 mod bolt_switch;
 mod common;

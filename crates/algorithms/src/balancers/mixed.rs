@@ -1,0 +1,65 @@
+//! Ultra Ethernet's mixed policy: recycled entropy values, and else the bitmap.
+
+use alloc::collections::VecDeque;
+
+use apus_cc::{
+    AlgorithmInfo, Balancer, Ev, PathEvent, PathFeedback, PathPolicy, ProfileInfo, SettingError,
+    Settings,
+};
+use apus_units::Time;
+
+use super::EVS_POWER;
+use super::bitmap::{Bitmap, TABLE};
+
+/// Maximum number of values that wait to be used again. deviation: uet-htsim has no limit; more values than a
+/// window has packets are stale, and the largest range of packet numbers is 16384.
+const MAX_RECYCLED: usize = 16384;
+
+/// Values of packets that arrived without a mark are used again, the oldest first.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    recycled: VecDeque<Ev>,
+    bitmap: Bitmap,
+}
+
+impl Balancer for Mixed {
+    const INFO: AlgorithmInfo = AlgorithmInfo {
+        name: "mixed",
+        summary: "values of unmarked packets again, and the bitmap's if there are none",
+        source: "Ultra Ethernet's reference simulator, uet-htsim 40ccb05, `uec_mp.cpp`",
+        profiles: &[ProfileInfo { name: "uet", doc: "as in uet-htsim" }],
+        parameters: TABLE,
+    };
+
+    fn new(settings: &mut Settings) -> Result<Self, SettingError> {
+        let bitmap = Bitmap::of(settings.count(EVS_POWER.name));
+        Ok(Self { recycled: VecDeque::new(), bitmap })
+    }
+}
+
+impl PathPolicy for Mixed {
+    fn reseed(&mut self, seed: u64) {
+        self.recycled.clear();
+        self.bitmap.reseed(seed);
+    }
+
+    #[inline]
+    fn next(&mut self, now: Time, cwnd: f64) -> Ev {
+        self.recycled.pop_front().unwrap_or_else(|| self.bitmap.next(now, cwnd))
+    }
+
+    #[inline]
+    fn feedback(&mut self, event: &PathEvent) {
+        if event.kind == PathFeedback::Good {
+            if self.recycled.len() == MAX_RECYCLED {
+                self.recycled.pop_front();
+            }
+            self.recycled.push_back(event.ev);
+        }
+        self.bitmap.feedback(event);
+    }
+
+    fn sprays(&self) -> bool {
+        true
+    }
+}
