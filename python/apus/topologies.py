@@ -392,11 +392,12 @@ def links(
     """Topology `links`.
 
     Each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the
-    HPCC simulator.
+    HPCC simulator, or InfraGraph.
 
     Args:
         links: A link, with the settings that differ from the topology's (list of tables).
-        file: A .topo of htsim or a topology.txt of the HPCC simulator (text).
+        file: A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph
+            (text).
         text: The text of such a file (text).
         rate: Rate of the links (rate, at least 1kbps).
         delay: One-way delay of the links (time, at most 1s).
