@@ -25,6 +25,7 @@ pub mod expresspass;
 pub mod hpcc;
 pub mod hull;
 pub mod notified;
+pub mod nscc;
 pub mod rcp;
 pub mod registry;
 mod set;

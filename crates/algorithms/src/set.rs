@@ -196,6 +196,8 @@ algorithms! {
     Hull(crate::hull::Hull);
     /// The cost of notification delay.
     Notified(crate::notified::Notified);
+    /// NSCC of Ultra Ethernet, and MNSCC.
+    Nscc(crate::nscc::Nscc);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

@@ -44,6 +44,7 @@ fn every_profile_of_every_algorithm_builds() {
             "rcp",
             "hull",
             "notified",
+            "nscc",
             "constant"
         ]
     );
@@ -115,7 +116,7 @@ fn unknown_names_suggest_the_nearest() {
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
     assert!(error("bbr", None, &[]).to_string().contains(
-        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, constant"
+        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, nscc, constant"
     ));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);
@@ -241,6 +242,7 @@ fn every_parameter_has_a_description_and_sources_of_its_defaults() {
         "DCQCN §",
         "ns-2 rcp.cc",
         "HULL §",
+        "uet-htsim ",
         "unverified: ",
     ];
     for info in Registry::BUILT_IN.algorithms() {

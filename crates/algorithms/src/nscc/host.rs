@@ -1,0 +1,127 @@
+//! NSCC's sender half.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use apus_units::Span;
+
+use super::params::{self, Params};
+use super::window::Window;
+use apus_cc::{
+    AckEvent, Acknowledging, Algorithm, AlgorithmInfo, Allowance, CongestionHeader, Derivation,
+    Ecn, FlowInfo, LossEvent, Pacing, PacketSizeEvent, Plain, ProfileInfo, ReplaySender, SendInfo,
+    Sender, SettingError, Settings, Snapshot, SwitchInfo, TimeoutEvent, TrimEvent,
+};
+
+/// The sender half of NSCC. The RTT is that between the NICs. Packet numbers are never reused, so every
+/// RTT is valid.
+///
+/// deviation: a loss that the transport concludes from holes takes its packets from the window, as a
+/// timeout does; in UET a hole is no signal, because packets may arrive in any order, and only
+/// timeouts conclude losses.
+#[derive(Clone, Debug)]
+pub struct Nscc {
+    params: Arc<Params>,
+    window: Box<Window>,
+}
+
+impl Algorithm for Nscc {
+    type Params = Params;
+    type Receiver = Acknowledging;
+    type Switch = Plain;
+    const INFO: AlgorithmInfo = AlgorithmInfo {
+        name: "nscc",
+        summary: "starts at line rate, and follows marks, queueing delay and trimmed packets",
+        source: "uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.13; profile median: \
+                 MNSCC (arXiv 2509.07907)",
+        profiles: &[
+            ProfileInfo { name: params::TRIMMING, doc: "for switches that trim packets" },
+            ProfileInfo { name: params::DROP_TAIL, doc: "for switches that drop packets" },
+            ProfileInfo {
+                name: params::MEDIAN,
+                doc: "MNSCC: the median of the last delays, for switches that drop packets",
+            },
+        ],
+        parameters: params::TABLE,
+    };
+    const DERIVED: &'static [Derivation] = params::DERIVED;
+
+    fn params(settings: &mut Settings) -> Result<Params, SettingError> {
+        Params::from_settings(settings)
+    }
+
+    fn new(params: Arc<Params>, flow: &FlowInfo) -> Self {
+        let window = Box::new(Window::new(&params, flow));
+        Self { params, window }
+    }
+
+    fn receiver(_: &Arc<Params>, _: &FlowInfo) -> Acknowledging {
+        Acknowledging
+    }
+
+    fn switch(_: &Arc<Params>, _: &SwitchInfo) -> Plain {
+        Plain
+    }
+}
+
+impl Nscc {
+    fn packets_to_bytes(&self, packets: u32) -> u64 {
+        u64::from(packets) * self.window.packet
+    }
+}
+
+impl Sender for Nscc {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        let headers = u64::from(event.acked_packets) * self.window.header;
+        let bytes = event.acked_bytes.get() + headers;
+        let in_flight = self.packets_to_bytes(event.in_flight);
+        let drawn_by = (event.fabric_delay, event.marked_packets > 0);
+        self.window.on_ack(&self.params, event.now, drawn_by, (bytes, in_flight));
+    }
+
+    fn on_loss(&mut self, event: &LossEvent) {
+        let bytes = self.packets_to_bytes(event.lost_packets);
+        self.window.on_lost(bytes);
+    }
+
+    fn on_trim(&mut self, event: &TrimEvent) {
+        let bytes = event.payload.get() + self.window.header;
+        let in_flight = self.packets_to_bytes(event.in_flight) + bytes;
+        self.window.on_trim(&self.params, event.now, bytes, in_flight);
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let bytes = self.packets_to_bytes(event.lost_packets);
+        self.window.on_lost(bytes);
+    }
+
+    #[inline]
+    fn on_transmit(&mut self, header: &mut CongestionHeader, _: &SendInfo) {
+        header.ecn = Ecn::Capable;
+    }
+
+    fn on_packet_size(&mut self, event: &PacketSizeEvent) {
+        self.window.set_packet(&self.params, event.payload, event.packet);
+    }
+
+    #[inline]
+    fn allowance(&self) -> Allowance {
+        Allowance { window: self.window.packets(), pacing: Pacing::AckClocked }
+    }
+
+    #[inline]
+    fn rto(&self) -> Span {
+        self.params.rto
+    }
+
+    /// The target is that of the queueing delay.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.window.packets(),
+            target_delay: Some(self.params.target),
+            ..Snapshot::default()
+        }
+    }
+}
+
+impl ReplaySender for Nscc {}

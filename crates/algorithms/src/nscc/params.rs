@@ -1,0 +1,194 @@
+//! The parameters of NSCC, each with its source.
+
+use alloc::format;
+use alloc::string::String;
+
+use apus_cc::settings::{
+    AT_LEAST_1, FRACTION, Limits, NOT_NEGATIVE, POSITIVE, ParamInfo, SettingError, Settings, count,
+    flag, number, require, time,
+};
+use apus_cc::{Derivation, NetworkInfo};
+use apus_units::Span;
+
+/// In a network whose switches trim.
+pub(super) const TRIMMING: &str = "trimming";
+/// In a network whose switches drop.
+pub(super) const DROP_TAIL: &str = "drop-tail";
+/// With the median of delays.
+pub(super) const MEDIAN: &str = "median";
+
+const ALL: &[&str] = &[TRIMMING, DROP_TAIL, MEDIAN];
+const DROPPING: &[&str] = &[DROP_TAIL, MEDIAN];
+
+/// Values of the number of delays of which the median is taken.
+const SAMPLES: Limits = Limits::new("from 1 to 4", |x| (1.0..=4.0).contains(&x));
+
+/// Every parameter.
+#[rustfmt::skip]
+pub(super) const TABLE: &[ParamInfo] = &[
+    time("network_rtt", POSITIVE, "RTT of a full packet and its acknowledgement over the longest \
+        path without queues")
+        .default("12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the reference network"),
+    time("target_queueing", POSITIVE, "queueing delay above which marked packets shrink the window")
+        .default_of(TRIMMING, "9us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: 0.75 network_rtt with trimming")
+        .default_of(DROP_TAIL, "12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: network_rtt without trimming")
+        .default_of(MEDIAN, "12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: network_rtt without trimming"),
+    number("window_factor", AT_LEAST_1, "first and largest window over line rate times RTT")
+        .default("1.5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("proportional", NOT_NEGATIVE, "payloads that a window of acknowledgements without delay \
+        adds to the window, before scaling to the network")
+        .default("4", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: alpha"),
+    number("fair", NOT_NEGATIVE, "payloads that a window of late but unmarked acknowledgements adds")
+        .default("5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: fi"),
+    number("eta", NOT_NEGATIVE, "payloads added once per network_rtt")
+        .default("0.15", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("fast", NOT_NEGATIVE, "part of the acknowledged bytes added while nothing queues")
+        .default("0.25", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    time("fast_delay", POSITIVE, "queueing delay below which nothing queues")
+        .default("1us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("gamma", NOT_NEGATIVE, "factor of the multiplicative decrease")
+        .default("0.8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("max_decrease", FRACTION, "largest part of the window that one decrease takes")
+        .default("0.5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("delay_gain", FRACTION, "weight of a new sample in the average queueing delay")
+        .default("0.0125", "uet-htsim 40ccb05"),
+    flag("quick_adapt", "set the window to the bytes received in the last RTT if those are few")
+        .default("true", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("quick_adapt_part", AT_LEAST_1, "quick adaptation needs fewer bytes received than the \
+        largest window divided by this")
+        .default("8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    number("adjust_packets", NOT_NEGATIVE, "full packets received after which increases take effect")
+        .default("8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
+    count("median_samples", SAMPLES, "number of delays of which the median is taken; 1 is the delay \
+        itself")
+        .default_of(TRIMMING, "1", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the delay of each acknowledgement")
+        .default_of(DROP_TAIL, "1", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the delay of each acknowledgement")
+        .default_of(MEDIAN, "4", "unverified: MSwift and MNSCC (arXiv 2509.07907): at most 4, at most half \
+            a window"),
+    time("rto", POSITIVE, "retransmission timeout, without back-off")
+        .default_of(TRIMMING, "100us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
+        .default_of(DROP_TAIL, "450us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
+        .default_of(MEDIAN, "450us", "deviation: as in profile drop-tail, so that runs compare"),
+];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "network_rtt",
+        profiles: ALL,
+        rule: "the unloaded RTT between the NICs of the longest path",
+        source: "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13",
+        value: |network, _| format!("{}", network.fabric_rtt + network.fabric_jitter),
+    },
+    Derivation {
+        parameter: "target_queueing",
+        profiles: &[TRIMMING],
+        rule: "0.75 network_rtt",
+        source: "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13",
+        value: |_, settings| format!("{}", settings.time("network_rtt").mul_f64(0.75)),
+    },
+    Derivation {
+        parameter: "target_queueing",
+        profiles: DROPPING,
+        rule: "network_rtt",
+        source: "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13",
+        value: |_, settings| format!("{}", settings.time("network_rtt")),
+    },
+    Derivation {
+        parameter: "rto",
+        profiles: &[TRIMMING],
+        rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path",
+        source: "uet-htsim 40ccb05: a trimming queue holds one BDP",
+        value: |network, settings| rto(network, settings, 1),
+    },
+    Derivation {
+        parameter: "rto",
+        profiles: DROPPING,
+        rule: "15 us and 6 times the time that 5 BDP, in whole packets, take on the path",
+        source: "uet-htsim 40ccb05: a queue without trimming holds 5 BDP",
+        value: |network, settings| rto(network, settings, 5),
+    },
+];
+
+/// Full queues that drain before the timeout expires.
+const DRAINS: u64 = 6;
+
+/// 15 us and [`DRAINS`] queues of `bdps` bandwidth-delay products, each in whole packets.
+fn rto(network: &NetworkInfo, settings: &Settings, bdps: u64) -> String {
+    let bdp = network.line_rate.bytes_in(settings.time("network_rtt")).get();
+    let packet = network.packet.get().max(1);
+    let queue = apus_units::Bytes::new(DRAINS * bdps * bdp.div_ceil(packet) * packet);
+    format!("{}", Span::from_us(15) + network.path_rate.serialization_time(queue))
+}
+
+/// The parameters of NSCC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// T0: RTT of the longest path, of which gains and periods are multiples.
+    pub network_rtt: Span,
+    /// Target of the queueing delay.
+    pub target: Span,
+    /// Largest window over line rate times RTT.
+    pub window_factor: f64,
+    /// Payloads per window of proportional increase.
+    pub proportional: f64,
+    /// Payloads per window of fair increase.
+    pub fair: f64,
+    /// Payloads per `network_rtt`.
+    pub eta: f64,
+    /// Part of the acknowledged bytes.
+    pub fast: f64,
+    /// Delay below which the fast increase applies.
+    pub fast_delay: Span,
+    /// Factor of the decrease.
+    pub gamma: f64,
+    /// Largest part that a decrease takes.
+    pub max_decrease: f64,
+    /// Weight of a delay in the average.
+    pub delay_gain: f64,
+    /// Whether quick adaptation is used.
+    pub quick_adapt: bool,
+    /// Divisor of the largest window in the rule of quick adaptation.
+    pub quick_adapt_part: f64,
+    /// Packets after which increases take effect.
+    pub adjust_packets: f64,
+    /// Most delays of which the median is taken, from 1 to 4.
+    pub median_samples: u32,
+    /// The retransmission timeout.
+    pub rto: Span,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible, or has no effect.
+    pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
+        let quick_adapt = settings.flag("quick_adapt");
+        let quick_adapt_part = settings.number("quick_adapt_part");
+        if !quick_adapt {
+            settings.without_effect(&["quick_adapt_part"], "while `quick_adapt` is false")?;
+        }
+        let params = Self {
+            network_rtt: settings.time("network_rtt"),
+            target: settings.time("target_queueing"),
+            window_factor: settings.number("window_factor"),
+            proportional: settings.number("proportional"),
+            fair: settings.number("fair"),
+            eta: settings.number("eta"),
+            fast: settings.number("fast"),
+            fast_delay: settings.time("fast_delay"),
+            gamma: settings.number("gamma"),
+            max_decrease: settings.number("max_decrease"),
+            delay_gain: settings.number("delay_gain"),
+            quick_adapt,
+            quick_adapt_part,
+            adjust_packets: settings.number("adjust_packets"),
+            median_samples: settings.count("median_samples"),
+            rto: settings.time("rto"),
+        };
+        let above = params.rto >= params.network_rtt;
+        require(above, "rto", "at least network_rtt", params.rto)?;
+        Ok(params)
+    }
+}
