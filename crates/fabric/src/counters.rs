@@ -92,6 +92,12 @@ pub struct PortCounters {
     /// Accepted packets whose ECN codepoint was changed to `Congested` by the switch half of this
     /// port.
     pub marked: u64,
+    /// Packets that lost their payload here ([`Trim`](crate::Trim)). Each counts in `offered` with the
+    /// bytes of its header only.
+    pub trimmed: u64,
+    /// Headers of trimmed packets that were dropped here, for lack of room in their class: packets of
+    /// which the receiver learns nothing.
+    pub headers_lost: u64,
     /// The largest occupancy so far, the arriving packet included.
     pub max_queue: Bytes,
     /// Exact time integral of the occupancy, in byte-picoseconds: the sum over accepted packets of
@@ -183,6 +189,8 @@ impl Tally {
             },
             queued,
             marked: self.marked,
+            trimmed: 0,
+            headers_lost: 0,
             max_queue: Bytes::new(self.max_queue_bytes),
             byte_time: self.byte_time,
             packet_time: self.packet_time,
@@ -225,6 +233,10 @@ pub struct Counters {
     pub signal_bytes: u64,
     /// Times that a switch paused a class of a port ([`PfcConfig`](crate::PfcConfig)).
     pub pauses: u64,
+    /// Packets that lost their payload in a port.
+    pub trimmed: u64,
+    /// Headers of such packets that were dropped in the same port.
+    pub headers_lost: u64,
     /// Packets that reached their host.
     pub delivered: u64,
     /// Packets dropped.
@@ -254,6 +266,8 @@ impl Counters {
         self.signals += other.signals;
         self.signal_bytes += other.signal_bytes;
         self.pauses += other.pauses;
+        self.trimmed += other.trimmed;
+        self.headers_lost += other.headers_lost;
         self.delivered += other.delivered;
         for (dropped, more) in self.dropped.iter_mut().zip(other.dropped) {
             *dropped += more;

@@ -63,11 +63,11 @@ mod routing;
 mod scheduler;
 mod topology;
 
-pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit};
+pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit, Trim};
 pub use counters::{ClassCounters, Count, Counters, DropReason, Drops, PortCounters};
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
-pub use network::{Arrived, ControlError, Network, Outcome, Sent, Signalling};
+pub use network::{Arrived, ControlError, Network, Outcome, RemovePayload, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
 pub use pfc::PfcConfig;
 pub use routing::{RouteError, RouteId, opposite};

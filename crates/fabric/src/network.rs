@@ -24,6 +24,7 @@ use crate::routing::{Paths, RouteError, RouteId, opposite};
 use crate::topology::Node;
 
 pub(crate) use common::Common;
+pub use common::RemovePayload;
 pub use control::ControlError;
 use mail::Mailboxes;
 pub use signals::Signalling;
@@ -91,6 +92,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
             scratch: Vec::new(),
             mail: Mailboxes::default(),
         }
+    }
+
+    /// Sets how ports remove the payload of packets ([`Trim`](crate::Trim)). Without it, ports drop
+    /// them.
+    pub fn trim_packets(&mut self, remove: RemovePayload<P>) {
+        self.common.trim = Some(remove);
     }
 
     /// Host `host` hands `packet`, which has a route from that host, to its NIC's egress port.

@@ -229,6 +229,15 @@ impl<P> PacketPool<P> {
         self.payloads[packet.0 as usize].as_ref().expect(STALE)
     }
 
+    /// The packet's fields and payload, to be trimmed.
+    ///
+    /// # Panics
+    /// If it was taken out.
+    pub(crate) fn for_trim(&mut self, packet: PacketRef) -> (&mut Fields, &mut P) {
+        let index = packet.0 as usize;
+        (&mut self.fields[index], self.payloads[index].as_mut().expect(STALE))
+    }
+
     /// Returns a copy of the packet.
     ///
     /// # Panics

@@ -1,14 +1,15 @@
 //! `[[topology.class]]`: the traffic classes of every switch port.
 use crate::set::ClassConfig;
 use apus_algorithms::BuiltInSwitch;
-use apus_fabric::SchedulerKind;
-use apus_units::Bytes;
+use apus_fabric::{SchedulerKind, Trim};
+use apus_units::{Bytes, ClassId};
 
 use super::declared::{Keys, Kind, key};
 use super::ecn::ECN;
 use super::ecn::Marking;
 use super::label::{LABEL_RULE, is_label};
 use super::section::Section;
+use apus_units::suggestion;
 
 /// Keys of `class`.
 pub(super) static CLASS: Keys = Keys::of(&[
@@ -18,6 +19,18 @@ pub(super) static CLASS: Keys = Keys::of(&[
         .within(1, 1_000)
         .or("1"),
     key("limit", Kind::Size, "Most bytes of the class in a port; no limit if not given"),
+    key(
+        "trim_to",
+        Kind::Text,
+        "Trims packets: a packet above `limit` loses its payload, and its header, of `packets.control` \
+         bytes, joins the class of this name; the receiver reports it to the sender at once",
+    ),
+    key(
+        "trim_tail",
+        Kind::Flag,
+        "With probability 1/2, the last packet of the queue is trimmed instead of the arriving one",
+    )
+    .or("true"),
     key("ecn", Kind::Table(&ECN), "Marks of this class, in place of `topology.ecn`"),
 ]);
 
@@ -32,14 +45,36 @@ pub(super) struct Class {
     pub(super) weight: u32,
     /// Most bytes of it in a port; [`Bytes::MAX`] is unlimited.
     pub(super) limit: Bytes,
+    /// Class of the headers of trimmed packets, if its packets are trimmed.
+    pub(super) trim_to: Option<String>,
+    /// Whether the queue's last packet may be trimmed instead of the arriving one.
+    pub(super) trim_tail: bool,
     /// The marking of this class, if it differs from that of the port.
     pub(super) ecn: Option<Marking>,
 }
 
 impl Class {
-    /// Returns the configuration of the class at a port whose classes are marked by `ecn` by
-    /// default.
-    pub(super) fn config(&self, ecn: Option<Marking>) -> ClassConfig {
+    /// Returns the number of the class of `classes` to which packets of this one are trimmed.
+    pub(super) fn trims_to(&self, classes: &[Self]) -> Option<usize> {
+        let to = self.trim_to.as_ref()?;
+        classes.iter().position(|class| class.name == *to)
+    }
+
+    /// Returns the configuration of the class, one of `classes`, at a port whose classes are marked by
+    /// `ecn` by default. Headers of trimmed packets have `header` wire bytes.
+    pub(super) fn config(
+        &self,
+        classes: &[Self],
+        ecn: Option<Marking>,
+        header: u32,
+    ) -> ClassConfig {
+        let trim = self.trims_to(classes).map(|to| Trim {
+            // At most 8 classes.
+            class: ClassId::new(to as u8),
+            bytes: header,
+            tail: self.trim_tail,
+            seed: 0,
+        });
         let algorithm = match self.ecn.or(ecn) {
             Some(marking) => marking.half(0),
             None => BuiltInSwitch::Plain,
@@ -48,6 +83,7 @@ impl Class {
             priority: self.priority,
             weight: self.weight,
             limit: self.limit,
+            trim,
             algorithm,
             ..ClassConfig::default()
         }
@@ -76,6 +112,7 @@ pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
         }
         table.finish();
     }
+    check_trimming(topology, &classes);
     for class in &classes {
         let alone = is_alone(class, &classes);
         let message = format_args!(
@@ -85,6 +122,31 @@ pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
         topology.check(!alone || class.weight == 1, "class", message);
     }
     classes
+}
+
+/// Checks that packets are trimmed in at most one class, and to another class.
+fn check_trimming(topology: &Section<'_>, classes: &[Class]) {
+    let trims: Vec<_> = classes.iter().filter_map(|c| Some((c, c.trim_to.as_ref()?))).collect();
+    for &(class, to) in &trims {
+        let names = || classes.iter().map(|other| other.name.as_str());
+        let known = names().any(|name| name == to && name != class.name);
+        let hint = || suggestion(to, names().filter(|name| *name != class.name));
+        let message = format_args!(
+            "`{}` is trimmed to `{to}`, which is not another class{}",
+            class.name,
+            hint()
+        );
+        topology.check(known, "class", message);
+    }
+    let message = format_args!("has {} classes with `trim_to`; one may have it", trims.len());
+    topology.check(trims.len() <= 1, "class", message);
+    if !trims.is_empty() && topology.node("shared").is_some() {
+        let message = "has no trimming in a shared memory; remove `trim_to` or `shared`";
+        topology.problem("shared", message);
+    }
+    if !trims.is_empty() && topology.node("pfc").is_some() {
+        topology.problem("pfc", "pauses ports instead of trimming; remove `trim_to` or `pfc`");
+    }
 }
 
 /// Returns `true` if no other class has the priority of `class`.
@@ -109,12 +171,20 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
     let priority: u32 = table.get_or_default("priority");
     let limit: Option<Bytes> = table.get("limit");
     let ecn = table.section("ecn").and_then(Marking::read);
+    let trim_to: Option<String> = table.get("trim_to");
+    if trim_to.is_none() {
+        table.no_effect("trim_tail", "without `trim_to`");
+    }
+    let message = "has no effect without `limit`: nothing is trimmed; set `limit`";
+    table.check(trim_to.is_none() || limit.is_some(), "trim_to", message);
     Some(Class {
         name: name?,
         // At most 7.
         priority: priority as u8,
         weight: table.get_or_default("weight"),
         limit: limit.unwrap_or(Bytes::MAX),
+        trim_tail: trim_to.is_none() || table.get_or_default("trim_tail"),
+        trim_to,
         ecn,
     })
 }

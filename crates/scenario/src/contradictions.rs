@@ -85,7 +85,11 @@ fn check_names(root: &Section<'_>, workloads: &[Workload]) {
 fn check_classes(root: &Section<'_>, topology: &TopologySpec, workloads: &[Workload]) {
     for (index, class) in (0..).zip(&topology.classes) {
         let used = workloads.iter().any(|workload| workload.class == index)
-            || topology.ack_class == Some(index);
+            || topology.ack_class == Some(index)
+            || topology
+                .classes
+                .iter()
+                .any(|other| other.trims_to(&topology.classes) == Some(usize::from(index)));
         let message = format_args!("has a class `{}`, which nothing uses; remove it", class.name);
         root.check(used, "topology", message);
     }

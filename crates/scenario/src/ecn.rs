@@ -10,7 +10,7 @@ use super::section::Section;
 /// Keys of `ecn`.
 pub(super) static ECN: Keys = Keys::of(&[
     key("threshold", Kind::Size, "Packets are marked if the port holds more than this"),
-    key("at", Kind::Word(&words_of(&MarkAt::WORDS)), "When the queue is compared with `threshold`")
+    key("at", Kind::Word(&words_of(&MarkAt::WORDS)), "When the queue is looked at")
         .or(MarkAt::WORDS[0].0),
     key(
         "k_min",
@@ -27,7 +27,7 @@ pub(super) enum Marking {
     /// Everything above a threshold (RFC 8257 §3.1).
     Threshold(EcnMarker),
     /// With a probability that grows with the queue (RED on the queue of the moment; DCQCN §3.1).
-    Ramp(Ramp),
+    Ramp(Ramp, MarkAt),
 }
 
 impl Marking {
@@ -35,7 +35,7 @@ impl Marking {
     pub(super) fn half(&self, seed: u64) -> BuiltInSwitch {
         match *self {
             Self::Threshold(marker) => BuiltInSwitch::Ecn(marker),
-            Self::Ramp(ramp) => BuiltInSwitch::Ramp(RampMarker::new(ramp, seed)),
+            Self::Ramp(ramp, at) => BuiltInSwitch::Ramp(RampMarker::new(ramp, seed).at(at)),
         }
     }
 
@@ -57,14 +57,11 @@ fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
 
 fn read_ramp(ecn: &Section<'_>) -> Option<Marking> {
     ecn.no_effect("threshold", "together with `k_min`, `k_max` and `p_max`");
-    ecn.no_effect(
-        "at",
-        "together with `k_min`, `k_max` and `p_max`: packets are marked as they arrive",
-    );
+    let at = ecn.meaning("at", &MarkAt::WORDS);
     let (k_min, k_max) = (ecn.require::<Bytes>("k_min"), ecn.require("k_max"));
     let p_max: Option<f64> = ecn.require("p_max");
     let ramp = Ramp { k_min: k_min?, k_max: k_max?, p_max: p_max? };
     let message = format_args!("is {}, below `k_min`, which is {}", ramp.k_max, ramp.k_min);
     ecn.check(ramp.k_max >= ramp.k_min, "k_max", message);
-    Some(Marking::Ramp(ramp))
+    Some(Marking::Ramp(ramp, at?))
 }

@@ -41,7 +41,7 @@ pub(super) fn read_run(
     let sizes = read_packets(&root, options.registry)?;
     let packet = u64::from((sizes.payload + sizes.header).max(sizes.control));
     let topology = match root.section("topology") {
-        Some(section) => TopologySpec::read(section, packet),
+        Some(section) => TopologySpec::read(section, packet, sizes.control),
         None => {
             if root.node("topology").is_none() {
                 root.missing("topology", "a table like `[topology]` with `kind = \"star\"`");

@@ -66,6 +66,8 @@ pub(super) struct TopologySpec {
     pub(super) ecn: Option<Marking>,
     /// Classes of every switch port; none means one without a name.
     pub(super) classes: Vec<Class>,
+    /// Wire bytes of the header of a trimmed packet.
+    pub(super) header: u32,
     /// Chooses among classes of the same priority.
     pub(super) scheduler: SchedulerKind,
     /// Index of the class of acknowledgements and read requests, if they have their own.
@@ -90,8 +92,9 @@ pub(super) struct Shared {
 }
 
 impl TopologySpec {
-    /// Reads the table; `packet` is the size of the largest packet, which every buffer must hold.
-    pub(super) fn read(section: Section<'_>, packet: u64) -> Option<Self> {
+    /// Reads the table; `packet` is the size of the largest packet, which every buffer must hold, and
+    /// `control` that of a control packet.
+    pub(super) fn read(section: Section<'_>, packet: u64, control: u32) -> Option<Self> {
         let shared = read_shared(&section, packet);
         let (shape, edge) = Shape::read(&section, shared.is_some(), packet);
         let graph = shape.as_ref().and_then(Shape::graph);
@@ -121,6 +124,7 @@ impl TopologySpec {
             pipeline_latency,
             ecn,
             classes,
+            header: control,
             scheduler: scheduler?,
             ack_class,
             plain,
@@ -178,7 +182,7 @@ impl TopologySpec {
         if self.classes.is_empty() {
             return topology;
         }
-        let mut classes: Vec<_> = self.classes.iter().map(|c| c.config(None)).collect();
+        let mut classes: Vec<_> = self.classes.iter().map(|c| c.config(&[], None, 0)).collect();
         for class in &mut classes {
             class.algorithm = BuiltInSwitch::Plain;
             class.limit = Bytes::MAX;
@@ -208,7 +212,11 @@ impl TopologySpec {
             topology = topology.with_shared_buffer(size).with_switch_ports(|p| p.buffer = share);
         }
         if !self.classes.is_empty() {
-            let classes: Vec<_> = self.classes.iter().map(|c| c.config(self.ecn)).collect();
+            let classes: Vec<_> = self
+                .classes
+                .iter()
+                .map(|c| c.config(&self.classes, self.ecn, self.header))
+                .collect();
             topology = topology.with_switch_ports(|port| {
                 port.classes.clone_from(&classes);
                 port.scheduler = self.scheduler;

@@ -7,7 +7,7 @@ use apus_cc::{AlgorithmFactory, FlowInfo, Signal};
 use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::{FlowId, HostId};
-use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, link_rate_code};
+use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, Trimmed, link_rate_code};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
@@ -73,6 +73,7 @@ pub(crate) fn build_network<F: AlgorithmFactory>(
     let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
     let mut network = network.map_err(PlanError::Topology)?;
     network.answer_signals(signalling(plan));
+    network.trim_packets(remove_payload);
     if let Some(pfc) = &plan.pfc {
         network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
     }
@@ -131,6 +132,15 @@ fn signal(header: &Header, signal: &Signal) -> Header {
         sent: signal.sent,
     });
     Header { flow: header.flow, seq: header.seq, body }
+}
+
+/// Converts a data packet into what a port leaves of it without its payload. Returns `false` if it has no
+/// payload to lose.
+fn remove_payload(header: &mut Header, last_hop: bool) -> bool {
+    let Body::Data(segment) = &header.body else { return false };
+    let Some(trimmed) = Trimmed::of(segment, last_hop) else { return false };
+    header.body = Body::Trimmed(trimmed);
+    true
 }
 
 /// Returns the clocks of a host.

@@ -22,6 +22,8 @@ pub enum Purpose {
     Flow = 6,
     /// Random numbers of the switch half of a class of a port.
     Switch = 7,
+    /// Choice of the packet that a port trims.
+    Trim = 9,
     /// Times of a device that answers reads.
     Service = 8,
 }

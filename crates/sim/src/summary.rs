@@ -54,6 +54,10 @@ summary! {
         pub delivered: u64 = number(WHOLE_RUN),
         /// packets that the fabric dropped
         pub dropped: u64 = number(WHOLE_RUN),
+        /// packets whose payload a port removed for lack of room
+        pub trimmed: u64 = number(WHOLE_RUN),
+        /// headers of these that found no room in that port: included in `packets.dropped`
+        pub headers_lost: u64 = number(WHOLE_RUN),
         /// packets still on their way at the end: sent - delivered - dropped
         pub in_flight: u64 = number(WHOLE_RUN),
         /// delivered packets that a NIC's full receive queue dropped

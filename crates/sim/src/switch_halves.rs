@@ -25,7 +25,7 @@ pub fn have_same_switch_half<F: AlgorithmFactory>(a: &F, b: &F) -> bool {
 }
 
 /// Sets the switch half of each class of a port, if `halves` has one for the class and the node of
-/// the port takes part. Ports that mark at random get their own random stream.
+/// the port takes part. Ports that mark or trim at random get their own random streams.
 pub fn place_switch_halves<F: AlgorithmFactory>(
     topology: &mut Topology<F::Switch>,
     halves: &[Option<&F>],
@@ -42,6 +42,12 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
             (2 * index + 1, &mut link.ba, parts.1, is_nic(link.b)),
         ];
         for (port, config, takes_part, nic) in sides {
+            for (class, config) in (0u64..).zip(config.classes.iter_mut()) {
+                if let Some(trim) = &mut config.trim {
+                    let key = port * CLASSES + class;
+                    trim.seed = Stream::new(seed, Purpose::Trim, key).bits();
+                }
+            }
             for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(halves)) {
                 let key = port * CLASSES + class;
                 let seed = || Stream::new(seed, Purpose::Switch, key).bits();

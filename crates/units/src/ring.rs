@@ -123,6 +123,21 @@ impl<T: Default> Ring<T> {
         value
     }
 
+    /// Takes the newest value.
+    #[inline]
+    pub fn pop_back(&mut self) -> Option<T> {
+        let slot = self.slot(self.len().checked_sub(1)?);
+        self.len -= 1;
+        self.slots.get_mut(slot).map(core::mem::take)
+    }
+
+    /// Returns the newest value.
+    #[inline]
+    #[must_use]
+    pub fn back(&self) -> Option<&T> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
     /// Removes the `count` oldest values without dropping them yet. An empty queue starts over at its first slot, which is
     /// probably in the cache.
     #[inline(always)]
@@ -193,6 +208,7 @@ mod tests {
                     ring.discard(count);
                     model.drain(..count);
                 }
+                8 if step % 16 == 0 => assert_eq!(ring.pop_back(), model.pop_back()),
                 _ => assert_eq!(ring.pop_front(), model.pop_front()),
             }
             if next() % 16 == 0 {
@@ -202,7 +218,7 @@ mod tests {
             assert_eq!(ring.get(index), model.get(index));
             assert_eq!(ring.get_mut(index), model.get_mut(index));
             assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
-            assert_eq!(ring.front(), model.front());
+            assert_eq!((ring.front(), ring.back()), (model.front(), model.back()));
         }
         assert_eq!(ring.iter().collect::<Vec<_>>(), model.iter().collect::<Vec<_>>());
         let rest: Vec<_> = ring.iter_from(2).copied().collect();

@@ -3,7 +3,8 @@
 
 use apus_units::Bytes;
 
-use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Verdict};
+use crate::dctcp::switch::MarkAt;
+use apus_cc::{CongestionHeader, Ecn, PortView, SwitchFeedback, SwitchHalf, Telemetry, Verdict};
 use apus_units::random::SplitMix64;
 
 /// From no mark to every packet marked, as RED does on the queue of the moment.
@@ -34,10 +35,12 @@ impl Ramp {
     }
 }
 
-/// Marks packets of ECN-capable senders as they join the queue, depending on the queue before them.
+/// Marks packets of ECN-capable senders as they join the queue, depending on the queue before them, or
+/// as they leave it, depending on the queue behind them.
 #[derive(Clone, Debug)]
 pub struct RampMarker {
     ramp: Ramp,
+    at: MarkAt,
     random: SplitMix64,
 }
 
@@ -45,7 +48,23 @@ impl RampMarker {
     /// Creates a marker whose random numbers follow from `seed`.
     #[must_use]
     pub fn new(ramp: Ramp, seed: u64) -> Self {
-        Self { ramp, random: SplitMix64::new(seed) }
+        Self { ramp, at: MarkAt::Enqueue, random: SplitMix64::new(seed) }
+    }
+
+    /// Sets when the marker reads the queue.
+    #[must_use]
+    pub fn at(self, at: MarkAt) -> Self {
+        Self { at, ..self }
+    }
+
+    #[inline]
+    fn mark(&mut self, header: &mut CongestionHeader, view: &PortView<'_>) {
+        if header.ecn == Ecn::Capable {
+            let probability = self.ramp.probability(view.class_bytes);
+            if probability > 0.0 && self.random.uniform() < probability {
+                header.ecn = Ecn::Congested;
+            }
+        }
     }
 }
 
@@ -57,13 +76,28 @@ impl SwitchHalf for RampMarker {
         _: Bytes,
         view: &PortView<'_>,
     ) -> Verdict {
-        if header.ecn == Ecn::Capable {
-            let probability = self.ramp.probability(view.class_bytes);
-            if probability > 0.0 && self.random.uniform() < probability {
-                header.ecn = Ecn::Congested;
-            }
+        if self.at == MarkAt::Enqueue {
+            self.mark(header, view);
         }
         Verdict::Forward
+    }
+
+    #[inline]
+    fn on_dequeue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Option<&mut Telemetry>,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        if self.at == MarkAt::Dequeue {
+            self.mark(header, view);
+        }
+        Verdict::Forward
+    }
+
+    fn acts_on_dequeue(&self) -> bool {
+        self.at == MarkAt::Dequeue
     }
 
     fn feedback(&self) -> SwitchFeedback {
@@ -71,6 +105,6 @@ impl SwitchHalf for RampMarker {
     }
 
     fn reseed(&mut self, seed: u64) {
-        *self = Self::new(self.ramp, seed);
+        *self = Self::new(self.ramp, seed).at(self.at);
     }
 }

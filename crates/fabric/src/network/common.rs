@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use apus_units::PortId;
+use apus_units::{ClassId, PortId};
 
 use super::signals::Signals;
 use crate::counters::{Counters, DropLog, DropReason};
@@ -23,7 +23,13 @@ pub(crate) struct Common<P> {
     pub(crate) signals: Signals<P>,
     /// Bytes that switches hold by ingress link, if they pause.
     pub(super) pfc: Option<Box<Pfc>>,
+    /// See [`Network::trim_packets`](crate::Network::trim_packets).
+    pub(super) trim: Option<RemovePayload<P>>,
 }
+
+/// Removes the payload of a packet, with whether the port leads to a host. Returns `false`, without
+/// effect, if the packet has none.
+pub type RemovePayload<P> = fn(&mut P, bool) -> bool;
 
 impl<P> Common<P> {
     pub(super) fn new(shared: Vec<SharedBuffer>) -> Self {
@@ -35,6 +41,7 @@ impl<P> Common<P> {
             shared,
             signals: Signals::default(),
             pfc: None,
+            trim: None,
         }
     }
 
@@ -45,6 +52,29 @@ impl<P> Common<P> {
         self.counters.note_drop(reason);
         self.drops.note(port, reason);
         self.pool.take(packet);
+    }
+
+    /// Removes the payload of a packet, which becomes a header of `bytes` wire bytes in `class`. Returns
+    /// `false`, without effect, if it is not longer or has no payload.
+    pub(crate) fn trim(
+        &mut self,
+        packet: PacketRef,
+        (class, bytes): (ClassId, u32),
+        last_hop: bool,
+    ) -> bool {
+        let Some(remove) = self.trim else { return false };
+        let (fields, payload) = self.pool.for_trim(packet);
+        if fields.wire_bytes <= bytes || !remove(payload, last_hop) {
+            return false;
+        }
+        (fields.wire_bytes, fields.class) = (bytes, class);
+        self.counters.trimmed += 1;
+        true
+    }
+
+    /// Counts a header that finds no room.
+    pub(crate) fn note_header_lost(&mut self) {
+        self.counters.headers_lost += 1;
     }
 
     /// Returns the egress port over whose link a packet arrived at its current switch; `None` if the

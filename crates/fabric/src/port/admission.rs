@@ -50,8 +50,13 @@ impl<W: SwitchHalf> Port<W> {
         // A departure at exactly now counts as departed, in any order of the events of this
         // instant.
         self.serve_until::<EVENTS, P, S>(now, common, schedule);
-        let sent_in = common.pool.fields(packet).class.index();
-        let class = sent_in.min(self.classes.len() - 1);
+        let mut sent_in = common.pool.fields(packet).class.index();
+        let mut class = sent_in.min(self.classes.len() - 1);
+        let mut bytes = bytes;
+        if EVENTS && self.classes[class].trims && !self.classes[class].has_room(bytes) {
+            (class, bytes) = self.make_room(now, packet, (class, bytes), common);
+            sent_in = common.pool.fields(packet).class.index();
+        }
         self.classes[class].offered.add(bytes);
         self.admit(now, packet, class, bytes, common)?;
         self.queue_bytes += u64::from(bytes);

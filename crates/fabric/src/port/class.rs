@@ -70,6 +70,8 @@ pub(super) struct Class<W> {
     pub(super) offered: Count,
     bucket: Option<Box<TokenBucket>>,
     pub(super) paused: bool,
+    /// Packets without room are trimmed.
+    pub(super) trims: bool,
     /// Index of its level.
     pub(super) level: u8,
     limit: u64,
@@ -100,6 +102,7 @@ impl<W: SwitchHalf> Class<W> {
             offered: Count::default(),
             bucket: config.rate_limit.as_ref().map(|limit| Box::new(TokenBucket::new(limit))),
             paused: false,
+            trims: config.trim.is_some(),
             level: level.expect("each priority has a level") as u8,
             limit: config.limit.get(),
             limit_packets: u64::from(config.limit_packets),

@@ -8,6 +8,7 @@ use apus_units::{ClassId, Rate, Span, SwitchId, Time};
 
 use super::class::Waiting;
 use super::service::InService;
+use super::trimming::Trimmer;
 use super::{Port, SharedBuffer};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::DropReason;
@@ -23,6 +24,8 @@ pub(super) struct Stops {
     pub(super) pausable: bool,
     pub(super) variable: bool,
     pub(super) up: bool,
+    /// Removes payloads instead of dropping packets.
+    pub(super) trimmer: Option<Trimmer>,
     impairment: Option<Impairment>,
     /// Packets that have departed and are held back, with the time at which each enters the link,
     /// which never decreases. A `Held` event is pending if and only if there are any.
@@ -38,7 +41,9 @@ impl Stops {
             Buffer::Shared { alpha } => Some((owner.expect("a switch's memory is shared"), alpha)),
         };
         let (pausable, variable) = (config.pausable, config.variable);
-        Self { memory, pausable, variable, up: true, impairment: None, held_back: VecDeque::new() }
+        let trimmer = Trimmer::of(&config.classes);
+        let (impairment, held_back) = (None, VecDeque::new());
+        Self { memory, pausable, variable, up: true, trimmer, impairment, held_back }
     }
 
     /// Returns `true` if nothing may stop packets, and no other port counts them.

@@ -158,7 +158,11 @@ impl<W: SwitchHalf> Port<W> {
             // now is subtracted.
             tally.stays_less(self.free_at.since(now), self.in_service.bytes);
         }
-        tally.counters(self.queued(now))
+        let mut counters = tally.counters(self.queued(now));
+        if let Some(trimmer) = self.stops.as_ref().and_then(|stops| stops.trimmer.as_ref()) {
+            (counters.trimmed, counters.headers_lost) = trimmer.counts();
+        }
+        counters
     }
 
     /// Lets the largest occupancy count from `now` on.

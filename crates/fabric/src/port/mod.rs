@@ -13,6 +13,7 @@ mod half;
 mod link;
 mod service;
 mod shared;
+mod trimming;
 
 use alloc::boxed::Box;
 

@@ -13,3 +13,4 @@ mod shared_links;
 mod signals;
 mod support;
 mod topologies;
+mod trimming;

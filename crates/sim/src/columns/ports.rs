@@ -36,6 +36,10 @@ row! {
         pub loss_rate: f64 = "over the measured phase",
         /// packets whose ECN field the port set to congested
         pub marked_packets: u64 = MEASURED,
+        /// packets whose payload the port removed for lack of room
+        pub trimmed_packets: u64 = MEASURED,
+        /// headers of these that found no room: included in drops
+        pub headers_lost: u64 = MEASURED,
         /// wire bytes in the port, the packet in service included: (integral of occupancy over time) / time
         pub mean_queue_bytes: f64 = "time average over the measured phase",
         /// wire bytes in the port, the arriving packet included
@@ -110,6 +114,8 @@ impl Recording {
                 drops: port.drops,
                 loss_rate: ratio(port.drops, port.offered_packets),
                 marked_packets: port.marked,
+                trimmed_packets: port.trimmed,
+                headers_lost: port.headers_lost,
                 mean_queue_bytes: port.mean_queue_bytes,
                 max_queue_bytes: port.max_queue.get(),
                 buffer_drops: buffer,

@@ -193,6 +193,10 @@ pub struct PortRecord {
     pub causes: Causes,
     /// Packets marked.
     pub marked: u64,
+    /// Packets trimmed.
+    pub trimmed: u64,
+    /// Headers of trimmed packets that were dropped.
+    pub headers_lost: u64,
     /// Time average of the wire bytes in the port.
     pub mean_queue_bytes: f64,
     /// Maximum wire bytes in the port.

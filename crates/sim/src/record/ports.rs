@@ -69,6 +69,8 @@ pub(super) fn port_records<W: SwitchHalf>(
                 drops: new.dropped.packets - old.dropped.packets,
                 causes: Causes::default(),
                 marked: new.marked - old.marked,
+                trimmed: new.trimmed - old.trimmed,
+                headers_lost: new.headers_lost - old.headers_lost,
                 mean_queue_bytes: (new.byte_time - old.byte_time) as f64
                     / measured.as_ps_f64().max(1.0),
                 max_queue: new.max_queue,

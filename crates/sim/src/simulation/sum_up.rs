@@ -120,6 +120,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 sent: counters.sent,
                 delivered: counters.delivered,
                 dropped: counters.dropped_total(),
+                trimmed: counters.trimmed,
+                headers_lost: counters.headers_lost,
                 signals: counters.signals,
                 in_flight: counters.in_flight(),
                 dropped_at_nic: metrics.nic_drops,
