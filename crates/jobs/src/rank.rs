@@ -130,6 +130,8 @@ pub struct Rank {
     /// Time at which the last operation ended so far.
     ended_at: Time,
     times: Option<Box<[OpTimes]>>,
+    /// By section: operations that are not done, and the time at which the last one ended so far.
+    sections: Box<[(u32, Time)]>,
     /// Streams run any number of computations.
     free_streams: bool,
 }
@@ -141,7 +143,9 @@ impl Rank {
         let ops = program.len();
         let needs = (0..ops as u32).map(|op| program.dependencies(op)).collect();
         let streams = vec![Stream::default(); program.cpus()].into_boxed_slice();
+        let sections = 0..program.sections();
         Self {
+            sections: sections.map(|n| (program.section_len(n), Time::ZERO)).collect(),
             done,
             needs,
             progress: vec![Progress::Waits; ops].into_boxed_slice(),
@@ -256,6 +260,20 @@ impl Rank {
         self.ended_at
     }
 
+    /// Returns `true` if a computation runs.
+    #[inline]
+    #[must_use]
+    pub fn is_computing(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Returns when the last operation of a section ended, counted as in [`Rank::ended_at`]; `None` while
+    /// operations of it are not done, and without such a section.
+    #[must_use]
+    pub fn section_ended_at(&self, section: usize) -> Option<Time> {
+        self.sections.get(section).filter(|(left, _)| *left == 0).map(|(_, ended_at)| *ended_at)
+    }
+
     /// Returns the progress of an operation.
     ///
     /// # Panics
@@ -339,8 +357,11 @@ impl Rank {
         self.progress[op as usize] = Progress::Done;
         self.left -= 1;
         let is_send = matches!(self.program.op(op).action, Action::Send { .. });
+        let (left, ended_at) = &mut self.sections[self.program.section_of(op)];
+        *left -= 1;
         if !is_send || self.done == Done::Acknowledged {
             self.ended_at = self.ended_at.max(now);
+            *ended_at = (*ended_at).max(now);
         }
         if let Some(times) = &mut self.times {
             times[op as usize].end = now;

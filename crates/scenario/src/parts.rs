@@ -43,6 +43,7 @@ pub(super) fn names(table: &Table) -> Names {
     workloads.dedup();
     Names {
         workloads,
+        jobs: 0,
         sizes: list(table.at_path("measure.sizes")).len(),
         groups,
         classes: names(table.at_path("topology.class")),

@@ -56,6 +56,7 @@ impl Setup {
             endpoint: self.endpoint,
             ack_class: self.topology.ack_class.map(ClassId::new),
             connections,
+            jobs: Vec::new(),
             demands,
             duration: self.duration,
             warmup: self.warmup,

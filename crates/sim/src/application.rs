@@ -37,8 +37,11 @@ pub(crate) enum Feed {
 }
 
 impl Source {
-    /// Returns the source at the first host of the connection.
-    pub(crate) fn of<F: AlgorithmFactory>(connection: &ConnectionPlan<F>, flow: FlowId) -> Self {
+    /// Returns the source at the first host of the connection; `None` if a job submits its ops.
+    pub(crate) fn of<F: AlgorithmFactory>(
+        connection: &ConnectionPlan<F>,
+        flow: FlowId,
+    ) -> Option<Self> {
         let feed = match &connection.load {
             Load::Closed { size, outstanding } => {
                 Feed::Closed { size: *size, outstanding: *outstanding }
@@ -47,10 +50,11 @@ impl Source {
             Load::Round { request, answer, group } => {
                 Feed::Ask { request: *request, answer: *answer, group: *group }
             }
+            Load::Job { .. } => return None,
         };
         let ConnectionPlan { start, stop, kind, .. } = *connection;
         let handshake = connection.handshake && matches!(feed, Feed::Open(_));
-        Self { flow, start, stop, kind, feed, handshake }
+        Some(Self { flow, start, stop, kind, feed, handshake })
     }
 
     /// Returns the source at the peer, if the peer also submits ops.

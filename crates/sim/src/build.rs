@@ -6,14 +6,14 @@ use std::{fmt, io};
 use apus_cc::{AlgorithmFactory, FlowInfo, Signal};
 use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError};
 use apus_transport::{Endpoint, EndpointConfig};
-use apus_units::{FlowId, HostId};
+use apus_units::{FlowId, HostId, Span};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, Trimmed, link_rate_code};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{Host, HostFlow};
 use crate::host_model::Nic;
-use crate::plan::{ConnectionPlan, Plan};
+use crate::plan::{ConnectionPlan, Load, Plan};
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::world::World;
@@ -31,7 +31,7 @@ pub enum PlanError {
     Thread(io::Error),
     /// A port with a fault is not built for faults.
     Fault(ControlError),
-    /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`].
+    /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`] or a job.
     EndsWithOps,
     /// The connection with this index has atomic ops, which need memory.
     AtomicOps(usize),
@@ -44,7 +44,7 @@ impl fmt::Display for PlanError {
             Self::Route(error) => error.fmt(f),
             Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
             Self::EndsWithOps => f.write_str(
-                "ends_with_ops needs trace_ops, the number of ops after which the run ends",
+                "ends_with_ops needs a job, or trace_ops, the number of ops after which the run ends",
             ),
             Self::AtomicOps(connection) => write!(
                 f,
@@ -64,7 +64,7 @@ impl std::error::Error for PlanError {}
 pub(crate) fn build_network<F: AlgorithmFactory>(
     plan: &Plan<F>,
 ) -> Result<Network<Header, F::Switch>, PlanError> {
-    if plan.ends_with_ops && plan.trace_ops.is_none() {
+    if plan.ends_with_ops && plan.trace_ops.is_none() && plan.jobs.is_empty() {
         return Err(PlanError::EndsWithOps);
     }
     if let Some(atomic) = plan.connections.iter().position(|c| c.kind.is_atomic()) {
@@ -105,6 +105,14 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
         })
         .collect();
     reserve(&mut hosts, first_host, &plan.connections);
+    for (job, one) in (0..).zip(&plan.jobs) {
+        for (rank, host) in (0..).zip(one.hosts.iter()) {
+            let local = host.get().checked_sub(first_host).map(|host| host as usize);
+            if let Some(host) = local.and_then(|host| hosts.get_mut(host)) {
+                host.jobs.get_or_insert_default().add_rank(job, rank, one);
+            }
+        }
+    }
     let mut flows = vec![0; plan.topology.hosts as usize];
     for (index, connection) in plan.connections.iter().enumerate() {
         let ids = (plan.seed, index as u32);
@@ -165,7 +173,7 @@ fn reserve<F: AlgorithmFactory>(
     for connection in connections {
         if let Some((flows, sources)) = local(connection.from).and_then(|h| counts.get_mut(h)) {
             *flows += 1;
-            *sources += 1;
+            *sources += usize::from(!matches!(connection.load, Load::Job { .. }));
         }
         if let Some((flows, _)) = local(connection.to).and_then(|h| counts.get_mut(h)) {
             *flows += 1;
@@ -205,8 +213,21 @@ fn open<F: AlgorithmFactory>(
                 ..world.sizes.flow_info()
             };
             local.add_flow(ids[1], &plan.algorithm, &info, flow);
+            if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {
+                let ranks = (*from, *to);
+                if host == plan.from {
+                    jobs.add_sending_flow(*job, ranks, ids[0]);
+                } else {
+                    let back = world.network.route_ports(route).into_iter();
+                    let delay = back.map(|port| world.network.delay(port));
+                    let delay = delay.fold(Span::ZERO, |sum, delay| sum + delay);
+                    jobs.add_receiving_flow(*job, ranks, ids[0], (peer, delay));
+                }
+            }
             if host == plan.from {
-                local.application.add(Source::of(plan, ids[0]));
+                if let Some(source) = Source::of(plan, ids[0]) {
+                    local.application.add(source);
+                }
             } else {
                 if let Some(source) = Source::of_peer(plan, ids[0]) {
                     local.application.add(source);

@@ -17,6 +17,7 @@ use crate::application::Application;
 use crate::clock::HostClocks;
 use crate::engine::Engine;
 use crate::host_model::HostModel;
+use crate::jobs::{HostJobs, JOB_OP, Notice};
 use crate::plan::OpArrival;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
@@ -77,6 +78,8 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     /// switch.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
     pub(crate) application: Application,
+    /// Ranks of jobs; `None` without any.
+    pub(crate) jobs: Option<Box<HostJobs>>,
     /// Devices on which reads of peers wait; `None` without such devices.
     pub(crate) devices: Option<Box<Devices>>,
     pub(crate) model: HostModel,
@@ -118,6 +121,7 @@ impl<F: AlgorithmFactory> Host<F> {
             flows: Vec::new(),
             by_peer: BTreeMap::new(),
             application: Application::default(),
+            jobs: None,
             devices: None,
             model,
             clocks,
@@ -191,6 +195,18 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
+    /// Keeps a notice for a rank of a job until its time.
+    pub(crate) fn on_notice(&mut self, notice: &Notice, world: &mut World<F>) {
+        if let Some(jobs) = &mut self.jobs {
+            jobs.on_notice(notice);
+        }
+        // In a time window this host may be ahead of the sender of the notice, so nothing else is scheduled.
+        if notice.at < self.wake_at {
+            self.wake_at = notice.at;
+            world.schedule_host(self.id, notice.at);
+        }
+    }
+
     /// Handles the wake-up event of the host.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World<F>) {
         self.wake_at = Time::MAX;
@@ -201,6 +217,9 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
+        if let Some(jobs) = &mut self.jobs {
+            jobs.run_due(now, local, &mut self.endpoint);
+        }
         if let Some(devices) = &mut self.devices {
             devices.answer_due(now, local, &mut self.endpoint);
         }
@@ -278,6 +297,15 @@ impl<F: AlgorithmFactory> Host<F> {
         {
             devices.on_request((now, arrival.now), id, segment, &mut self.endpoint);
         }
+        if finished
+            && let Some(jobs) = &mut self.jobs
+            && let Body::Data(segment) = &header.body
+        {
+            // The application hears of the packets of a batch at its end.
+            let now = now.max(world.now);
+            let local = self.clocks.host.read(now);
+            world.notices.extend(jobs.on_received(now, local, id, segment, &mut self.endpoint));
+        }
         world.network.release(packet);
         if finished {
             let application = &mut self.application;
@@ -327,7 +355,14 @@ impl<F: AlgorithmFactory> Host<F> {
         completion: &Completion,
         world: &mut World<F>,
     ) {
-        let noted = self.application.on_completion(now, local, completion, &mut self.endpoint);
+        let noted = if completion.submitted.user as u32 == JOB_OP {
+            if let Some(jobs) = &mut self.jobs {
+                jobs.on_completion(now, local, completion, &mut self.endpoint);
+            }
+            Some(*completion)
+        } else {
+            self.application.on_completion(now, local, completion, &mut self.endpoint)
+        };
         if let Some(completion) = noted {
             let connection = self.flows[completion.flow.index()].connection;
             world.on_completion(now, connection, &completion);
@@ -338,6 +373,9 @@ impl<F: AlgorithmFactory> Host<F> {
     #[inline]
     fn schedule(&mut self, now: Time, world: &mut World<F>) {
         let mut at = self.application.next_start();
+        if let Some(jobs) = &self.jobs {
+            at = at.min(jobs.next_at());
+        }
         if let Some(devices) = &self.devices {
             at = at.min(devices.next_at());
         }

@@ -26,6 +26,7 @@ mod faults;
 pub mod groups;
 mod host;
 pub mod host_model;
+pub mod jobs;
 mod longest_path;
 pub mod losses;
 pub mod measure;

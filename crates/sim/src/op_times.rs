@@ -13,6 +13,7 @@ use apus_units::{Span, Time};
 
 use crate::distribution::DistributionSummary;
 use crate::groups::{GroupOps, GroupPlan};
+use crate::jobs::JOB_OP;
 use crate::measure::{Member, NamedWorkload, SizeRange};
 use crate::metrics::Distribution;
 use crate::packets::PacketSizes;
@@ -208,8 +209,10 @@ impl OpTimes {
     /// Records an op that completed at the true time `now`; its own times are of its host's clock.
     pub(crate) fn on_completion(&mut self, now: Time, connection: u32, completion: &Completion) {
         let latency = completion.completed_at.since(completion.submitted_at);
-        self.ended += 1;
-        self.last_end = now;
+        // Jobs count their operations themselves.
+        self.ended += u64::from(completion.submitted.user as u32 != JOB_OP);
+        // Within a time window hosts take turns.
+        self.last_end = self.last_end.max(now);
         if self.measured_end == Time::MAX && now >= self.warmup_end {
             self.ending[self.groups[connection as usize] as usize] = true;
             self.by_group.on_completion(connection);
@@ -324,6 +327,7 @@ impl Groups {
                 Load::Closed { size, outstanding } => (0, size.get(), outstanding),
                 Load::Open(_) => (1, 0, 0),
                 Load::Round { group, .. } => (2, 0, group),
+                Load::Job { job, .. } => (3, 0, job),
             };
             *known.entry((connection.workload, load, is_trace)).or_insert_with(|| {
                 traces.push(is_trace);

@@ -17,6 +17,8 @@ use apus_fabric::Transit;
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
+use crate::jobs::Notice;
+
 /// A packet in transit from one part to another.
 pub(crate) struct Message {
     pub(crate) port: PortId,
@@ -33,6 +35,8 @@ pub(crate) struct Parcel {
     /// Paths that were resolved after the parts were built, which only the sender knows, in the
     /// order of the first packets on them.
     pub(crate) paths: Vec<Vec<PortId>>,
+    /// Notices for senders of messages of jobs.
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Parcel {
@@ -40,6 +44,7 @@ impl Parcel {
         self.messages.clear();
         self.telemetry.clear();
         self.paths.clear();
+        self.notices.clear();
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     outboxes: Vec<Parcel>,
     /// Parcel that is being received; empty between windows.
     inbox: Parcel,
+    /// Earliest time of the notices in the outboxes.
+    next_notice: Time,
     window: usize,
 }
 
@@ -96,6 +98,7 @@ impl<F: AlgorithmFactory> Part<F> {
             credits: plan.credits.is_some(),
             now: Time::ZERO,
             to_hand_over: Vec::new(),
+            notices: Vec::new(),
             observes_sent: false,
             workloads: None,
             recorder: None,
@@ -120,6 +123,7 @@ impl<F: AlgorithmFactory> Part<F> {
             shared_routes,
             outboxes: (0..partition.parts()).map(|_| Parcel::default()).collect(),
             inbox: Parcel::default(),
+            next_notice: Time::MAX,
             window: 0,
         })
     }
@@ -212,6 +216,26 @@ impl<F: AlgorithmFactory> Part<F> {
                 host.on_wake(now, world);
             }
         }
+        if !self.world.notices.is_empty() {
+            self.pass_notices();
+        }
+    }
+
+    /// Passes notices on to the hosts of this part, and keeps those for others.
+    #[cold]
+    fn pass_notices(&mut self) {
+        let mut notices = core::mem::take(&mut self.world.notices);
+        for notice in notices.drain(..) {
+            let owner = self.owners[self.world.network.host_port(notice.host).index()];
+            if owner == self.id {
+                let local = notice.host.index() - self.first_host as usize;
+                self.hosts[local].on_notice(&notice, &mut self.world);
+            } else {
+                self.next_notice = self.next_notice.min(notice.at);
+                self.outboxes[owner as usize].notices.push(notice);
+            }
+        }
+        self.world.notices = notices;
     }
 
     /// Prefetches the data of the next arrivals, each step a few arrivals after the previous one:
@@ -287,7 +311,8 @@ impl<F: AlgorithmFactory> Part<F> {
     /// packets.
     pub(crate) fn post(&mut self, exchange: &Exchange) -> Time {
         let sent = self.post_packets(exchange);
-        self.world.next_at().min(sent)
+        let notice = core::mem::replace(&mut self.next_notice, Time::MAX);
+        self.world.next_at().min(sent).min(notice)
     }
 
     /// Posts the packets for other parts. Returns the time at which the first of them arrives, or
@@ -347,6 +372,7 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Receives the packets of other parts.
     fn collect(&mut self, exchange: &Exchange) {
         let (world, imported) = (&mut self.world, &mut self.imported);
+        let (hosts, first_host) = (&mut self.hosts, self.first_host as usize);
         let shared_routes = self.shared_routes;
         exchange.collect(self.window, self.id, &mut self.inbox, |from, parcel| {
             let mut telemetry = parcel.telemetry.iter();
@@ -369,6 +395,10 @@ impl<F: AlgorithmFactory> Part<F> {
                 }
                 let noted = if packet.carries_telemetry() { telemetry.next() } else { None };
                 world.receive(*port, *arrives, packet, noted);
+            }
+            for notice in &parcel.notices {
+                let host = &mut hosts[notice.host.index() - first_host];
+                host.on_notice(notice, world);
             }
             parcel.clear();
         });

@@ -123,6 +123,8 @@ pub struct Names {
     pub comparisons: Vec<String>,
     /// Settling times.
     pub settles: Vec<String>,
+    /// Number of jobs.
+    pub jobs: usize,
     /// Spans of time, each with the name of its quantity.
     pub spans: Vec<(String, &'static str)>,
 }
@@ -142,7 +144,9 @@ impl Names {
                 Some("span") => &spans,
                 _ => &self.workloads,
             };
-            let numbers: Vec<String> = (0..self.sizes).map(|n| n.to_string()).collect();
+            let is_job = pattern.starts_with("jobs.");
+            let count = if is_job { self.jobs } else { self.sizes };
+            let numbers: Vec<String> = (0..count).map(|n| n.to_string()).collect();
             let stats = STATS.map(str::to_owned);
             let mut some = vec![(*pattern).to_owned()];
             let buckets = BUCKETS.map(str::to_owned);

@@ -9,6 +9,7 @@ use crate::columns::{FaultRecord, StallSummary, ratio, summary};
 use crate::credits::CreditSummary;
 use crate::distribution::DistributionSummary;
 use crate::groups::{Group, GroupTimes, GroupTotal};
+use crate::jobs::JobSummary;
 use crate::losses::Losses;
 use crate::measure::{ComparisonSummary, PortGroupSummary, SettleSummary, WorkloadSummary};
 use crate::metrics::Counts;
@@ -206,6 +207,9 @@ summary! {
         pub losses: Losses = part(""),
         /// faults and reroutes, each with the columns of faults.csv
         pub faults: Vec<FaultRecord> = list("-"),
+        /// Jobs, in the order of the plan.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub jobs: Vec<JobSummary> = parts("<n>"),
         /// The drain, which follows the measured phase.
         pub drain: DrainSummary = part(""),
         /// Flows that made no progress for a time.

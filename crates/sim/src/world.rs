@@ -9,6 +9,7 @@ use apus_wire::{Body, Header};
 use crate::calendar::Calendar;
 use crate::credits;
 use crate::host::HostFlow;
+use crate::jobs::Notice;
 use crate::measure::WorkloadMetrics;
 use crate::metrics::Metrics;
 use crate::op_times::OpTimes;
@@ -156,6 +157,8 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) now: Time,
     /// Ports whose links have, or will have, packets that may continue in another part.
     pub(crate) to_hand_over: Vec<PortId>,
+    /// Notices for senders of messages of jobs, which the part passes on.
+    pub(crate) notices: Vec<Notice>,
     /// Times of ops.
     pub(crate) op_times: Box<OpTimes>,
     /// Whether sent packets are passed to `workloads` or `recorder`.

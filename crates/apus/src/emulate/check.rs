@@ -146,6 +146,10 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
         "workload.kind: rounds of requests and answers (partition-aggregate) cannot be emulated; \
          loops and open loads can",
     );
+    not(
+        any(|c| matches!(c.load, Load::Job { .. })),
+        "workload.kind: jobs cannot be emulated; loops and open loads can",
+    );
     not(any(|c| c.service.is_some()), "workload.service: the engine answers reads from memory");
     not(
         any(|c| c.handshake),
@@ -169,7 +173,7 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     );
     let ops = plan.connections.iter().map(|c| match &c.load {
         Load::Open(arrivals) => arrivals.len(),
-        Load::Closed { .. } | Load::Round { .. } => 0,
+        Load::Closed { .. } | Load::Round { .. } | Load::Job { .. } => 0,
     });
     not(
         ops.sum::<usize>() > MOST_OPS,

@@ -27,7 +27,7 @@ fn load(connection: &ConnectionPlan) -> Option<LoadSpec> {
             let ops = arrivals.iter().map(|op| (ns(op.at), op.size.get()));
             Some(LoadSpec::Open(ops.collect()))
         }
-        Load::Round { .. } => None,
+        Load::Round { .. } | Load::Job { .. } => None,
     }
 }
 

@@ -48,6 +48,9 @@ impl Weave {
         compute: Span,
     ) -> Result<(), GraphError> {
         self.end_channel();
+        if iteration > 0 {
+            self.programs.iter_mut().for_each(ProgramBuilder::begin_section);
+        }
         if iteration == 0 && compute.is_zero() {
             return Ok(());
         }

@@ -19,6 +19,8 @@ pub struct ProgramBuilder {
     /// Each an operation and one whose start it waits for.
     after_start: Vec<(u32, u32)>,
     labels: Labels,
+    /// First operation of each section after the first one.
+    sections: Vec<u32>,
 }
 
 /// Checks the peer of an operation.
@@ -45,7 +47,8 @@ impl ProgramBuilder {
     #[must_use]
     pub fn new(rank: u32, ranks: u32) -> Self {
         let (ops, after_end, after_start) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rank, ranks, ops, after_end, after_start, labels: Labels::default() }
+        let (labels, sections) = (Labels::default(), Vec::new());
+        Self { rank, ranks, ops, after_end, after_start, labels, sections }
     }
 
     /// Reserves memory for a number of operations.
@@ -88,6 +91,12 @@ impl ProgramBuilder {
         if fits { Ok(()) } else { Err(self.too_many()) }
     }
 
+    /// Begins a section, for example an iteration: the operations that are added from now on. Results state
+    /// the end of each section.
+    pub fn begin_section(&mut self) {
+        self.sections.push(self.ops.len() as u32);
+    }
+
     /// Lets an operation wait for the end of another one.
     pub fn requires(&mut self, op: u32, awaited: u32) {
         self.after_end.push((op, awaited));
@@ -126,6 +135,7 @@ impl ProgramBuilder {
             ops: self.ops.into_boxed_slice(),
             needs: Box::from(needs),
             labels: self.labels,
+            sections: core::iter::once(0).chain(self.sections).collect(),
         };
         match cycle::find(&program) {
             None => Ok(program),

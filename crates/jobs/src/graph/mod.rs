@@ -149,6 +149,8 @@ pub struct Program {
     /// Operations that wait for the start of an operation.
     after_start: Edges,
     labels: Labels,
+    /// First operation of each section, ascending; the first is 0.
+    sections: Box<[u32]>,
 }
 
 impl Program {
@@ -225,6 +227,32 @@ impl Program {
     #[must_use]
     pub fn is_labelled(&self) -> bool {
         self.labels.len() == self.len() && (0..self.len() as u32).all(|op| self.label(op).is_some())
+    }
+
+    /// Returns the number of sections, such as the iterations of a collective; at least 1.
+    #[must_use]
+    pub fn sections(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// Returns the section of an operation.
+    #[inline]
+    #[must_use]
+    pub fn section_of(&self, op: u32) -> usize {
+        match self.sections.len() {
+            1 => 0,
+            _ => self.sections.partition_point(|first| *first <= op).saturating_sub(1),
+        }
+    }
+
+    /// Returns the number of operations of a section.
+    ///
+    /// # Panics
+    /// If there is no such section.
+    #[must_use]
+    pub fn section_len(&self, section: usize) -> u32 {
+        let end = self.sections.get(section + 1).copied().unwrap_or(self.ops.len() as u32);
+        end - self.sections[section]
     }
 
     /// Returns the number of streams: the highest number of an operation plus one.

@@ -88,6 +88,12 @@ impl<T: Declared> Declared for BTreeMap<String, T> {
     }
 }
 
+impl<T: Declared> Declared for Vec<T> {
+    fn declare(to: &mut Columns) {
+        T::declare(to);
+    }
+}
+
 /// The cells of a row.
 pub trait Cells {
     /// Passes the cells to `put` in the order of the columns.

@@ -4,7 +4,7 @@ use apus_cc::{AlgorithmFactory, Fields, Telemetry};
 use apus_fabric::Packet;
 use apus_transport::{Arrival, Transmit};
 use apus_units::{FlowId, HostId, Span, Time};
-use apus_wire::Header;
+use apus_wire::{Body, Header};
 
 use super::{Host, Thread};
 use crate::host_model::Nic;
@@ -90,6 +90,12 @@ impl<F: AlgorithmFactory> Host<F> {
         // A credit that the limit of the NIC drops takes no time on the wire.
         if accepted {
             self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
+        }
+        if let Some(jobs) = &mut self.jobs
+            && let Body::Data(segment) = &transmit.header.body
+            && segment.offset + u64::from(segment.length) == segment.op_length
+        {
+            jobs.on_last_bytes(transmit.flow, segment, self.nic_drained);
         }
     }
 

@@ -9,7 +9,7 @@ use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
-use super::{ConnectionPlan, Load, OpArrival, Plan};
+use super::{ConnectionPlan, JobPlan, Load, OpArrival, Plan};
 use crate::credits::divide_ports;
 use crate::host_model::{HostModel, Nic};
 use crate::measure::Measures;
@@ -62,6 +62,7 @@ impl<F: AlgorithmFactory> Plan<F> {
             instant_signals: false,
             faults: Vec::new(),
             connections: Vec::new(),
+            jobs: Vec::new(),
             demands: Vec::new(),
             duration,
             warmup: Span::ZERO,
@@ -83,6 +84,18 @@ impl<F: AlgorithmFactory> PlanBuilder<F> {
     pub fn connections(mut self, more: impl IntoIterator<Item = ConnectionPlan<F>>) -> Self {
         self.plan.connections.extend(more);
         self
+    }
+
+    /// Adds a job whose connections have this algorithm. The run ends with the last job and op.
+    ///
+    /// # Errors
+    /// See [`Plan::add_job`].
+    pub fn job(mut self, job: JobPlan, algorithm: &F) -> Result<Self, InvalidPlan> {
+        let (host, load) = (HostId::new(0), Load::Open(Arc::default()));
+        let like = ConnectionPlan::with_load(host, host, algorithm, load);
+        self.plan.add_job(job, &like).map_err(|error| InvalidPlan(error.to_string()))?;
+        self.plan.ends_with_ops = true;
+        Ok(self)
     }
 
     /// Sets the model of all hosts.

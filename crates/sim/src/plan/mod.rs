@@ -2,6 +2,7 @@
 //! connections.
 
 mod builder;
+mod job;
 mod threads;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::measure::Measures;
 use crate::packets::PacketSizes;
 
 pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
+pub use job::{JobError, JobPlan, LocalNetwork, SendOrder};
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -44,6 +46,8 @@ pub struct Plan<F: AlgorithmFactory> {
     pub faults: Vec<Fault>,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan<F>>,
+    /// The jobs, in the order in which results list them.
+    pub jobs: Vec<Arc<JobPlan>>,
     /// The workloads that the connections belong to, for the offered load.
     pub demands: Vec<Demand>,
     /// Simulated time from the start to the end.
@@ -54,7 +58,7 @@ pub struct Plan<F: AlgorithmFactory> {
     pub further: Option<Arc<dyn FurtherOps<F>>>,
     /// Number of ops if all workloads are traces, so that the run has a makespan.
     pub trace_ops: Option<u64>,
-    /// The measured phase ends with the last op if all ops end before `duration`.
+    /// The measured phase ends with the last op if all ops and jobs end before `duration`.
     pub ends_with_ops: bool,
     /// Limit of the drain, in which ops submitted in the measured phase can end.
     pub drain: Span,
@@ -154,6 +158,15 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
 /// Rule for the ops of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
+    /// Messages of a job from rank `from` to rank `to`, which the job submits.
+    Job {
+        /// Index into [`Plan::jobs`].
+        job: u32,
+        /// The sending rank, on the first host of the connection.
+        from: u32,
+        /// The receiving rank, on its peer.
+        to: u32,
+    },
     /// A closed loop: a constant number of outstanding ops; each completion submits the next one.
     Closed {
         /// Payload of an op.

@@ -3,7 +3,7 @@
 //! The load continues as before, so that these ops meet the same congestion. Only the times of
 //! these ops are counted. The drain does not wait for groups of connections of which no op ended
 //! within the measured phase: the ops of long flows end long after the run. It waits for all ops of
-//! traces, including those of the warm-up, because traces have a last op.
+//! traces, including those of the warm-up, because traces have a last op, and for all jobs.
 
 use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
@@ -118,7 +118,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let mut cursor = Cursor::default();
         let mut further = None;
         loop {
-            if !self.is_waited_for(&mut cursor, &ended) {
+            if self.have_all_jobs_ended() && !self.is_waited_for(&mut cursor, &ended) {
                 drained.ended_by = DrainEnd::Complete;
                 return;
             }
@@ -215,6 +215,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
         for index in 0..self.parts.len() {
             let mut open = Vec::new();
             for host in &self.parts[index].hosts {
+                let local = host.clocks.host.read(now);
+                for flow in host.jobs.iter().flat_map(|jobs| jobs.sending_flows()) {
+                    let connection = host.flows[flow.index()].connection;
+                    let ops = host.endpoint.open_ops(flow);
+                    open.extend(ops.map(|(op, at)| (connection, op.length, local.since(at))));
+                }
                 for source in 0..host.application.sources() {
                     self.open_ops(host, source, |connection, size, age| {
                         open.push((connection, size, age));

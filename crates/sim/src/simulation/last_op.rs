@@ -9,7 +9,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// Returns `true` if the measured phase ends now because all ops have ended.
     pub(super) fn is_over(&self) -> bool {
         let warm = self.now() > Time::ZERO + self.plan.warmup;
-        self.plan.ends_with_ops && warm && self.have_all_ops_ended()
+        let traces = || self.plan.trace_ops.is_none() || self.have_all_ops_ended();
+        self.plan.ends_with_ops && warm && traces() && self.have_all_jobs_ended()
     }
 
     /// Returns the end of the measured phase: the end of the last op if the phase ends with it,
@@ -22,6 +23,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
     fn have_all_ops_ended(&self) -> bool {
         let ended: u64 = self.parts.iter().map(|part| part.world.op_times.ended).sum();
         self.plan.trace_ops.is_some_and(|ops| ended >= ops)
+    }
+
+    /// Returns `true` if every operation of every job is done.
+    pub(super) fn have_all_jobs_ended(&self) -> bool {
+        let hosts = self.parts.iter().flat_map(|part| &part.hosts);
+        hosts.filter_map(|host| host.jobs.as_deref()).all(|jobs| jobs.unfinished() == 0)
     }
 
     fn last_end(&self) -> Time {

@@ -11,6 +11,7 @@ use crate::columns::{self, StallSummary, faults_of_plan, ratio};
 use crate::credits::CreditSummary;
 use crate::distribution::{DistributionSummary, jain};
 use crate::groups::{GroupPlan, GroupTotal};
+use crate::jobs;
 use crate::losses::Losses;
 use crate::measure::{self, PortWindows, minus};
 use crate::summary::{Conservation, Cost, DrainSummary, PhaseSummary, PortSummary, Summary, Work};
@@ -129,6 +130,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             offered: self.offered.clone(),
             losses: Losses::default(),
             faults: faults_of_plan(plan, network),
+            // Known after the drain.
+            jobs: Vec::new(),
             drain: DrainSummary::default(),
             stalled: StallSummary::default(),
             work: Work::default(),
@@ -147,6 +150,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             summary.makespan_lower_us = Some(makespan.as_us_f64());
             summary.makespan_us = summary.makespan_lower_us.filter(|_| complete);
         }
+        let now = self.now();
+        summary.jobs = jobs::summarize(&self.plan, &mut self.parts, now);
         let (first, others) = self.parts.split_at_mut(1);
         let times = &mut first[0].world.op_times;
         for part in others {

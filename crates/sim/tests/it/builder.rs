@@ -89,7 +89,7 @@ fn plan_that_ends_with_an_unknown_number_of_ops_is_refused() {
     let mut plan = star().connections([connection]).build().expect("a plan");
     plan.ends_with_ops = true;
     let error = Simulation::new(&plan).err().expect("refused");
-    assert!(error.to_string().contains("needs trace_ops"), "{error}");
+    assert!(error.to_string().contains("needs a job, or trace_ops"), "{error}");
 }
 
 #[test]

@@ -2,14 +2,15 @@
 
 use crate::support::Topology;
 use crate::support::{connection, plan, run, tier};
+use apus_jobs::collectives::{Algorithm, Collective};
 use apus_sim::columns::STATS;
 use apus_sim::measure::{
     Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
     Sorting, Subject, Threshold,
 };
-use apus_sim::plan::Demand;
+use apus_sim::plan::{Demand, JobPlan};
 use apus_sim::results::{METRICS, SCHEMA_VERSION, SCOPED, TABLES, document, explain, names};
-use apus_units::{Bytes, ClassId, PortId, Rate, Span, Time};
+use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 
 /// `APUS_WRITE_DOCS=1` rewrites the page.
 #[test]
@@ -73,6 +74,11 @@ fn the_summary_is_what_is_explained() {
         floor: 1e-4,
         by: Sorting::Port,
     }];
+    let collective = Collective::new(Algorithm::RingAllReduce, 2, 100);
+    let graph = collective.graph().expect("graph");
+    let job = JobPlan::new("only", graph, [0, 1].map(HostId::new));
+    let like = plan.connections[0].clone();
+    plan.add_job(job, &like).expect("job");
     let summary = run(&plan);
     let mut leaves = Vec::new();
     collect("", &serde_json::to_value(&summary).expect("summary"), &mut leaves);
@@ -124,6 +130,11 @@ fn every_series() -> Vec<SeriesPlan> {
 fn collect(path: &str, value: &serde_json::Value, leaves: &mut Vec<String>) {
     let Some(object) = value.as_object() else { return leaves.push(path.to_owned()) };
     for (key, value) in object {
+        // The list whose entries are declared one by one.
+        if let Some([job]) = value.as_array().map(Vec::as_slice).filter(|_| key == "jobs") {
+            collect("jobs.0", job, leaves);
+            continue;
+        }
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         collect(&path, value, leaves);
     }

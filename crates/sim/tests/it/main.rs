@@ -4,6 +4,7 @@ mod adding_a_workload;
 mod builder;
 mod columns;
 mod drain;
+mod jobs;
 mod loads;
 mod measure;
 mod physics;

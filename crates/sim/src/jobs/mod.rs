@@ -1,0 +1,283 @@
+//! Ranks of jobs on a host: their messages are ops of flows, or cross the network within the host.
+//!
+//! [`apus_jobs::Rank`] decides which operation starts when. Here its messages go to flows, and arrivals,
+//! acknowledgements and times come back. A host handles what is due at one time in a fixed order, so that results do
+//! not depend on threads.
+
+mod ideal;
+mod local;
+mod rank;
+mod summary;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use apus_cc::AlgorithmFactory;
+use apus_jobs::Done;
+use apus_transport::{Completion, Endpoint};
+use apus_units::{FlowId, HostId, Span, Time};
+use apus_wire::{Segment, SegmentKind};
+
+use crate::plan::{JobPlan, SendOrder};
+use rank::HostRank;
+pub(crate) use summary::summarize;
+pub use summary::{JobRank, JobSummary};
+
+/// Lower half of [`apus_transport::Op::user`] of a message of a job; the upper half is the operation. A host has fewer
+/// sources of ops than this number.
+pub(crate) const JOB_OP: u32 = u32::MAX;
+
+/// The news for a sender that its message has arrived, for [`Done::Delivered`]. It takes the propagation delay of the
+/// path back, without queueing, so that it never comes from the past of another part of the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    /// Host of the sender.
+    pub(crate) host: HostId,
+    pub(crate) at: Time,
+    job: u32,
+    rank: u32,
+    op: u32,
+}
+
+/// What happens at a rank at a time known in advance, in the order in which it is handled at one time. Ranks are
+/// indices of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// The job starts.
+    Start { rank: u32 },
+    /// A computation ends.
+    Timeout { rank: u32 },
+    /// The last byte of a message has left.
+    Left { rank: u32, op: u32 },
+    /// A message within the host begins to arrive.
+    Begins { to: u32, from: u32, op: u32 },
+    /// A message within the host has arrived.
+    Arrived { to: u32, from: u32, op: u32 },
+    /// The sender hears that its message has arrived.
+    Delivered { rank: u32, op: u32 },
+}
+
+type DueHeap = BinaryHeap<Reverse<(Time, Due)>>;
+
+/// A flow of a job at one of its ends.
+#[derive(Clone, Copy, Debug)]
+struct FlowUse {
+    /// Index of the rank at this end.
+    rank: u32,
+    /// Number of the rank at the other end.
+    peer: u32,
+    /// The receiving end: host of the sender, and the propagation delay of the path back.
+    back: Option<(HostId, Span)>,
+}
+
+/// All ranks of a host.
+#[derive(Debug, Default)]
+pub(crate) struct HostJobs {
+    /// In the order of (job, rank).
+    ranks: Vec<HostRank>,
+    flows: BTreeMap<FlowId, FlowUse>,
+    due: DueHeap,
+    /// Time of the last action. Engines handle completions at the end of a batch, so times could go back.
+    clock: Time,
+    unfinished: usize,
+}
+
+impl HostJobs {
+    /// Adds a rank; ranks are added in the order of (job, rank), before their flows.
+    pub(crate) fn add_rank(&mut self, job: u32, number: u32, plan: &Arc<JobPlan>) {
+        let rank = self.ranks.len() as u32;
+        self.ranks.push(HostRank::new(job, number, plan));
+        self.due.push(Reverse((plan.start, Due::Start { rank })));
+        self.unfinished += 1;
+    }
+
+    fn index_of(&self, job: u32, number: u32) -> Option<u32> {
+        let key = |rank: &HostRank| (rank.job, rank.number);
+        self.ranks.binary_search_by_key(&(job, number), key).ok().map(|index| index as u32)
+    }
+
+    /// Adds the sending end of a flow from rank `from` of this host to rank `to`.
+    pub(crate) fn add_sending_flow(&mut self, job: u32, (from, to): (u32, u32), flow: FlowId) {
+        let Some(rank) = self.index_of(job, from) else { return };
+        self.flows.insert(flow, FlowUse { rank, peer: to, back: None });
+        self.ranks[rank as usize].add_flow(to, flow);
+    }
+
+    /// Adds the receiving end of a flow from rank `from` to rank `to` of this host. `back` is the host of the sender
+    /// with the propagation delay of the path to it.
+    pub(crate) fn add_receiving_flow(
+        &mut self,
+        job: u32,
+        (from, to): (u32, u32),
+        flow: FlowId,
+        back: (HostId, Span),
+    ) {
+        let Some(rank) = self.index_of(job, to) else { return };
+        self.flows.insert(flow, FlowUse { rank, peer: from, back: Some(back) });
+    }
+
+    /// Returns the next time at which a rank acts; [`Time::MAX`] if none is known.
+    #[inline]
+    pub(crate) fn next_at(&self) -> Time {
+        self.due.peek().map_or(Time::MAX, |Reverse((at, _))| *at)
+    }
+
+    /// Returns the number of ranks whose operations are not all done.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.unfinished
+    }
+
+    /// Returns the ranks.
+    pub(crate) fn ranks(&self) -> &[HostRank] {
+        &self.ranks
+    }
+
+    /// Returns the flows on which ranks of this host send.
+    pub(crate) fn sending_flows(&self) -> impl Iterator<Item = FlowId> + '_ {
+        self.flows.iter().filter(|(_, flow)| flow.back.is_none()).map(|(id, _)| *id)
+    }
+
+    /// Handles what is due at `now`, `local` on the host's clock.
+    pub(crate) fn run_due<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        while self.next_at() <= now {
+            let Some(Reverse((_, due))) = self.due.pop() else { break };
+            let now = self.advance(now);
+            let touched = match due {
+                Due::Start { rank } => {
+                    self.ranks[rank as usize].state.start(now);
+                    rank
+                }
+                Due::Timeout { rank } => {
+                    self.ranks[rank as usize].on_timeout(now);
+                    rank
+                }
+                Due::Left { rank, op } => {
+                    let from = &mut self.ranks[rank as usize];
+                    from.on_left(now, op, local, endpoint);
+                    rank
+                }
+                Due::Begins { to, from, op } => {
+                    let bytes = self.ranks[from as usize].message(op).bytes;
+                    let at = self.ranks[to as usize].begin_local(now, bytes);
+                    self.due.push(Reverse((at, Due::Arrived { to, from, op })));
+                    continue;
+                }
+                Due::Arrived { to, from, op } => {
+                    let sender = &mut self.ranks[from as usize];
+                    let (message, number) = (sender.message(op), sender.number);
+                    sender.on_local_arrival(now, op);
+                    self.touch(from, now, local, endpoint);
+                    let receiver = &mut self.ranks[to as usize];
+                    receiver.on_arrival(now, number, message.tag, message.bytes);
+                    to
+                }
+                Due::Delivered { rank, op } => {
+                    self.ranks[rank as usize].on_delivered(now, op);
+                    rank
+                }
+            };
+            self.touch(touched, now, local, endpoint);
+        }
+    }
+
+    /// Handles a message that has arrived in full on `flow`. Returns the notice for its sender, if it is to get one.
+    pub(crate) fn on_received<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        local: Time,
+        flow: FlowId,
+        segment: &Segment,
+        endpoint: &mut Endpoint<F>,
+    ) -> Option<Notice> {
+        let FlowUse { rank, peer, back } = *self.flows.get(&flow)?;
+        let SegmentKind::Write { address, .. } = segment.kind else { return None };
+        let (op, tag) = rank::operation(address);
+        let now = self.advance(now);
+        let receiver = &mut self.ranks[rank as usize];
+        receiver.on_arrival(now, peer, tag, segment.op_length);
+        let (job, done) = (receiver.job, receiver.plan.done);
+        self.touch(rank, now, local, endpoint);
+        let (host, delay) = back.filter(|_| done == Done::Delivered)?;
+        Some(Notice { host, at: now.saturating_add(delay), job, rank: peer, op })
+    }
+
+    /// Keeps a notice for a rank of this host until its time.
+    pub(crate) fn on_notice(&mut self, notice: &Notice) {
+        if let Some(rank) = self.index_of(notice.job, notice.rank) {
+            self.due.push(Reverse((notice.at, Due::Delivered { rank, op: notice.op })));
+        }
+    }
+
+    /// Handles the acknowledgement of a whole message.
+    pub(crate) fn on_completion<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        local: Time,
+        completion: &Completion,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        let Some(FlowUse { rank, .. }) = self.flows.get(&completion.flow).copied() else { return };
+        let now = self.advance(now);
+        let op = (completion.submitted.user >> 32) as u32;
+        self.ranks[rank as usize].on_acknowledged(now, op, local, endpoint);
+        self.touch(rank, now, local, endpoint);
+    }
+
+    /// Notes that the stack has passed the last bytes of a message to the NIC, which sends them until `left_at`.
+    pub(crate) fn on_last_bytes(&mut self, flow: FlowId, segment: &Segment, left_at: Time) {
+        let Some(FlowUse { rank, back: None, .. }) = self.flows.get(&flow).copied() else { return };
+        let SegmentKind::Write { address, .. } = segment.kind else { return };
+        let JobPlan { done, order, .. } = *self.ranks[rank as usize].plan;
+        if done == Done::Local || order == SendOrder::Sequential {
+            let op = rank::operation(address).0;
+            self.due.push(Reverse((left_at, Due::Left { rank, op })));
+        }
+    }
+
+    /// Returns `now`, or the time of the last action if that is later.
+    fn advance(&mut self, now: Time) -> Time {
+        self.clock = self.clock.max(now);
+        self.clock
+    }
+
+    /// Sends the new messages of a rank and keeps the time of its next computation.
+    fn touch<F: AlgorithmFactory>(
+        &mut self,
+        index: u32,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        while let Some(message) = self.ranks[index as usize].state.poll_message() {
+            let (job, number) = {
+                let rank = &self.ranks[index as usize];
+                (rank.job, rank.number)
+            };
+            self.ranks[index as usize].begin_message(now);
+            if message.to == number {
+                let due = Due::Arrived { to: index, from: index, op: message.op };
+                self.due.push(Reverse((now, due)));
+                self.due.push(Reverse((now, Due::Left { rank: index, op: message.op })));
+            } else if let Some(to) = self.index_of(job, message.to) {
+                let rank = &mut self.ranks[index as usize];
+                let (left, begins) = rank.send_local(now, message.bytes);
+                let op = message.op;
+                self.due.push(Reverse((left, Due::Left { rank: index, op })));
+                self.due.push(Reverse((begins, Due::Begins { to, from: index, op })));
+            } else {
+                self.ranks[index as usize].submit(message, local, endpoint);
+            }
+        }
+        let rank = &mut self.ranks[index as usize];
+        if let Some(at) = rank.new_timeout() {
+            self.due.push(Reverse((at, Due::Timeout { rank: index })));
+        }
+        self.unfinished -= usize::from(rank.ends(now));
+    }
+}

@@ -1,0 +1,248 @@
+//! A rank on a host: its messages on their way to flows, and how it spends its time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use apus_cc::AlgorithmFactory;
+use apus_jobs::{Action, Message, Rank};
+use apus_transport::{Endpoint, Op, OpKind};
+use apus_units::{FlowId, Span, Time};
+use apus_wire::RegionKey;
+
+use super::JOB_OP;
+use super::local::LocalPort;
+use crate::plan::{JobPlan, SendOrder};
+
+/// Region that messages write. Its addresses name the operation and the tag, so that the receiving rank knows them.
+const REGION: RegionKey = RegionKey::new(1);
+
+fn address(op: u32, tag: u32) -> u64 {
+    u64::from(op) << 32 | u64::from(tag)
+}
+
+/// Returns the operation and the tag of a message from the address that it writes.
+pub(super) fn operation(address: u64) -> (u32, u32) {
+    ((address >> 32) as u32, address as u32)
+}
+
+/// The flows to a peer, which messages take in turn. Their numbers are consecutive.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    first: FlowId,
+    flows: u32,
+    next: u32,
+}
+
+/// Messages that wait for a flow, or behind another message of the NIC.
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<(FlowId, Message)>,
+    /// Operation whose message leaves, if others wait for it.
+    leaving: Option<u32>,
+}
+
+/// A rank of a job on a host.
+#[derive(Debug)]
+pub(crate) struct HostRank {
+    pub(super) job: u32,
+    pub(super) number: u32,
+    pub(super) plan: Arc<JobPlan>,
+    pub(super) state: Rank,
+    peers: BTreeMap<u32, Peer>,
+    /// By flow, or by NIC if messages leave one at a time.
+    lanes: BTreeMap<u32, Lane>,
+    local: LocalPort,
+    /// Time for which a timeout is kept.
+    timeout: Time,
+    /// Messages that have not been acknowledged, or have not arrived within the host.
+    outstanding: u32,
+    since: Time,
+    pub(super) computing: Span,
+    pub(super) sending: Span,
+    /// Time at which all operations were done, also as far as the rank knows of the ends of its sends.
+    pub(super) ended_at: Option<Time>,
+}
+
+impl HostRank {
+    pub(super) fn new(job: u32, number: u32, plan: &Arc<JobPlan>) -> Self {
+        Self {
+            job,
+            number,
+            state: Rank::new(Arc::clone(plan.graph.program(number)), plan.done),
+            plan: Arc::clone(plan),
+            peers: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            local: LocalPort::default(),
+            timeout: Time::MAX,
+            outstanding: 0,
+            since: plan.start,
+            computing: Span::ZERO,
+            sending: Span::ZERO,
+            ended_at: None,
+        }
+    }
+
+    pub(super) fn add_flow(&mut self, to: u32, flow: FlowId) {
+        let none = Peer { first: flow, flows: 0, next: 0 };
+        self.peers.entry(to).or_insert(none).flows += 1;
+    }
+
+    /// Returns the message of a send.
+    pub(super) fn message(&self, op: u32) -> Message {
+        let of = self.state.program().op(op);
+        let (to, bytes, tag) = match of.action {
+            Action::Send { to, bytes, tag } => (to, bytes, tag),
+            Action::Receive { .. } | Action::Compute { .. } => (self.number, 0, 0),
+        };
+        Message { op, to, bytes, tag, nic: of.nic }
+    }
+
+    /// Adds the time since the last change to what the rank did in it.
+    fn account(&mut self, now: Time) {
+        let passed = now.since(self.since);
+        self.since = self.since.max(now);
+        if self.ended_at.is_some() {
+            return;
+        }
+        if self.state.is_computing() {
+            self.computing += passed;
+        } else if self.outstanding > 0 {
+            self.sending += passed;
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        self.account(now);
+        self.timeout = Time::MAX;
+        self.state.handle_timeout(now);
+    }
+
+    pub(super) fn on_arrival(&mut self, now: Time, from: u32, tag: u32, bytes: u64) {
+        self.account(now);
+        self.state.on_arrival(now, from, tag, bytes);
+    }
+
+    pub(super) fn on_delivered(&mut self, now: Time, op: u32) {
+        self.account(now);
+        self.state.on_delivered(now, op);
+    }
+
+    /// A message within the host has arrived: it is delivered and acknowledged.
+    pub(super) fn on_local_arrival(&mut self, now: Time, op: u32) {
+        self.account(now);
+        self.outstanding -= 1;
+        self.state.on_delivered(now, op);
+        self.state.on_acknowledged(now, op);
+    }
+
+    pub(super) fn on_left<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        op: u32,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        self.account(now);
+        self.state.on_sent(now, op);
+        let lane = u32::from(self.message(op).nic);
+        if self.plan.order == SendOrder::Sequential
+            && let Some(leaving) = self.lanes.get_mut(&lane)
+            && leaving.leaving == Some(op)
+        {
+            leaving.leaving = None;
+            self.pump(lane, local, endpoint);
+        }
+    }
+
+    pub(super) fn on_acknowledged<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        op: u32,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        self.account(now);
+        self.outstanding -= 1;
+        self.state.on_acknowledged(now, op);
+        // A flow with room again may be that of any lane.
+        let waiting = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
+        let lanes: Vec<u32> = waiting.map(|(lane, _)| *lane).collect();
+        for lane in lanes {
+            self.pump(lane, local, endpoint);
+        }
+    }
+
+    /// Notes a message that is about to be sent.
+    pub(super) fn begin_message(&mut self, now: Time) {
+        self.account(now);
+        self.outstanding += 1;
+    }
+
+    /// Sends a message within the host: returns when it has left, and when it begins to arrive.
+    pub(super) fn send_local(&mut self, now: Time, bytes: u64) -> (Time, Time) {
+        // The plan was checked: ranks of one host that exchange messages have a network.
+        self.plan.local.map_or((now, now), |network| self.local.send(now, bytes, &network))
+    }
+
+    /// Returns when a message within the host has arrived that begins to arrive now.
+    pub(super) fn begin_local(&mut self, now: Time, bytes: u64) -> Time {
+        self.plan.local.map_or(now, |network| self.local.receive(now, bytes, &network))
+    }
+
+    /// Passes a message to the next flow to its receiver, as soon as order and flow allow.
+    pub(super) fn submit<F: AlgorithmFactory>(
+        &mut self,
+        message: Message,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        let Some(peer) = self.peers.get_mut(&message.to) else { return };
+        let flow = FlowId::new(peer.first.get() + peer.next);
+        peer.next = (peer.next + 1) % peer.flows;
+        let lane = match self.plan.order {
+            SendOrder::Interleaved => flow.get(),
+            SendOrder::Sequential => u32::from(message.nic),
+        };
+        self.lanes.entry(lane).or_default().waiting.push_back((flow, message));
+        self.pump(lane, local, endpoint);
+    }
+
+    /// Submits the waiting messages of a lane, as far as order and flows allow.
+    fn pump<F: AlgorithmFactory>(&mut self, lane: u32, local: Time, endpoint: &mut Endpoint<F>) {
+        let Some(waiting) = self.lanes.get_mut(&lane) else { return };
+        while waiting.leaving.is_none()
+            && let Some((flow, message)) = waiting.waiting.front()
+        {
+            let kind = OpKind::Write { region: REGION, address: address(message.op, message.tag) };
+            let user = u64::from(message.op) << 32 | u64::from(JOB_OP);
+            let op = Op { kind, length: message.bytes, user };
+            if endpoint.submit(local, *flow, op).is_err() {
+                return;
+            }
+            if self.plan.order == SendOrder::Sequential {
+                waiting.leaving = Some(message.op);
+            }
+            waiting.waiting.pop_front();
+        }
+    }
+
+    /// Returns the time of the next end of a computation, if it is new.
+    pub(super) fn new_timeout(&mut self) -> Option<Time> {
+        let next = self.state.next_timeout();
+        if next >= self.timeout {
+            return None;
+        }
+        self.timeout = next;
+        Some(next)
+    }
+
+    /// Returns `true` once: when all operations are done.
+    pub(super) fn ends(&mut self, now: Time) -> bool {
+        let ends = self.ended_at.is_none() && self.state.is_done();
+        if ends {
+            self.account(now);
+            self.ended_at = Some(now);
+        }
+        ends
+    }
+}

@@ -1,0 +1,194 @@
+//! Jobs of a plan: graphs of operations whose ranks run on hosts.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use apus_cc::AlgorithmFactory;
+use apus_jobs::collectives::Collective;
+use apus_jobs::{Action, Done, Graph};
+use apus_units::{Bytes, HostId, Rate, Span, Time};
+
+use super::{ConnectionPlan, Load, Plan};
+
+/// A job. Its messages are ops of the connections [`JobPlan::connections`], except those between ranks of one host.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// Name in results.
+    pub name: String,
+    /// Operations of all ranks.
+    pub graph: Arc<Graph>,
+    /// The collective that the graph was generated from, for its closed form and its bandwidth.
+    pub collective: Option<Collective>,
+    /// Host of each rank.
+    pub hosts: Arc<[HostId]>,
+    /// Time at which all ranks start.
+    pub start: Time,
+    /// When a send is done.
+    pub done: Done,
+    /// Order in which a rank sends several messages.
+    pub order: SendOrder,
+    /// Network between ranks of one host; `None` if every rank has a host of its own.
+    pub local: Option<LocalNetwork>,
+    /// Flows from one rank to another, which its messages take in turn; at least 1.
+    pub flows_per_pair: u32,
+    /// Its connections in [`Plan::connections`].
+    pub connections: Range<usize>,
+}
+
+/// Order in which a rank sends messages to several peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SendOrder {
+    /// The host sends packets of all flows in turn, as a NIC serves its queue pairs.
+    #[default]
+    Interleaved,
+    /// A message leaves in full before the next one of the rank and NIC begins: the NIC of the LogGP model
+    /// (Alexandrov et al., SPAA 1995, §2), and the assumption of closed forms.
+    Sequential,
+}
+
+impl SendOrder {
+    /// All values with their names in files.
+    pub const ALL: [(&'static str, Self); 2] =
+        [("interleaved", Self::Interleaved), ("sequential", Self::Sequential)];
+}
+
+/// A network between the ranks of one host, without congestion inside: a message occupies its sender and its
+/// receiver for its bytes over the rate, and arrives a delay later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalNetwork {
+    /// Rate of a rank in each direction, above 0.
+    pub rate: Rate,
+    /// Delay of a message.
+    pub delay: Span,
+}
+
+impl LocalNetwork {
+    /// Returns how long a message occupies its sender.
+    #[must_use]
+    pub fn occupies(&self, bytes: u64) -> Span {
+        self.rate.serialization_time(Bytes::new(bytes))
+    }
+}
+
+/// A job that no plan can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobError {
+    job: String,
+    why: String,
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job `{}`: {}", self.job, self.why)
+    }
+}
+
+impl std::error::Error for JobError {}
+
+impl JobPlan {
+    /// Returns a job that starts at once, with one flow per pair of ranks and interleaved messages. A send
+    /// is done when its message is delivered.
+    #[must_use]
+    pub fn new(name: &str, graph: Graph, hosts: impl IntoIterator<Item = HostId>) -> Self {
+        Self {
+            name: name.to_owned(),
+            graph: Arc::new(graph),
+            collective: None,
+            hosts: hosts.into_iter().collect(),
+            start: Time::ZERO,
+            done: Done::Delivered,
+            order: SendOrder::Interleaved,
+            local: None,
+            flows_per_pair: 1,
+            connections: 0..0,
+        }
+    }
+
+    /// Returns the pairs of ranks on different hosts of which one sends to the other, ascending.
+    fn pairs(&self) -> BTreeSet<(u32, u32)> {
+        let mut pairs = BTreeSet::new();
+        for (from, program) in (0..).zip(self.graph.programs()) {
+            for op in program.ops() {
+                if let Action::Send { to, .. } = op.action
+                    && self.hosts[from as usize] != self.hosts[to as usize]
+                {
+                    pairs.insert((from, to));
+                }
+            }
+        }
+        pairs
+    }
+
+    /// Returns the number of connections that the job needs.
+    #[must_use]
+    pub fn connection_count(&self) -> u64 {
+        self.pairs().len() as u64 * u64::from(self.flows_per_pair)
+    }
+
+    fn error(&self, why: String) -> JobError {
+        JobError { job: self.name.clone(), why }
+    }
+
+    /// Checks the job for a topology of `hosts` hosts.
+    pub(crate) fn check(&self, hosts: u32) -> Result<(), JobError> {
+        let (ranks, placed) = (self.graph.ranks(), self.hosts.len());
+        if placed != ranks as usize {
+            return Err(self.error(format!(
+                "{placed} hosts are given for its {ranks} ranks; give each rank one"
+            )));
+        }
+        if let Some(host) = self.hosts.iter().find(|host| host.get() >= hosts) {
+            let why = format!("a rank is on {host}, but the topology has {hosts}, numbered from 0");
+            return Err(self.error(why));
+        }
+        if self.flows_per_pair == 0 {
+            return Err(
+                self.error("0 flows per pair of ranks carry nothing; give at least 1".to_owned())
+            );
+        }
+        if self.local.is_some_and(|local| local.rate.as_bps() == 0) {
+            return Err(self.error("the network within hosts has the rate 0".to_owned()));
+        }
+        for (from, program) in (0..).zip(self.graph.programs()) {
+            for op in program.ops() {
+                let Action::Send { to, .. } = op.action else { continue };
+                let host = self.hosts[from as usize];
+                if self.local.is_none() && to != from && host == self.hosts[to as usize] {
+                    return Err(self.error(format!(
+                        "ranks {from} and {to} are both on {host}, but no network within hosts is given"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<F: AlgorithmFactory> Plan<F> {
+    /// Adds a job whose connections are copies of `like`, except for their hosts and their load.
+    ///
+    /// # Errors
+    /// If a rank has no host of the topology, or if two ranks of a host exchange messages without a network
+    /// between them.
+    pub fn add_job(&mut self, mut job: JobPlan, like: &ConnectionPlan<F>) -> Result<(), JobError> {
+        job.check(self.topology.hosts)?;
+        let number = self.jobs.len() as u32;
+        let first = self.connections.len();
+        for (from, to) in job.pairs() {
+            for _ in 0..job.flows_per_pair {
+                self.connections.push(ConnectionPlan {
+                    from: job.hosts[from as usize],
+                    to: job.hosts[to as usize],
+                    start: job.start,
+                    load: Load::Job { job: number, from, to },
+                    ..like.clone()
+                });
+            }
+        }
+        job.connections = first..self.connections.len();
+        self.jobs.push(Arc::new(job));
+        Ok(())
+    }
+}
