@@ -94,6 +94,8 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "expresspass/start-rate"
     "compare/rcp"
     "compare/hull"
+    "compare/nscc"
+    "uec/permutation"
     "bench/incast-100"
     "bench/incast-5000"
     "bench/permutation-128"
