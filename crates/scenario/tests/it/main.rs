@@ -27,4 +27,5 @@ mod samples;
 mod schedulers;
 mod service;
 mod trace_flows;
+mod trimming;
 mod workloads;

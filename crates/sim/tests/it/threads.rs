@@ -4,7 +4,7 @@ use crate::support::{ClassConfig, Plan, Simulation, Topology};
 use crate::support::{connection, fingerprint, plan, run};
 use apus_algorithms::registry::build;
 use apus_cc::{AlgorithmFactory, SwitchInfo};
-use apus_fabric::{PortKind, SchedulerKind};
+use apus_fabric::{PortKind, SchedulerKind, Trim};
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::Demand;
 use apus_sim::plan::{Load, OpArrival};
@@ -236,4 +236,24 @@ fn bolt_on_a_fat_tree() {
 #[test]
 fn hpcc_on_a_fat_tree() {
     check(&with_switch_halves(crowd(1 << 20, ("hpcc", &[])), "hpcc"));
+}
+
+/// Ports trim at random, and headers and reports of trims cross the cut.
+#[test]
+fn trimming_on_a_fat_tree() {
+    let mut plan = crowd(1 << 20, ("nscc", &[]));
+    plan.topology = plan.topology.with_switch_ports(|port| {
+        let trim = Trim { class: ClassId::new(0), bytes: 84, tail: true, seed: 3 };
+        let limit = Bytes::new(30_000);
+        let data = ClassConfig { priority: 1, limit, trim: Some(trim), ..ClassConfig::default() };
+        port.classes = vec![ClassConfig::default(), data];
+    });
+    for connection in &mut plan.connections {
+        connection.class = ClassId::new(1);
+    }
+    plan.ack_class = Some(ClassId::new(0));
+    check(&plan);
+    let summary = run(&plan);
+    assert!(summary.packets.trimmed > 1_000, "only {} trims", summary.packets.trimmed);
+    assert_eq!((summary.packets.dropped, summary.packets.headers_lost), (0, 0));
 }
