@@ -1,6 +1,7 @@
 //! Results as text: every number with its unit.
 
-pub mod losses;
+pub mod jobs;
+mod losses;
 pub mod workloads;
 
 use std::fmt::Write;
@@ -57,7 +58,8 @@ fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
     let port = &summary.busiest_port;
     let (startup, measured) = (&summary.startup, &summary.measured);
     let percent = |fraction: f64| number(fraction * 100.0);
-    let mut rows = vec![
+    let mut rows: Vec<_> = summary.jobs.iter().flat_map(jobs::rows).collect();
+    rows.extend([
         row(
             "throughput",
             format!(
@@ -87,7 +89,7 @@ fn with_table(summary: &Summary, workloads: &[Vec<String>]) -> String {
         row("fairness", fairness(summary)),
         row("measured", phase(measured)),
         row("drain", drain(summary)),
-    ];
+    ]);
     if let Some(lower) = summary.makespan_lower_us {
         rows.push(row("makespan", makespan(summary, lower)));
     }

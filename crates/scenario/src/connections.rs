@@ -14,7 +14,7 @@ use super::setup::Setup;
 use super::trace::Trace;
 use super::workload::{Demand, Workload};
 use crate::import::Message;
-use apus_sim::plan::{self, FurtherOps, Load, NextOps, OpArrival};
+use apus_sim::plan::{self, FurtherOps, JobPlan, Load, NextOps, OpArrival};
 use apus_sim::random::{Purpose, Stream};
 
 /// The connections of all workloads, in their order.
@@ -22,6 +22,8 @@ pub(super) struct Expanded {
     pub(super) connections: Vec<ConnectionPlan>,
     /// Ranges of connections, by workload.
     pub(super) demands: Vec<plan::Demand>,
+    /// Jobs in their order, each with a connection that those of the job are like.
+    pub(super) jobs: Vec<(JobPlan, ConnectionPlan)>,
     /// Ops that open loops submit during the drain.
     pub(super) further: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
 }
@@ -32,6 +34,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
     // The reader has checked that there is memory for them.
     let mut connections = Vec::with_capacity(most as usize);
     let mut demands = Vec::new();
+    let mut jobs = Vec::new();
     let measured = setup.named_workloads();
     let mut further = Vec::new();
     for (index, workload) in setup.workloads.iter().enumerate() {
@@ -77,6 +80,10 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
                 }));
             }
             Demand::Trace(trace) => messages(trace, &template, &mut connections),
+            Demand::Job(job) => {
+                let mut random = random;
+                jobs.push((job.plan(&workload.label, workload.start, &mut random), template));
+            }
         }
         demands.push(plan::Demand {
             label: workload.label.clone(),
@@ -91,13 +98,13 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
         });
     }
     let further = (!further.is_empty()).then(|| Arc::new(AllContinued(further)) as _);
-    Expanded { connections, demands, further }
+    Expanded { connections, demands, jobs, further }
 }
 
 /// Returns when the ops of an open loop arrive; `None` for a closed loop.
 fn open_interval(workload: &Workload, duration: Span) -> Option<(Time, Time)> {
     match &workload.demand {
-        Demand::Closed(_) | Demand::Rounds(_) => None,
+        Demand::Closed(_) | Demand::Rounds(_) | Demand::Job(_) => None,
         Demand::Poisson(_) => {
             let stop = workload.stop.map_or(duration, |stop| stop.min(duration));
             Some((instant(workload.start), instant(stop)))

@@ -41,6 +41,7 @@ mod halves;
 mod host;
 mod hosts;
 pub mod import;
+mod job;
 mod keys;
 mod label;
 mod links;

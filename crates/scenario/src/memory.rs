@@ -68,6 +68,7 @@ fn known_ops(workload: &Workload) -> u64 {
         Demand::Closed(_) | Demand::Rounds(_) => 0,
         Demand::Poisson(poisson) => poisson.most_ops(),
         Demand::Trace(trace) => trace.messages.len() as u64,
+        Demand::Job(job) => 2 * job.graph.ops(),
     }
 }
 
@@ -75,7 +76,7 @@ fn known_ops(workload: &Workload) -> u64 {
 fn outstanding(workload: &Workload) -> u32 {
     match &workload.demand {
         Demand::Closed(loops) => loops.outstanding,
-        Demand::Poisson(_) | Demand::Rounds(_) => 1,
+        Demand::Poisson(_) | Demand::Rounds(_) | Demand::Job(_) => 1,
         // At most `transport.max_ops`, which is a u32.
         Demand::Trace(trace) => trace.outstanding.div_ceil(trace.connections.max(1)) as u32,
     }

@@ -20,6 +20,18 @@ pub(super) struct Parts<'a> {
     pub(super) classes: &'a [Class],
 }
 
+/// Returns the number of jobs among workloads.
+fn jobs(workloads: &[Node]) -> usize {
+    let is_job = |node: &&Node| match &node.value {
+        Value::Table(table) => match table.get("kind").map(|kind| &kind.value) {
+            Some(Value::Text(kind)) => kind == "job" || kind == "collective",
+            _ => false,
+        },
+        _ => false,
+    };
+    workloads.iter().filter(is_job).count()
+}
+
 /// Returns the names of the parts of a scenario's runs.
 pub(super) fn names(table: &Table) -> Names {
     let list = |node: Option<&Node>| match node.map(|node| &node.value) {
@@ -43,7 +55,7 @@ pub(super) fn names(table: &Table) -> Names {
     workloads.dedup();
     Names {
         workloads,
-        jobs: 0,
+        jobs: jobs(&list(table.get("workload"))),
         sizes: list(table.at_path("measure.sizes")).len(),
         groups,
         classes: names(table.at_path("topology.class")),

@@ -163,9 +163,9 @@ fn read_drain(root: &Section<'_>, duration: Span, warmup: Option<Span>) -> Optio
 }
 
 fn read_ends_with_ops(root: &Section<'_>, workloads: &[Workload]) -> Option<bool> {
-    let ends: bool = root.get_or_default("ends_with_ops");
+    let ends: bool = root.get_or("ends_with_ops", workload::are_jobs(workloads));
     let traces = workload::first_message(workloads).is_some();
-    let message = "needs workloads of kind \"trace\" alone, as others have no last op; remove it";
+    let message = "needs traces and jobs alone, as other workloads have no last op; remove it";
     root.check(!ends || traces, "ends_with_ops", message);
     Some(ends)
 }

@@ -10,7 +10,7 @@ use super::fault::FaultSpec;
 use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
-use super::workload::trace_ops;
+use super::workload::{Demand, trace_ops};
 use apus_sim::credits;
 use apus_sim::host_model::Nic;
 use apus_sim::measure::Measures;
@@ -43,8 +43,8 @@ impl Setup {
             }
             topology = topology.with_pausable_ports();
         }
-        let Expanded { connections, demands, further } = connections::expand(self);
-        Ok(Plan {
+        let Expanded { connections, demands, jobs, further } = connections::expand(self);
+        let mut plan = Plan {
             credits,
             pfc: self.topology.pfc.clone(),
             instant_signals: self.topology.instant_signals,
@@ -68,7 +68,19 @@ impl Setup {
             fair_share_after: self.measure.fair_share.map(|share| share.after),
             measures: self.measures(),
             seed: self.seed,
-        })
+        };
+        let mut jobs = jobs.into_iter();
+        let of_jobs =
+            self.workloads.iter().map(|workload| matches!(workload.demand, Demand::Job(_)));
+        for (index, _) in of_jobs.enumerate().filter(|(_, is_job)| *is_job) {
+            let Some((job, like)) = jobs.next() else { break };
+            let first = plan.connections.len();
+            // The reader has placed all ranks on hosts with networks.
+            let added = plan.add_job(job, &like);
+            debug_assert!(added.is_ok(), "{added:?}");
+            plan.demands[index].connections = first..plan.connections.len();
+        }
+        Ok(plan)
     }
 
     fn measures(&self) -> Measures {

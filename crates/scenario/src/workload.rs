@@ -9,6 +9,7 @@ use super::declared::{Keys, Kind, KindKeys, key, words_of};
 use super::frame::{FLOWS_PER_PAIR, HANDSHAKE, SIZE};
 use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{HOSTS, RECEIVER, SENDERS};
+use super::job::{self, JobSpec};
 use super::label::{PART_RULE, is_part_name};
 use super::poisson::Poisson;
 use super::poisson::{FLOWS, LOAD, TO};
@@ -61,7 +62,7 @@ pub(super) static WORKLOAD: Keys = Keys {
 };
 
 /// The kinds of workload by name, with their meaning and keys.
-pub const WORKLOADS: [KindKeys; 7] = [
+pub const WORKLOADS: [KindKeys; 9] = [
     KindKeys {
         name: "incast",
         doc: "`senders` hosts to one `receiver`, or to each of a list of them",
@@ -141,6 +142,50 @@ pub const WORKLOADS: [KindKeys; 7] = [
             HANDSHAKE,
         ],
     },
+    KindKeys {
+        name: "job",
+        doc: "ranks that send, receive and compute in the order of the schedule in a `file`; the first result is the \
+              completion time",
+        keys: &[
+            job::FILE,
+            job::OPERATIONS,
+            job::JOB_HOSTS,
+            job::RANKS_PER_HOST,
+            job::PLACEMENT,
+            job::LOCAL_RATE,
+            job::LOCAL_DELAY,
+            job::DONE,
+            job::SEND_ORDER,
+            job::JOB_FLOWS,
+        ],
+    },
+    KindKeys {
+        name: "collective",
+        doc: "a job that is generated: a collective of all ranks by a `pattern`, with dependencies between its \
+              messages, repeated with computations between. The kind `all-to-all` is other traffic: closed loops \
+              of independent ops",
+        keys: &[
+            job::PATTERN,
+            job::SIZE,
+            job::RANKS,
+            job::CHUNKS,
+            job::WINDOW,
+            job::GROUP,
+            job::MICRO_BATCHES,
+            job::FORWARD,
+            job::BACKWARD,
+            job::COMPUTE,
+            job::ITERATIONS,
+            job::JOB_HOSTS,
+            job::RANKS_PER_HOST,
+            job::PLACEMENT,
+            job::LOCAL_RATE,
+            job::LOCAL_DELAY,
+            job::DONE,
+            job::SEND_ORDER,
+            job::JOB_FLOWS,
+        ],
+    },
 ];
 
 /// Words for the type of an op. In a simulation no byte is stored: one region is used for all ops.
@@ -191,6 +236,7 @@ pub(super) enum Demand {
     Poisson(Poisson),
     Rounds(Rounds),
     Trace(Trace),
+    Job(JobSpec),
 }
 
 impl Demand {
@@ -211,21 +257,28 @@ impl Workload {
         } else {
             (start, stop) = (section.get_or_default("start"), section.get("stop"));
         }
-        if !matches!(kind, Some("poisson" | "trace" | "partition-aggregate")) {
+        let is_job = matches!(kind, Some("job" | "collective"));
+        if !is_job && !matches!(kind, Some("poisson" | "trace" | "partition-aggregate")) {
             spread = section.get_or_default("start_spread");
         }
         check_times(&section, start, spread, stop, frame.duration);
         let times = Times { start, spread, stop };
-        let every = repeat::read(&section, kind, &times, frame);
+        let every = if is_job { None } else { repeat::read(&section, kind, &times, frame) };
         let demand = match kind {
             None => None,
             Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
             Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
             Some("trace") => Trace::read(&section, frame).map(Demand::Trace),
+            Some("job") => JobSpec::read(&section, frame, false).map(Demand::Job),
+            Some("collective") => JobSpec::read(&section, frame, true).map(Demand::Job),
             Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
         };
         let op = match kind {
             Some("partition-aggregate") => Some(OpKind::Message),
+            _ if is_job => {
+                section.no_effect("op", "on a job, whose messages are writes");
+                Some(OPS[0].1)
+            }
             _ => section.meaning("op", &OPS),
         };
         let service = service::read(&section, op);
@@ -273,6 +326,7 @@ impl Workload {
             Demand::Poisson(poisson) => poisson.connections(),
             Demand::Rounds(rounds) => rounds.workers.len() as u64,
             Demand::Trace(trace) => trace.connections,
+            Demand::Job(job) => job.connections,
         }
     }
 
@@ -295,7 +349,7 @@ fn bursts(first: Workload, every: Option<Span>, duration: Span) -> Vec<Workload>
     let Some(every) = every.filter(|every| !every.is_zero()) else { return vec![first] };
     let spread = match &first.demand {
         Demand::Closed(loops) => loops.start_spread,
-        Demand::Poisson(_) | Demand::Rounds(_) | Demand::Trace(_) => Span::ZERO,
+        Demand::Poisson(_) | Demand::Rounds(_) | Demand::Trace(_) | Demand::Job(_) => Span::ZERO,
     };
     let mut all = vec![first];
     // Values refused above do not get here; the bound is an additional safeguard.
@@ -353,24 +407,31 @@ fn measure_several(tables: &mut [Vec<Workload>]) {
     }
 }
 
-/// Returns when the first message starts if all workloads are traces.
+/// Returns when the first message or job starts if all workloads are traces and jobs.
 pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     let first = |workload: &Workload| match &workload.demand {
         Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
+        Demand::Job(_) => Some(workload.start),
         Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     };
     let starts: Vec<Span> = workloads.iter().map(first).collect::<Option<_>>()?;
     starts.into_iter().min()
 }
 
-/// Number of messages if all workloads are traces.
+/// Number of messages of traces if all workloads are traces and jobs.
 pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
     let ops = workloads.iter().map(|workload| match &workload.demand {
         Demand::Trace(trace) => Some(trace.messages.len() as u64),
+        Demand::Job(_) => Some(0),
         Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     });
     // A trace has at least one message.
     ops.sum::<Option<u64>>().filter(|ops| *ops > 0)
+}
+
+/// Returns `true` if all workloads are jobs.
+pub(super) fn are_jobs(workloads: &[Workload]) -> bool {
+    workloads.iter().all(|workload| matches!(workload.demand, Demand::Job(_)))
 }
 
 /// Reads `name` and `deadline`; the outer `None` means that an error was reported.

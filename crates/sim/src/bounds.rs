@@ -16,6 +16,14 @@ pub struct Bounds {
     pub upper: f64,
 }
 
+/// Returns the value under a key of a table, or under the number of an entry of a list.
+fn within<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Array(list) => list.get(key.parse::<usize>().ok()?),
+        value => value.get(key),
+    }
+}
+
 impl Bounds {
     /// A number that is known.
     #[must_use]
@@ -60,7 +68,8 @@ impl Bounds {
     pub fn of_metric(summary: &Value, path: &str) -> Option<Self> {
         let mut words: Vec<&str> = path.split('.').collect();
         let last = words.pop()?;
-        let parent = words.iter().try_fold(summary, |value, key| value.get(key))?;
+        let step = |value, key: &&str| within(value, key);
+        let parent = words.iter().try_fold(summary, step)?;
         if let Some(value) = parent.get(last)?.as_f64() {
             return Some(Self::exact(value));
         }

@@ -14,6 +14,7 @@ mod groups;
 mod handshake;
 mod import;
 mod infragraph;
+mod jobs;
 mod lone_flow;
 mod nic;
 mod offered;

@@ -1,0 +1,84 @@
+//! Jobs: completion times and how ranks spent them.
+
+use apus_sim::jobs::JobSummary;
+
+use super::number;
+
+/// Maximum number of operations and messages that a summary names.
+const NAMED: usize = 5;
+
+/// Returns the rows of a job: name and text.
+pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
+    let row = |name: &str, text: String| vec![name.to_owned(), text];
+    let mut rows = vec![row(&format!("job {}", job.name), completion(job))];
+    rows.push(row(
+        "",
+        format!(
+            "per rank {} us computing, {} us sending, {} us waiting; a send is done when {}",
+            number(job.compute_us),
+            number(job.send_us),
+            number(job.wait_us),
+            done(job.done)
+        ),
+    ));
+    if let [_, _, ..] = job.iterations_us[..] {
+        let mut times = job.iterations_us.clone();
+        times.sort_by(f64::total_cmp);
+        let (count, last) = (times.len(), times[times.len() - 1]);
+        let median = times[(count - 1) / 2];
+        let text =
+            format!("{count} iterations: median {} us, max {} us", number(median), number(last));
+        rows.push(row("", text));
+    }
+    if let Some(first) = job.stragglers.first() {
+        let text = format!(
+            "rank {} on host {} waited least, for {} us",
+            first.rank,
+            first.host,
+            number(first.wait_us)
+        );
+        rows.push(row("", text));
+    }
+    for (title, total, list) in
+        [("STUCK", job.unfinished, &job.stuck), ("NO RECEIVE TOOK", job.unexpected, &job.leftover)]
+    {
+        let named = list.iter().take(NAMED);
+        rows.extend(named.map(|item| row("", format!("{title}: {item}"))));
+        let more = total.saturating_sub(NAMED as u64);
+        if more > 0 {
+            rows.push(row("", format!("{title}: {more} more; see `jobs` in summary.json")));
+        }
+    }
+    rows
+}
+
+fn done(word: &str) -> &'static str {
+    match word {
+        "local" => "its last byte has left",
+        "acknowledged" => "it is acknowledged",
+        _ => "its message has arrived",
+    }
+}
+
+/// Returns the completion time beside the ideal one, and the bandwidths of a collective.
+fn completion(job: &JobSummary) -> String {
+    let mut text = match job.completion_us {
+        Some(time) => format!("{} us", number(time)),
+        None => {
+            format!("NOT COMPLETE: {} of {} operations have not ended", job.unfinished, job.ops)
+        }
+    };
+    if let (Some(ideal), Some(source)) = (job.ideal_us, job.ideal_source) {
+        text += &format!("; ideal {} us ({source})", number(ideal));
+    }
+    if let Some(slowdown) = job.slowdown {
+        text += &format!(", {slowdown:.3} times as long");
+    }
+    if let Some(gbps) = job.algorithm_bandwidth_gbps {
+        text += &format!("; algorithm bandwidth {} Gb/s", number(gbps));
+    }
+    if let Some(gbps) = job.bus_bandwidth_gbps {
+        text += &format!(", bus bandwidth {} Gb/s", number(gbps));
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! Jobs and collectives in scenarios.
+
+use apus_sim::plan::Load;
+
+use crate::support::{assert_reads_back, good, read, run_scenario};
+
+const STAR: &str = "duration = \"100ms\"\n\
+    topology = { kind = \"star\", hosts = 8, rate = \"100Gbps\", delay = \"1us\", buffer = \"100MB\" }\n\
+    algorithm = { name = \"constant\", window = 64 }\n";
+
+fn star(workload: &str) -> String {
+    format!("{STAR}[[workload]]\n{workload}")
+}
+
+fn problem(workload: &str) -> String {
+    read(&star(workload)).expect_err("refused").to_string()
+}
+
+/// The closed form of a ring all-reduce of 8 MiB among 8 ranks is 1225.4144 us; acknowledgements delay it by at most
+/// 84 / 4160.
+#[test]
+fn a_collective_of_one_line_gives_its_completion_time_and_ends_the_run() {
+    let text = star("kind = \"collective\"\nsize = \"8MiB\"\n");
+    let summary = run_scenario(&text);
+    let job = summary.jobs.first().expect("a job");
+    let time = job.completion_us.expect("it ends");
+    assert!((1225.4144..1.0202 * 1225.4144).contains(&time), "{time}");
+    assert!((job.ideal_us.expect("closed form") - 1225.4144).abs() < 1e-6);
+    assert_eq!((job.name.as_str(), job.ranks, job.unfinished), ("collective", 8, 0));
+    assert!(summary.simulated_s < 0.0013, "{}", summary.simulated_s);
+    assert_reads_back(&good(&text));
+}
+
+#[test]
+fn a_schedule_is_read_from_text_and_written_into_the_effective_configuration() {
+    let operations = "num_ranks 2\nrank 0 {\nl1: send 4096b to 1 tag 3\n}\nrank 1 {\nl1: recv 4096b from 0 tag 3\n}\n";
+    let text = star(&format!(
+        "kind = \"job\"\nname = \"pair\"\nhosts = [5, 2]\noperations = '''\n{operations}'''\n"
+    ));
+    let scenario = good(&text);
+    assert_reads_back(&scenario);
+    let plan = scenario.runs[0].setup.plan().expect("plan");
+    assert_eq!(plan.connections.len(), 1);
+    let pair = &plan.connections[0];
+    assert_eq!((pair.from.get(), pair.to.get()), (5, 2));
+    assert_eq!(pair.load, Load::Job { job: 0, from: 0, to: 1 });
+    let summary = run_scenario(&text);
+    // Two links of 1 us and two times 4160 B at 100 Gb/s.
+    let time = summary.jobs[0].completion_us.expect("it ends");
+    assert!((time - 2.6656).abs() < 1e-9, "{time}");
+    assert_eq!(summary.jobs[0].name, "pair");
+}
+
+#[test]
+fn placements_give_each_rank_its_host() {
+    let hosts = |placement: &str, seed: u32| {
+        let text = star(&format!(
+            "kind = \"collective\"\nsize = \"1MB\"\nranks = 6\nranks_per_host = 2\n\
+             local_rate = \"400Gbps\"\nhosts = [7, 1, 3]\nplacement = \"{placement}\"\n"
+        ));
+        let setup = good(&text).runs[0].setup.clone().with_seed(seed.into());
+        let plan = setup.plan().expect("plan");
+        plan.jobs[0].hosts.iter().map(|host| host.get()).collect::<Vec<u32>>()
+    };
+    assert_eq!(hosts("block", 1), [7, 7, 1, 1, 3, 3]);
+    assert_eq!(hosts("round-robin", 1), [7, 1, 3, 7, 1, 3]);
+    let mut random = hosts("random", 1);
+    assert_eq!(random, hosts("random", 1));
+    assert!((2..20).any(|seed| hosts("random", seed) != random));
+    random.sort_unstable();
+    assert_eq!(random, [1, 1, 3, 3, 7, 7]);
+}
+
+/// A ring of 8 has 8 connections, each rank to the next.
+#[test]
+fn flows_per_pair_multiply_the_connections() {
+    let text = star("kind = \"collective\"\nsize = \"1MB\"\nflows_per_pair = 3\n");
+    let plan = good(&text).runs[0].setup.plan().expect("plan");
+    assert_eq!(plan.connections.len(), 24);
+    assert_eq!(plan.demands[0].connections, 0..24);
+}
+
+#[test]
+fn settings_of_jobs_without_effect_and_impossible_ones_are_errors() {
+    for (workload, part) in [
+        ("kind = \"collective\"\n", "`workload.size`"),
+        (
+            "kind = \"collective\"\nsize = \"1MB\"\nchunks = 4\n",
+            "no effect on the pattern `ring-all-reduce`",
+        ),
+        ("kind = \"collective\"\nsize = \"1MB\"\nranks = 9\n", "9 ranks without room"),
+        (
+            "kind = \"collective\"\nsize = \"1MB\"\nlocal_rate = \"1Gbps\"\n",
+            "with one rank per host",
+        ),
+        ("kind = \"collective\"\nsize = \"1MB\"\nranks_per_host = 2\n", "local_rate"),
+        ("kind = \"collective\"\nsize = \"1MB\"\nstop = \"1ms\"\n", "ends with its last operation"),
+        ("kind = \"collective\"\nsize = \"4B\"\n", "at least 8, one byte per message"),
+        ("kind = \"collective\"\nsize = \"1MB\"\npattern = \"ring\"\n", "cannot be \"ring\""),
+        ("kind = \"job\"\n", "`workload.file`"),
+        (
+            "kind = \"job\"\noperations = \"num_ranks 1\\nrank 0 {\\nsend 5b to 1\\n}\\n\"\n",
+            "peer is rank 1",
+        ),
+    ] {
+        let found = problem(workload);
+        assert!(found.contains(part), "{workload}: {found}");
+    }
+}
+
+/// The number of a job in the list of jobs is part of the name of its metrics.
+#[test]
+fn checks_name_metrics_of_jobs() {
+    let text = star(
+        "kind = \"collective\"\nsize = \"8MiB\"\n[[check]]\nkind = \"formula\"\n\
+         metric = \"jobs.0.slowdown\"\nlow = 1.0\nhigh = 1.03\nname = \"slowdown\"\nsource = \"closed form\"\n",
+    );
+    let read = read(&text);
+    assert!(read.is_ok(), "{}", read.expect_err("problems"));
+    let wrong = text.replace("jobs.0.slowdown", "jobs.1.slowdown");
+    assert!(crate::support::read(&wrong).is_err());
+}
