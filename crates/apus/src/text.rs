@@ -1,7 +1,7 @@
 //! Results as text: every number with its unit.
 
-pub mod jobs;
-mod losses;
+mod jobs;
+pub mod losses;
 pub mod workloads;
 
 use std::fmt::Write;
