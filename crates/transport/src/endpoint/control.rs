@@ -9,9 +9,9 @@ use super::{Endpoint, Transmit, enqueue};
 use crate::op::{Completion, Op, Outcome};
 
 /// Maximum number of queued refusals and negative acknowledgements. A peer can provoke one with every
-/// packet, and repeated packets, or timeouts, replace dropped ones. deviation: no source; enough for a
-/// burst, and bounded.
-const MAX_REFUSALS: usize = 64;
+/// packet, and repeated packets, or timeouts, replace dropped ones. deviation: no source; twice the
+/// largest batch of a simulated host, each packet of which may be trimmed, and bounded.
+const MAX_REFUSALS: usize = 256;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the

@@ -70,6 +70,24 @@ fn trimmed_packets_are_reported_one_by_one_and_not_in_the_bitmap() {
     assert!(bodies(&mut receiver, 2).is_empty(), "a trimmed packet causes no acknowledgement");
 }
 
+/// The largest batch of a host, every packet trimmed.
+#[test]
+fn a_batch_of_128_trimmed_packets_is_reported_whole() {
+    let mut receiver = endpoint("8");
+    for seq in 0..128 {
+        assert_eq!(
+            receiver.handle_packet(&arrival(1, false), &trimmed(seq, seq)),
+            Handled::Trimmed
+        );
+    }
+    let reports = bodies(&mut receiver, 1);
+    let number = |body: &Body| match body {
+        Body::Nack(nack) => nack.packet.get(),
+        body => panic!("{body:?}"),
+    };
+    assert!(reports.iter().map(number).eq(0..128));
+}
+
 /// The payload has arrived by another packet: the trimmed one counts as received.
 #[test]
 fn a_trimmed_packet_whose_payload_is_here_is_acknowledged() {

@@ -60,7 +60,7 @@ pub struct Side {
     pub nacks_sent: u64,
     /// Trimmed packets whose payload was missing, and reports of them that named a packet in flight.
     pub trimmed: u64,
-    pub nacks_heard: u64,
+    pub nacks_handled: u64,
     pub data_sent: u64,
     pub duplicates: u64,
     pub refused: u64,
@@ -86,7 +86,7 @@ impl Side {
             acks_sent: 0,
             nacks_sent: 0,
             trimmed: 0,
-            nacks_heard: 0,
+            nacks_handled: 0,
             data_sent: 0,
             duplicates: 0,
             refused: 0,
@@ -296,7 +296,7 @@ impl Pair {
                 *side.cancelled.entry(segment.op.get()).or_default() += 1;
             }
             Handled::Trimmed => side.trimmed += 1,
-            Handled::Nack { outstanding } => side.nacks_heard += u64::from(outstanding),
+            Handled::Nack { outstanding } => side.nacks_handled += u64::from(outstanding),
             Handled::Rejected | Handled::Signal => {}
         }
     }
