@@ -129,6 +129,7 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
             hops: x as u8,
             marked: x as u32,
             receiver_level: x as u8 % 32,
+ echo_marked: false,
         }),
         7 => Body::Reject(Reject { op: OpId::new(x), reason: RejectReason::OutOfBounds }),
         8 => Body::Control(Control::CreditRequest { packets: x as u32 }),

@@ -70,6 +70,6 @@ pub use impairment::Impairment;
 pub use network::{Arrived, ControlError, Network, Outcome, RemovePayload, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
 pub use pfc::PfcConfig;
-pub use routing::{RouteError, RouteId, opposite};
+pub use routing::{PathSet, RouteError, RouteId, opposite};
 pub use scheduler::SchedulerKind;
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

@@ -20,7 +20,7 @@ use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{InFlight, Port, SharedBuffer};
-use crate::routing::{Paths, RouteError, RouteId, opposite};
+use crate::routing::{PathSet, PathSets, Paths, RouteError, RouteId, opposite};
 use crate::topology::Node;
 
 pub(crate) use common::Common;
@@ -64,6 +64,7 @@ pub struct Network<P, W> {
     ports: Vec<Port<W>>,
     common: Common<P>,
     paths: Paths,
+    path_sets: PathSets,
     /// By link: its ends a and b.
     ends: Vec<(Node, Node)>,
     /// By switch.
@@ -87,6 +88,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             ports,
             common: Common::new(shared),
             paths,
+            path_sets: PathSets::default(),
             ends,
             names,
             scratch: Vec::new(),
@@ -297,6 +299,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
         Ok(self.common.routes.insert(&self.scratch))
+    }
+
+    /// Stores all shortest paths between two hosts, in both directions, and returns those from `src`. They
+    /// are stored once, whatever the number of flows.
+    ///
+    /// # Errors
+    /// If no path exists.
+    pub fn path_set(&mut self, src: HostId, dst: HostId) -> Result<PathSet, RouteError> {
+        self.path_sets.get(&self.paths, &mut self.common.routes, src, dst)
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a

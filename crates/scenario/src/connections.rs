@@ -51,6 +51,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             algorithm: setup.algorithms[workload.algorithm].config.clone(),
             class: ClassId::new(workload.class),
             reroute: None,
+            spread: workload.spread.clone(),
             workload: workload.named.as_ref().and_then(|own| {
                 measured.iter().position(|named| named.name == own.name).map(|at| at as u32)
             }),

@@ -2,7 +2,9 @@
 
 use apus_units::Span;
 
+use super::algorithm::NamedAlgorithm;
 use super::declared::{Key, Kind, key};
+use super::routing::Routing;
 use super::section::Section;
 use super::topology::TopologySpec;
 
@@ -28,6 +30,8 @@ pub(super) struct Frame<'a> {
     /// Labels of the algorithms.
     pub(super) algorithms: Vec<&'a str>,
     pub(super) topology: &'a TopologySpec,
+    pub(super) routing: &'a Routing,
+    pub(super) configs: &'a [NamedAlgorithm],
 }
 
 /// When a workload starts and stops.

@@ -13,6 +13,7 @@ use super::packets::PACKETS;
 use super::quick::QUICK;
 use super::read_check::CHECK;
 use super::record::RECORD;
+use super::routing::ROUTING;
 use super::section::Section;
 use super::source::Problems;
 use super::topology::TOPOLOGY;
@@ -34,6 +35,7 @@ pub(super) static RUN: Keys = Keys::of(&[
     key("packets", Kind::Table(&PACKETS), "Sizes of packets on the wire, preamble and gap included"),
     key("host", Kind::Table(&HOST), "Costs of hosts: a model and the settings that differ from it"),
     key("transport", Kind::Table(&TRANSPORT), "Settings of every transport endpoint"),
+    key("routing", Kind::Table(&ROUTING), "Choice of a path per packet, and what the transport does about packets that overtake each other"),
     key("algorithm", Kind::Algorithms, "The algorithm with its parameters; several are `[algorithm.LABEL]`, and workloads name the label"),
     key("workload", Kind::Tables(&WORKLOAD), "Which hosts send how much to which, and when"),
     key("fault", Kind::Tables(&FAULT), "Links that fail, lose, corrupt or reorder packets on a schedule"),

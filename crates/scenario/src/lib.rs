@@ -65,6 +65,7 @@ mod repeat;
 pub mod replay;
 mod reroute;
 mod rounds;
+mod routing;
 mod runs_of;
 mod section;
 mod series;

@@ -16,6 +16,7 @@ use super::keys::RUN;
 use super::packets::read_packets;
 use super::parts::Parts;
 use super::read::Options;
+use super::routing::Routing;
 use super::section::{Section, Setting};
 use super::setup::Setup;
 use super::source::{Place, Problems};
@@ -67,16 +68,21 @@ pub(super) fn read_run(
     if tables.is_empty() && root.node("workload").is_none() {
         root.missing("workload", "one table or more `[[workload]]` with `kind` and `size`");
     }
+    let spreads = tables.iter().any(|table| table.node("balancer").is_some());
+    let network_info = if spreads || root.node("routing").is_some() { network() } else { None };
     // The limits of a workload are only known if the rest could be read.
     let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
     let endpoint = endpoint?;
     let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
+    let routing = Routing::read(&root, &endpoint, network_info)?;
     let frame = Frame {
         hosts: topology.hosts().max(2),
         duration,
         max_ops: endpoint.max_ops,
         algorithms: labels,
         topology: &topology,
+        routing: &routing,
+        configs: &algorithms,
     };
     let recorded: Vec<_> = tables.iter().map(|table| Rc::clone(table.effective())).collect();
     let workloads: Vec<Option<Vec<Workload>>> =
@@ -89,6 +95,7 @@ pub(super) fn read_run(
         }
     }
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
+    Routing::check(&root, workloads.iter().any(|workload| workload.spread.is_some()));
     // No packets are sent before the first message of a trace, so rates cannot be averaged over
     // this time.
     let warmup = match workload::first_message(&workloads) {

@@ -1,5 +1,8 @@
 //! `[[workload]]`: the senders, receivers, sizes and times of traffic.
 
+use std::sync::Arc;
+
+use apus_algorithms::BuiltInPath;
 use apus_transport::OpKind;
 use apus_units::{Span, suggestion};
 
@@ -15,6 +18,7 @@ use super::poisson::Poisson;
 use super::poisson::{FLOWS, LOAD, TO};
 use super::repeat::{self, MAX_BURSTS};
 use super::rounds::Rounds;
+use super::routing::BALANCER;
 use super::section::{Section, Setting};
 use super::service::SERVICE;
 use super::service::{self, ServiceSpec};
@@ -23,6 +27,7 @@ use super::topology::TopologySpec;
 use super::trace::Trace;
 use super::tree::Value;
 use apus_sim::measure::NamedWorkload;
+use apus_sim::plan::Spreading;
 use apus_wire::RegionKey;
 
 /// Keys of `workload`.
@@ -56,6 +61,7 @@ pub(super) static WORKLOAD: Keys = Keys {
         .at_least(1),
         key("algorithm", Kind::Text, "Label of the algorithm, if there are several"),
         key("class", Kind::Text, "Traffic class; the first if not given"),
+        BALANCER,
     ],
     kinds: &WORKLOADS,
     others: None,
@@ -218,6 +224,8 @@ pub(super) struct Workload {
     pub(super) named: Option<NamedWorkload>,
     /// Service time of its reads at the answering host.
     pub(super) service: Option<ServiceSpec>,
+    /// Its path policy; `None`: one path per flow.
+    pub(super) spread: Option<Arc<Spreading<BuiltInPath>>>,
 }
 
 /// The part of a workload in a series of bursts.
@@ -287,15 +295,20 @@ impl Workload {
         let algorithm = read_algorithm(&section, frame);
         let class = read_class(&section, frame.topology);
         let named = read_name(&section);
+        let config = algorithm.map(|index| &frame.configs[index].config);
+        let spread_by = config.and_then(|config| frame.routing.spread(&section, config));
         let reroutes = demand.as_ref().is_some_and(Demand::reroutes);
         let message = "does not go with `reroute`, which happens once";
         section.check(every.is_none() || !reroutes, "every", message);
+        let spreads = matches!(spread_by, Some(Some(_)));
+        let message = "does not go with `reroute`, which sets the only path of a flow";
+        section.check(!spreads || !reroutes, "balancer", message);
         if demand.is_some() {
             section.finish();
         }
         let (algorithm, class) = (algorithm?, class?);
         let (demand, op, named, service) = (demand?, op?, named?, service?);
-        let (kind, label) = (kind?, String::new());
+        let (kind, label, spread) = (kind?, String::new(), spread_by?);
         let repeat = Repeat::First(every);
         let first = Self {
             demand,
@@ -310,6 +323,7 @@ impl Workload {
             class,
             named,
             service,
+            spread,
         };
         Some(bursts(first, every, frame.duration))
     }

@@ -6,12 +6,13 @@ use std::{fmt, io};
 use apus_cc::{AlgorithmFactory, FlowInfo, Signal};
 use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError};
 use apus_transport::{Endpoint, EndpointConfig};
+use apus_units::random::{INCREMENT, mix};
 use apus_units::{FlowId, HostId, Span};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, Trimmed, link_rate_code};
 
 use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
-use crate::host::{Host, HostFlow};
+use crate::host::{FlowPaths, Host, HostFlow};
 use crate::host_model::Nic;
 use crate::plan::{ConnectionPlan, Load, Plan};
 use crate::random::{Purpose, Stream};
@@ -203,16 +204,29 @@ fn open<F: AlgorithmFactory>(
     for (host, peer) in [(plan.from, plan.to), (plan.to, plan.from)] {
         // Every part resolves every route, so that route identifiers agree.
         let route = world.network.route(host, peer, key, 0)?;
+        let spreads = plan.spread.is_some();
+        let set = if spreads { Some(world.network.path_set(host, peer)?) } else { None };
         let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
         if let Some(local) = local {
-            let flow = HostFlow { connection, peer, route, path_label: 0, class: plan.class };
+            let is_spread = plan.spread.is_some();
+            let class = plan.class;
+            let mut flow = HostFlow { connection, peer, route, path_label: 0, class, is_spread };
+            if let (Some(set), Some(spread)) = (set, &plan.spread) {
+                flow.path_label = local.spreads.len() as u32; // fewer than flows
+                let hash = mix(mix(seed.wrapping_add(INCREMENT)) ^ key);
+                local.spreads.push(FlowPaths::new(set, hash, spread.form, spread.ack_path));
+            }
             let side = u64::from(host != plan.from);
             let info = FlowInfo {
                 line_rate: world.network.rate(world.network.host_port(host)),
                 seed: Stream::new(seed, Purpose::Flow, 2 * key + side).bits(),
                 ..world.sizes.flow_info()
             };
-            local.add_flow(ids[1], &plan.algorithm, &info, flow);
+            let id = local.add_flow(ids[1], &plan.algorithm, &info, flow);
+            if let Some(spread) = &plan.spread {
+                let seed = Stream::new(seed, Purpose::Path, 2 * key + side).bits();
+                local.endpoint.spread(id, spread.policy.clone(), spread.transport, seed);
+            }
             if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {
                 let ranks = (*from, *to);
                 if host == plan.from {

@@ -24,8 +24,10 @@ use crate::service::Devices;
 use crate::world::World;
 
 mod nic;
+mod paths;
 
 use nic::OnTheWay;
+pub(crate) use paths::FlowPaths;
 
 /// State of a flow that the transport does not have.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +36,10 @@ pub(crate) struct HostFlow {
     pub(crate) connection: u32,
     pub(crate) peer: HostId,
     pub(crate) route: RouteId,
+    /// Label of its path; the index in `Host::spreads` if the flow spreads its packets.
     pub(crate) path_label: u32,
     pub(crate) class: ClassId,
+    pub(crate) is_spread: bool,
 }
 
 /// A packet in the NIC's receive queue.
@@ -74,6 +78,8 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     pub(crate) id: HostId,
     pub(crate) endpoint: Endpoint<F>,
     pub(crate) flows: Vec<HostFlow>,
+    /// Paths of flows that spread their packets.
+    pub(crate) spreads: Vec<FlowPaths>,
     /// Flows by the peer's host and its index of the flow, available after the first signal of a
     /// switch.
     by_peer: BTreeMap<(HostId, FlowId), FlowId>,
@@ -119,6 +125,7 @@ impl<F: AlgorithmFactory> Host<F> {
             id,
             endpoint,
             flows: Vec::new(),
+            spreads: Vec::new(),
             by_peer: BTreeMap::new(),
             application: Application::default(),
             jobs: None,
@@ -264,7 +271,11 @@ impl<F: AlgorithmFactory> Host<F> {
             marked: fields.congestion.ecn == apus_cc::Ecn::Congested,
             receiver_level,
         };
-        let observed = Observed { fields: fields.congestion.fields, telemetry };
+        let mut observed = Observed { fields: fields.congestion.fields, telemetry, path: 0 };
+        let flow = &self.flows[header.flow.index()];
+        if flow.is_spread {
+            observed.path = self.spreads[flow.path_label as usize].came_by(fields.route);
+        }
         let handled = self.endpoint.handle_observed(&arrival, header, &observed);
         let id = header.flow;
         let connection = self.flows[id.index()].connection;

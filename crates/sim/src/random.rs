@@ -22,10 +22,12 @@ pub enum Purpose {
     Flow = 6,
     /// Random numbers of the switch half of a class of a port.
     Switch = 7,
-    /// Choice of the packet that a port trims.
-    Trim = 9,
     /// Times of a device that answers reads.
     Service = 8,
+    /// Random numbers of the path policy of a flow.
+    Path = 9,
+    /// Choice of the packet that a port trims.
+    Trim = 10,
 }
 
 /// A stream of random numbers.

@@ -1,5 +1,6 @@
 //! Control packets of a flow: credits, their requests and stops, notifications.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use apus_cc::{AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl};
@@ -8,7 +9,7 @@ use apus_wire::{Body, Control, Credit, CreditEcho, Header};
 
 use crate::config::EndpointConfig;
 use crate::endpoint::Handled;
-use crate::flow::Flow;
+use crate::flow::{Extra, Flow};
 use crate::receive::Arrival;
 use crate::received::{ReceivedPackets, Recorded};
 use crate::streams::Finished;
@@ -40,29 +41,38 @@ pub(crate) fn echoed(now: Time, echo: CreditEcho) -> apus_cc::CreditEcho {
     apus_cc::CreditEcho { number: echo.number, rtt: apus_units::Span::from_ns(u64::from(rtt)) }
 }
 
+/// Returns the state of control packets, if the flow has any.
+#[inline]
+fn control_of<P>(extra: &mut Option<Box<Extra<P>>>) -> Option<&mut ControlState> {
+    extra.as_mut()?.control.as_mut()
+}
+
 impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the time at which the receiver half has a control packet to send.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
         // Most flows have none, and need not ask their half.
-        if self.control.is_some() { self.receiver.next_control() } else { Time::MAX }
+        if self.has_control() { self.receiver.next_control() } else { Time::MAX }
     }
 
     /// Returns `true` if a credit is available for the next data packet.
     pub(crate) fn has_credit(&self) -> bool {
-        self.control.as_ref().is_some_and(|control| !control.held.is_empty())
+        self.extra
+            .as_ref()
+            .and_then(|extra| extra.control.as_ref())
+            .is_some_and(|control| !control.held.is_empty())
     }
 
     /// Takes the credit for the next data packet.
     #[inline]
     pub(crate) fn take_credit(&mut self) -> Option<CreditEcho> {
-        self.control.as_mut()?.held.pop_front()
+        control_of(&mut self.extra)?.held.pop_front()
     }
 
     /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
     #[inline]
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
-        let Some(control) = &mut self.control else { return false };
+        let Some(control) = control_of(&mut self.extra) else { return false };
         if control.pending.is_none() {
             let backlog = self.send.backlog(self.max_payload);
             control.pending = self.algorithm.poll_control(now, &backlog);
@@ -72,7 +82,7 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Returns the control packet that is due at `now`.
     pub(crate) fn poll_control(&mut self, now: Time) -> Option<Header> {
-        let control = self.control.as_mut()?;
+        let control = control_of(&mut self.extra)?;
         let body = match control.pending.take() {
             Some(SenderControl::CreditRequest) => {
                 let packets = self.send.backlog(self.max_payload).packets;
@@ -104,7 +114,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         finish: impl FnMut(Finished),
     ) -> Handled {
         debug_assert!(self.open, "{id} is open");
-        let Some(control) = &mut self.control else { return Handled::Refused };
+        let Some(control) = control_of(&mut self.extra) else { return Handled::Refused };
         if control.seen.record(seq) != Recorded::New {
             return Handled::Refused;
         }
@@ -137,7 +147,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             self.on_lost(arrival.now, &outcome);
         }
         let mut backlog = self.send.backlog(self.max_payload);
-        let Some(control) = &mut self.control else { return Handled::Refused };
+        let Some(control) = control_of(&mut self.extra) else { return Handled::Refused };
         let used = (control.held.len() as u64) < backlog.packets;
         if used {
             let Credit { number, sent_at_ns, .. } = *credit;

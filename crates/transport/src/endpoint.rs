@@ -21,6 +21,7 @@ use apus_wire::{Body, Header};
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
+use crate::spread::{Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
 
 mod arrivals;
@@ -37,8 +38,8 @@ pub struct Transmit {
     pub header: Header,
     /// The congestion fields.
     pub congestion: CongestionHeader,
-    /// Label of the path it should take.
-    pub path_label: u32,
+    /// The path it should take.
+    pub path: Path,
 }
 
 /// The kind of an arrived packet.
@@ -168,6 +169,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let id = FlowId::new(self.flows.len() as u32);
         self.flows.push(flow);
         id
+    }
+
+    /// Lets a flow spread its packets by a path policy. Call it before anything is sent or received on the
+    /// flow, at both ends. Not for flows that are credit-based or recover by go-back-N.
+    pub fn spread(&mut self, id: FlowId, policy: F::Path, config: SpreadConfig, seed: u64) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.set_spread(Spread::new(policy, config, seed));
+        }
     }
 
     /// Submits an op. Poll for transmission afterwards.

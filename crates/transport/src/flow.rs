@@ -14,7 +14,10 @@ use crate::control::ControlState;
 use crate::endpoint::Handled;
 use crate::receive::{Arrival, Observed, ReceiveSide};
 use crate::send::{AckOutcome, SendSide};
+use crate::spread::Spread;
 use crate::streams::Finished;
+
+mod spread;
 
 /// Maximum nanoseconds between the timestamp in a packet's header and its recorded departure. The
 /// UDP runtime records the departure of a burst separately; in the simulator both times are equal.
@@ -114,14 +117,23 @@ pub struct Silence {
     pub gap: Span,
 }
 
+/// State that few flows have.
+#[derive(Clone, Debug)]
+pub(crate) struct Extra<P> {
+    /// Present if the algorithm sends control packets; without it every data packet is acknowledged.
+    pub(crate) control: Option<ControlState>,
+    /// Present if the flow spreads its packets over several paths.
+    pub(crate) spread: Option<Box<Spread<P>>>,
+}
+
 /// A flow of an endpoint: seven cache lines, in the order in which packets need the fields: data
 /// packets the first half, acknowledgements the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Flow<F: AlgorithmFactory> {
     pub(crate) receive: ReceiveSide,
-    /// Present if the algorithm sends control packets; without it every data packet is acknowledged.
-    pub(crate) control: Option<Box<ControlState>>,
+    /// State that few flows have.
+    pub(crate) extra: Option<Box<Extra<F::Path>>>,
     /// The flow's index at the peer.
     pub(crate) peer: FlowId,
     /// The path that the algorithm chose last.
@@ -161,7 +173,9 @@ impl<F: AlgorithmFactory> Flow<F> {
             peer,
             path_label: algorithm.path_label(),
             algorithm,
-            control: receiver.sends_control().then(Box::default),
+            extra: receiver
+                .sends_control()
+                .then(|| Box::new(Extra { control: Some(ControlState::default()), spread: None })),
             plain: receiver.is_plain(),
             receiver,
             send: SendSide::default(),
@@ -227,6 +241,11 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the readiness with the limit of [`EndpointConfig::flow_rate`].
     #[inline(always)]
     fn limited(&self, now: Time, readiness: Readiness, config: &EndpointConfig) -> Readiness {
+        if let Some(spread) = self.spread()
+            && self.send.range_in_flight() >= u64::from(spread.config.range)
+        {
+            return Readiness::Waiting; // the receiver would forget the oldest packet
+        }
         let Some(rate) = config.flow_rate else { return readiness };
         match (readiness, self.sent_behind(rate)) {
             (Readiness::Ready, Some(at)) if at > now => Readiness::At(at),
@@ -346,6 +365,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         config: &EndpointConfig,
         finish: impl FnMut(Finished),
     ) -> Option<RttSample> {
+        if self.is_spread() {
+            return self.on_spread_ack((arrival, observed), ack, config, finish);
+        }
         let outcome = self.send.on_ack(arrival.now, ack, config, finish);
         let marked = self.newly_marked(ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
@@ -376,7 +398,7 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Passes an acknowledgement to the algorithm; its echoed packet was sent at `sent_at` (t1).
     #[inline]
-    fn on_sample(
+    pub(crate) fn on_sample(
         &mut self,
         (arrival, observed): (&Arrival, &Observed<'_>),
         ack: &Ack,
@@ -450,12 +472,13 @@ impl<F: AlgorithmFactory> Flow<F> {
         event.next_seq = self.send.next_seq();
         event.in_flight = self.send.data_in_flight();
         self.algorithm.on_trim(&event);
+        self.report_trim(now, nack);
         Handled::Nack { outstanding: true }
     }
 
     /// Returns the number of marks that the peer counted since the newest acknowledgement before this one. The count only
     /// grows, so an acknowledgement that was overtaken has a smaller one: its marks were counted.
-    fn newly_marked(&mut self, marked: u32) -> u32 {
+    pub(crate) fn newly_marked(&mut self, marked: u32) -> u32 {
         let new = marked.wrapping_sub(self.marked);
         if new > u32::MAX / 2 {
             return 0;
@@ -466,6 +489,9 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Handles the expiry of the retransmission timeout.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+        if self.is_spread() {
+            self.report_timeout(now);
+        }
         let lost_packets = self.send.data_in_flight();
         self.send.on_timeout(now, recovery);
         let mut event = TimeoutEvent::new(now);
@@ -484,6 +510,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         let in_flight = self.send.data_in_flight();
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
         segment.credit = self.take_credit();
+        if self.is_spread() {
+            self.choose_path(now);
+        }
         let mut info = SendInfo::new(now, seq);
         (info.in_flight, info.is_windowed) = (in_flight, true);
         Some(self.stamp(info, segment))
@@ -502,6 +531,9 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, segment) = self.send.send_request(now)?;
+        if self.is_spread() {
+            self.choose_path(now);
+        }
         let mut info = SendInfo::new(now, seq);
         (info.in_flight, info.is_windowed) = (in_flight, false);
         Some(self.stamp(info, segment))

@@ -26,6 +26,7 @@ mod ranges;
 mod receive;
 pub mod received;
 mod send;
+mod spread;
 mod streams;
 pub mod wheel;
 
@@ -36,3 +37,4 @@ pub use flow::{FlowCounters, RttSample, Silence, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
 pub use receive::{Arrival, Observed};
+pub use spread::{DEFAULT_RANGE, LossRule, MAX_RANGE, MIN_RANGE, Path, SpreadConfig};

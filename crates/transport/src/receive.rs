@@ -70,6 +70,9 @@ pub struct Observed<'a> {
     /// Telemetry that switches appended to the packet, or to the data packet that this
     /// acknowledgement echoes.
     pub telemetry: Option<&'a Telemetry>,
+    /// Number of the path by which the packet came, for flows that spread their packets; chosen by the
+    /// caller, which finds it again in [`Path::Back`](crate::Path::Back).
+    pub path: u32,
 }
 
 /// Content of the next acknowledgement.
@@ -104,6 +107,8 @@ pub(crate) struct ReceiveSide {
     /// Switches that the newest packet passed, and how full the receive buffer was.
     hops: u8,
     receiver_level: u8,
+    /// Whether the newest packet carried an ECN mark.
+    newest_marked: bool,
     due: DueAck,
 }
 
@@ -118,6 +123,30 @@ impl ReceiveSide {
         observed: &Observed<'_>,
     ) -> bool {
         let recorded = self.packets.record(seq);
+        self.note_recorded(recorded, seq, arrival, observed)
+    }
+
+    /// Records a packet like [`ReceiveSide::record`], of which a longer memory knows whether it is new.
+    #[inline]
+    pub(crate) fn record_known(
+        &mut self,
+        recorded: Recorded,
+        seq: PacketNumber,
+        arrival: &Arrival,
+        observed: &Observed<'_>,
+    ) -> bool {
+        self.packets.record(seq);
+        self.note_recorded(recorded, seq, arrival, observed)
+    }
+
+    #[inline]
+    fn note_recorded(
+        &mut self,
+        recorded: Recorded,
+        seq: PacketNumber,
+        arrival: &Arrival,
+        observed: &Observed<'_>,
+    ) -> bool {
         match recorded {
             Recorded::New => {
                 self.marked = self.marked.wrapping_add(u32::from(arrival.marked));
@@ -140,6 +169,7 @@ impl ReceiveSide {
     fn note(&mut self, seq: PacketNumber, arrival: &Arrival) {
         (self.newest, self.newest_received_at) = (seq, arrival.nic_received_at);
         (self.hops, self.receiver_level) = (arrival.hops, arrival.receiver_level);
+        self.newest_marked = arrival.marked;
     }
 
     /// Stores the telemetry of a packet, to be returned.
@@ -321,6 +351,7 @@ impl ReceiveSide {
             hops: self.hops,
             marked: self.marked,
             receiver_level: self.receiver_level,
+            echo_marked: self.newest_marked,
         };
         Some((seq, ack))
     }

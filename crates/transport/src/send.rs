@@ -9,7 +9,7 @@
 use alloc::boxed::Box;
 use core::mem::size_of;
 
-use apus_cc::Backlog;
+use apus_cc::{Backlog, Ev};
 use apus_units::{OpId, PacketNumber, Ring, Time, prefetch};
 use apus_wire::Segment;
 
@@ -23,6 +23,7 @@ mod acked;
 mod answers;
 mod give_up;
 mod parts;
+mod spread;
 
 pub(crate) use acked::AckOutcome;
 pub(crate) use parts::Range;
@@ -297,7 +298,13 @@ impl SendSide {
             self.progress_at = now;
         }
         self.in_flight += 1;
-        self.sent.push_back(Sent { sent_at: now, range, fate: Fate::InFlight, signalled: false });
+        self.sent.push_back(Sent {
+            sent_at: now,
+            range,
+            fate: Fate::InFlight,
+            signalled: false,
+            ev: Ev::default(),
+        });
         seq
     }
 

@@ -12,6 +12,9 @@ use crate::header::{
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
 
+/// The bit of [`Ack::echo_marked`] in the byte of the receiver's level, which has 5 bits.
+const ECHO_MARKED: u8 = 128;
+
 /// Returns the offset of the authenticated part of a packet, in bytes: it follows the bytes that
 /// switches may write, whose number is in the first byte. The offset of an invalid packet may
 /// exceed its length.
@@ -108,7 +111,7 @@ fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
     writer.put(nanoseconds(ack.remote_queuing).to_be_bytes());
     writer.put([ack.hops]);
     writer.put(ack.marked.to_be_bytes());
-    writer.put([ack.receiver_level]);
+    writer.put([ack.receiver_level | if ack.echo_marked { ECHO_MARKED } else { 0 }]);
 }
 
 /// Bolt Listing 1: 24 bits of queue, 8 of link rate, 32 of transmission time.
@@ -290,8 +293,12 @@ fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
         remote_queuing: Span::from_ns(u64::from(u32::from_be_bytes(reader.take()))),
         hops: u8::from_be_bytes(reader.take()),
         marked: u32::from_be_bytes(reader.take()),
-        receiver_level: u8::from_be_bytes(reader.take()),
+        receiver_level: 0,
+        echo_marked: false,
     };
+    let [level] = reader.take();
+    let ack =
+        Ack { receiver_level: level & !ECHO_MARKED, echo_marked: level & ECHO_MARKED != 0, ..ack };
     ack.check()?;
     Ok(ack)
 }

@@ -272,6 +272,8 @@ pub struct Ack {
     pub marked: u32,
     /// Load of the receiver, 0 to [`MAX_RECEIVER_LEVEL`]; the algorithm defines its meaning.
     pub receiver_level: u8,
+    /// Whether the packet `echo` carried an ECN mark when it arrived, for the policy that chose its path.
+    pub echo_marked: bool,
 }
 
 impl Segment {

@@ -112,7 +112,7 @@
 //!     47    4  remote_queuing in nanoseconds, saturating
 //!     51    1  hops: switches on the forward path
 //!     52    4  marked: ECN-marked packets received in this flow, modulo 2^32
-//!     56    1  receiver_level, 0 to 31
+//!     56    1  receiver_level, 0 to 31; plus 128 if the packet `echo` arrived with an ECN mark
 //! ```
 //!
 //! The body of a Reject, 9 bytes:

@@ -67,6 +67,14 @@ impl PathPolicy for Ecmp {
     }
 }
 
+impl Ecmp {
+    /// Returns `true` if a timeout changes the path.
+    #[must_use]
+    pub fn relabels(&self) -> bool {
+        self.relabel
+    }
+}
+
 /// Returns a random entropy value of 16 bits.
 #[inline]
 pub(super) fn draw(random: &mut SplitMix64) -> Ev {

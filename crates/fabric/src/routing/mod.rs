@@ -5,6 +5,7 @@
 //! with the smaller number: the path of the other direction is that walk reversed. A flow's
 //! acknowledgements thus take the links of its data, in every topology.
 
+mod set;
 mod table;
 
 use alloc::vec;
@@ -15,6 +16,8 @@ use apus_cc::SwitchHalf;
 use apus_units::random::{INCREMENT, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
+pub use set::PathSet;
+pub(crate) use set::PathSets;
 pub use table::RouteId;
 pub(crate) use table::RouteTable;
 

@@ -10,6 +10,20 @@ use apus_units::PortId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
 
+impl RouteId {
+    /// The route that starts at this word of the table.
+    #[inline]
+    pub(crate) const fn new(word: u32) -> Self {
+        Self(word)
+    }
+
+    /// Returns the word of the table where the route starts.
+    #[inline]
+    pub(crate) const fn get(self) -> u32 {
+        self.0
+    }
+}
+
 /// Routes one after the other, each preceded by its length.
 #[derive(Default)]
 pub(crate) struct RouteTable {

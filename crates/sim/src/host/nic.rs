@@ -2,7 +2,7 @@
 
 use apus_cc::{AlgorithmFactory, Fields, Telemetry};
 use apus_fabric::Packet;
-use apus_transport::{Arrival, Transmit};
+use apus_transport::{Arrival, Path, Transmit};
 use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Body, Header};
 
@@ -52,14 +52,21 @@ impl<F: AlgorithmFactory> Host<F> {
         at = at.max(*last);
         *last = at;
         let flow = &mut self.flows[transmit.flow.index()];
-        if flow.path_label != transmit.path_label {
-            flow.path_label = transmit.path_label;
+        let mut route = flow.route;
+        if flow.is_spread {
+            let paths = &self.spreads[flow.path_label as usize];
+            route = paths.route(transmit.path, transmit.header.seq);
+        } else if let Path::Label(label) = transmit.path
+            && flow.path_label != label
+        {
+            flow.path_label = label;
             world.reroute(self.id, flow);
+            route = flow.route;
         }
         let wire_bytes = world.sizes.wire_bytes(&transmit.header.body);
         let packet = Packet {
             wire_bytes,
-            route: flow.route,
+            route,
             hop: 0,
             reversed: false,
             ttl: Packet::<Header>::DEFAULT_TTL,

@@ -267,6 +267,7 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
             workload: None,
             service: None,
             reroute: None,
+            spread: None,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use apus_cc::{AlgorithmFactory, CreditLimit};
 use apus_fabric::{PfcConfig, PortKind, Topology};
-use apus_transport::{EndpointConfig, OpKind};
+use apus_transport::{EndpointConfig, OpKind, SpreadConfig};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
 use crate::host_model::HostModel;
@@ -118,6 +118,39 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub service: Option<Arc<Service>>,
     /// Changes of its path.
     pub reroute: Option<Box<Reroute>>,
+    /// Policy that chooses the path of each packet; `None`: one path, by a hash of the connection.
+    pub spread: Option<Arc<Spreading<F::Path>>>,
+}
+
+/// How a connection spreads its packets over the shortest paths.
+#[derive(Clone, Debug)]
+pub struct Spreading<P> {
+    /// State of the policy of a flow that has not begun.
+    pub policy: P,
+    /// Loss detection, and the range of packet numbers.
+    pub transport: SpreadConfig,
+    /// Meaning of entropy values.
+    pub form: EvForm,
+    /// Paths of acknowledgements.
+    pub ack_path: AckPath,
+}
+
+/// Meaning of an entropy value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvForm {
+    /// Switches hash it with the flow: several values may lead to the same path.
+    Hashed,
+    /// The value modulo the number of paths is the number of the path.
+    Indexed,
+}
+
+/// Path of acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckPath {
+    /// The reverse of the path of the data packet.
+    Symmetric,
+    /// A path by a hash of the number of the acknowledgement.
+    Own,
 }
 
 /// A device behind a host, such as a disk, for which reads wait: it serves `parallel` reads at a

@@ -151,7 +151,7 @@ fn handle_data<F: AlgorithmFactory>(
             return (Handled::OutOfOrder { told: flow.receive.note_gap() }, false);
         }
     }
-    if !flow.receive.record(header.seq, arrival, observed) {
+    if !flow.record(header.seq, arrival, observed) {
         return (Handled::Duplicate, false);
     }
     if answer {

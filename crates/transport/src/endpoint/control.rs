@@ -204,7 +204,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow: id,
             header: Header { flow: flow.peer, seq, body },
             congestion: CongestionHeader::default(),
-            path_label: flow.path_label,
+            path: flow.path_back(),
         })
     }
 }

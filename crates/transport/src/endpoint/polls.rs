@@ -23,7 +23,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         while let Some(id) = self.acks.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
-            if let Some((seq, ack)) = flow.receive.ack(now).filter(|_| flow.open) {
+            if let Some((seq, ack)) = flow.ack(now).filter(|_| flow.open) {
                 if flow.receive.has_gap_to_report() {
                     // This acknowledgement has news, so it does not report the gap to the sender.
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
@@ -32,7 +32,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                     flow: id,
                     header: Header { flow: flow.peer, seq, body: Body::Ack(ack) },
                     congestion: flow.echo(),
-                    path_label: flow.path_label,
+                    path: flow.path_back(),
                 });
             }
         }
@@ -46,21 +46,21 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             let flow = &mut self.flows[id.index()];
             flow.in_controls = false;
             let sent = flow.poll_control(now).filter(|_| flow.open);
-            let path_label = flow.path_label;
+            let path = flow.path_back();
             self.update(now, id);
             if let Some(header) = sent {
                 let congestion = CongestionHeader::default();
-                return Some(Transmit { flow: id, header, congestion, path_label });
+                return Some(Transmit { flow: id, header, congestion, path });
             }
         }
         while let Some(id) = self.requests.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_requests = false;
             let sent = flow.send_request(now);
-            let path_label = flow.path_label;
+            let path = flow.path();
             self.update(now, id);
             if let Some((header, congestion)) = sent {
-                return Some(Transmit { flow: id, header, congestion, path_label });
+                return Some(Transmit { flow: id, header, congestion, path });
             }
         }
         None
@@ -80,14 +80,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
             let first = flow.send.in_flight == 0;
             let sent = if ready { flow.send_data(now, &self.config) } else { None };
-            let path_label = flow.path_label;
-            if first || sent.is_none() || flow.control.is_some() {
+            let path = flow.path();
+            if first || sent.is_none() || flow.has_control() {
                 self.update(now, id);
             } else {
                 self.update_after_data(now, id);
             }
             if let Some((header, congestion)) = sent {
-                return Some(Transmit { flow: id, header, congestion, path_label });
+                return Some(Transmit { flow: id, header, congestion, path });
             }
         }
         None

@@ -27,9 +27,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         // A range that both sides do not agree on is that of a broken or hostile peer.
         let Some(is_here) = is_here else { return Handled::Refused };
         if is_here || flow.receive.has_packet(header.seq) {
-            flow.receive.record(header.seq, arrival, &Observed::default());
+            flow.record(header.seq, arrival, &Observed::default());
             // An algorithm with credits acknowledges data by them.
-            if flow.control.is_none() {
+            if !flow.has_control() {
                 enqueue(&mut self.acks, &mut flow.in_acks, id);
             }
             return Handled::Duplicate;

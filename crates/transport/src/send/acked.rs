@@ -161,7 +161,7 @@ impl SendSide {
 
     /// Records that `seq` was acknowledged; returns its payload bytes if it was in flight.
     #[inline]
-    fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> Option<u32> {
+    pub(super) fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> Option<u32> {
         let record = self.record(seq)?;
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
@@ -218,7 +218,7 @@ impl SendSide {
     }
 
     /// Declares a transmission lost if it is still in flight: its range is queued again.
-    fn lose(&mut self, seq: u64) -> bool {
+    pub(super) fn lose(&mut self, seq: u64) -> bool {
         let Some(record) = self.record(seq) else { return false };
         if record.fate != Fate::InFlight {
             return false;
@@ -241,7 +241,7 @@ impl SendSide {
 
     /// Drops records that no acknowledgement can tell us more about.
     #[inline]
-    fn forget_old(&mut self, largest: u64) {
+    pub(super) fn forget_old(&mut self, largest: u64) {
         while let Some(front) = self.sent.front() {
             let forgotten = match front.fate {
                 Fate::Acked => true,
@@ -257,13 +257,13 @@ impl SendSide {
 
     /// Transmissions below this are acknowledged or declared lost.
     #[inline]
-    fn loss_floor(&self) -> u64 {
+    pub(super) fn loss_floor(&self) -> u64 {
         self.first_pn + u64::from(self.settled)
     }
 
     /// `floor` is at most one beyond the last sent number; fewer than 2^32 transmissions are
     /// stored.
-    fn set_loss_floor(&mut self, floor: u64) {
+    pub(super) fn set_loss_floor(&mut self, floor: u64) {
         self.settled = floor.saturating_sub(self.first_pn) as u32;
     }
 

@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 
+use apus_cc::Ev;
 use apus_units::Time;
 
 use crate::streams::{Lane, Streams};
@@ -35,6 +36,8 @@ pub(super) struct Sent {
     pub(super) fate: Fate,
     /// A switch has signalled the congestion that the packet met.
     pub(super) signalled: bool,
+    /// The entropy value, if the flow spreads its packets.
+    pub(super) ev: Ev,
 }
 
 /// State that a flow needs only once it has sent or answered a request, or lost a packet.

@@ -176,6 +176,7 @@ fn received(largest: u64) -> apus_wire::Ack {
         hops: 1,
         marked: 0,
         receiver_level: 0,
+        echo_marked: false,
     }
 }
 

@@ -124,6 +124,7 @@ fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
             hops: 1,
             marked: 0,
             receiver_level: 0,
+            echo_marked: false,
         };
         let header =
             Header { flow: FlowId::new(0), seq: PacketNumber::new(0), body: Body::Ack(ack) };

@@ -354,6 +354,7 @@ fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
             hops: 1,
             marked: 0,
             receiver_level: 0,
+            echo_marked: false,
         };
         let arrival = Arrival {
             now: Time::ZERO + us(30),
@@ -449,6 +450,7 @@ fn forged_packets_have_no_effect() {
         hops: 1,
         marked: 0,
         receiver_level: 0,
+        echo_marked: false,
     };
     let header = Header { flow: FlowId::new(0), seq: PacketNumber::new(99), body: Body::Ack(ack) };
     let endpoint = &mut pair.sides[0].endpoint;

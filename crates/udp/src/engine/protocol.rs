@@ -108,7 +108,7 @@ impl Protocol {
                     Extension::None => Observed::default(),
                     extension => {
                         (fields, telemetry) = fields_of(extension, self.layout);
-                        Observed { fields, telemetry: telemetry.as_ref() }
+                        Observed { fields, telemetry: telemetry.as_ref(), path: 0 }
                     }
                 };
                 if let Body::Data(segment) = &header.body {

@@ -223,6 +223,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         hops: 3,
         marked: 7,
         receiver_level: 9,
+        echo_marked: false,
     };
     // INC; FIRST, and 1234 = 0x04d2.
     let bolt = own(1, false, &[4], &[1, 0, 0, 0x04, 0xd2]);

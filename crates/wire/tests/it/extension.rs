@@ -41,6 +41,7 @@ fn ack() -> Header {
         hops: 5,
         marked: 1,
         receiver_level: 0,
+        echo_marked: false,
     }))
 }
 

@@ -32,6 +32,7 @@ fn ack() -> Ack {
         hops: 5,
         marked: 0xfffe_0001,
         receiver_level: 31,
+        echo_marked: false,
     }
 }
 

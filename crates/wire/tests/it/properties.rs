@@ -76,6 +76,7 @@ prop_compose! {
         hops in any::<u8>(),
         marked in any::<u32>(),
         receiver_level in 0u8..=31,
+        echo_marked in any::<bool>(),
     ) -> Ack {
         Ack {
             largest: PacketNumber::new(largest),
@@ -85,6 +86,7 @@ prop_compose! {
             hops,
             marked,
             receiver_level,
+            echo_marked,
         }
     }
 }
