@@ -24,6 +24,7 @@ mod reading;
 mod record;
 mod replay;
 mod reroute;
+mod routing;
 mod samples;
 mod schedulers;
 mod service;

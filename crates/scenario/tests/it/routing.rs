@@ -1,0 +1,110 @@
+//! Path policies in whole runs. Expected values are closed forms of the load of links.
+
+use apus_scenario::Simulation;
+use apus_scenario::{Options, Scenario, Source};
+use apus_sim::summary::Summary;
+
+fn read(text: &str) -> Result<Scenario, String> {
+    let source = Source { name: "s.toml".to_owned(), text: text.to_owned() };
+    Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default()).map_err(|e| e.to_string())
+}
+
+fn refused(text: &str) -> String {
+    match read(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(why) => why,
+    }
+}
+
+/// Runs a scenario and its written form, which must give equal settings.
+fn run(text: &str, threads: u32) -> Summary {
+    let scenario = read(text).unwrap_or_else(|e| panic!("{e}"));
+    let setup = &scenario.runs[0].setup;
+    let effective = setup.to_toml();
+    let again = read(&effective).unwrap_or_else(|e| panic!("{e}\n{effective}"));
+    assert_eq!(again.runs[0].setup.to_toml(), effective);
+    let simulation = Simulation::with_threads(&setup.plan().expect("plan"), threads).expect("plan");
+    simulation.run("s", &mut |_| {}).expect("packets are conserved")
+}
+
+/// Eight hosts on each of two leaves, eight spines of the hosts' rate; each host of leaf 0 sends to one of
+/// leaf 1 in a closed loop.
+fn pairs(balancer: &str, more: &str) -> String {
+    let flow = |host| format!("[[workload.flow]]\nfrom = {host}\nto = {}\n", host + 8);
+    let flows: String = (0..8).map(flow).collect();
+    format!(
+        r#"
+duration = "1ms"
+warmup = "200us"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 8
+hosts_per_leaf = 8
+rate = "100Gbps"
+delay = "1us"
+buffer = "unlimited"
+[routing]
+balancer = "{balancer}"
+{more}
+[algorithm]
+name = "constant"
+window = 64.0
+[[workload]]
+kind = "flows"
+size = "10MB"
+{flows}"#
+    )
+}
+
+/// Goodput of all flows over the payload that their links carry.
+fn share(summary: &Summary) -> f64 {
+    summary.goodput_gbps / (8.0 * 100.0 * 4096.0 / 4160.0)
+}
+
+/// An entropy value that is the number of a path loads all eight spines alike; one path per flow gives a
+/// mean of 1 - (1 - 1/8)^8 = 0.656 for random choices, and 1 only without any collision (probability
+/// 8!/8^8 = 0.0024).
+#[test]
+fn spraying_fills_all_links_where_one_path_per_flow_collides() {
+    for (balancer, more) in [
+        ("oblivious form=round-robin evs=8", "ev = \"indexed\""),
+        ("oblivious", ""),
+        ("oblivious form=random evs=65536", "loss = \"timeout\""),
+        ("reps", "ack_path = \"own\""),
+        ("bitmap", "loss = \"ev-order\""),
+        ("mixed", "range = 256"),
+    ] {
+        let share = share(&run(&pairs(balancer, more), 1));
+        assert!(share > 0.9, "{balancer}: {share}");
+    }
+    let one_path = share(&run(&pairs("ecmp", ""), 1));
+    assert!(one_path < 0.9, "{one_path}");
+}
+
+#[test]
+fn a_sprayed_run_is_equal_for_every_number_of_threads() {
+    for balancer in ["reps", "mixed", "plb", "flowlet", "ecmp profile=prr"] {
+        let text = pairs(balancer, "");
+        let (one, two) = (run(&text, 1), run(&text, 2));
+        assert_eq!(one.work.event_hash, two.work.event_hash, "{balancer}");
+    }
+}
+
+#[test]
+fn settings_without_effect_and_contradictions_are_errors() {
+    let why = refused(&pairs("ecmp", "loss = \"timeout\""));
+    assert!(why.contains("every flow keeps one path"), "{why}");
+    let why = refused(&pairs("rep", ""));
+    assert!(why.contains("did you mean `reps`"), "{why}");
+    let why = refused(&pairs("reps", "range = 300"));
+    assert!(why.contains("power of two"), "{why}");
+    let why = refused(&pairs("reps", "loss = \"count\"\nloss_delay = \"5us\""));
+    assert!(why.contains("no effect"), "{why}");
+    let go_back =
+        pairs("reps", "").replace("[routing]", "[transport]\nrecovery = \"go-back-n\"\n[routing]");
+    assert!(refused(&go_back).contains("needs packets in order"));
+    let falcon = pairs("reps", "")
+        .replace("name = \"constant\"\nwindow = 64.0", "name = \"swift\"\nprofile = \"falcon\"");
+    assert!(refused(&falcon).contains("changes the path itself"));
+}
