@@ -9,7 +9,7 @@ use crate::tree::{self, Table, Value};
 use crate::{Options, Scenario, Source};
 
 /// Together these scenarios have every key with a range.
-const SCENARIOS: [&str; 6] = [
+const SCENARIOS: [&str; 7] = [
     r#"
         duration = "20ms"
         seed = 1
@@ -116,6 +116,38 @@ const SCENARIOS: [&str; 6] = [
         delay = "1us"
         buffer = "4MB"
         link = [{ a = "h0", b = "s" }, { a = "h1", b = "s" }]
+    "#,
+    r#"
+        duration = "20ms"
+        topology = "leaf-spine leaves=2 spines=2 hosts_per_leaf=4 100Gbps 1us"
+        algorithm = { name = "swift" }
+        routing = { balancer = "reps", loss = "time", loss_delay = "5us", range = 256 }
+        [[workload]]
+        kind = "collective"
+        pattern = "hierarchical-all-reduce"
+        size = "64kB"
+        ranks = 8
+        group = 2
+        ranks_per_host = 2
+        local_rate = "400Gbps"
+        iterations = 2
+        [[workload]]
+        kind = "collective"
+        pattern = "chain-broadcast"
+        size = "64kB"
+        chunks = 4
+        [[workload]]
+        kind = "collective"
+        pattern = "window-all-to-all"
+        size = "64kB"
+        window = 2
+        [[workload]]
+        kind = "collective"
+        pattern = "pipeline"
+        size = "64kB"
+        micro_batches = 4
+        forward = "10us"
+        backward = "20us"
     "#,
 ];
 

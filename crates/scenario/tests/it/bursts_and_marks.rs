@@ -115,9 +115,6 @@ fn ramps_that_make_no_sense_are_refused() {
     assert!(text.contains("p_max") && text.contains("above 0"), "{text}");
     let text = problem(&with_ecn("k_min = \"1kB\", k_max = \"5kB\""));
     assert!(text.contains("p_max"), "{text}");
-    let text =
-        problem(&with_ecn("k_min = \"1kB\", k_max = \"5kB\", p_max = 0.1, at = \"dequeue\""));
-    assert!(text.contains("`topology.ecn.at` has no effect"), "{text}");
 }
 
 /// Bolt App. B.2: flows of high and of low priority in one queue, with the same switch half.

@@ -158,7 +158,8 @@ impl<F: AlgorithmFactory> Flow<F> {
             return;
         }
         let Some(ev) = self.send.ev(nack.packet) else { return };
-        let kind = if nack.last_hop { PathFeedback::TrimmedAtLastHop } else { PathFeedback::Trimmed };
+        let kind =
+            if nack.last_hop { PathFeedback::TrimmedAtLastHop } else { PathFeedback::Trimmed };
         let event = self.report(now, ev, kind);
         if let Some(spread) = self.spread_mut() {
             spread.policy.feedback(&event);

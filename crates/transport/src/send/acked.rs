@@ -161,7 +161,11 @@ impl SendSide {
 
     /// Records that `seq` was acknowledged; returns its payload bytes if it was in flight.
     #[inline]
-    pub(super) fn settle_packet(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) -> Option<u32> {
+    pub(super) fn settle_packet(
+        &mut self,
+        seq: u64,
+        finish: &mut impl FnMut(Finished),
+    ) -> Option<u32> {
         let record = self.record(seq)?;
         let (was, range) = (record.fate, record.range);
         record.fate = Fate::Acked;
