@@ -24,6 +24,7 @@ __all__ = [
     "Hpcc",
     "Hull",
     "Notified",
+    "Nscc",
     "Rcp",
     "Swift",
     "Timely",
@@ -1089,6 +1090,105 @@ class Notified(Algorithm):
                 "rto_multiplier": rto_multiplier,
                 "min_rto": min_rto,
                 "initial_rto": initial_rto,
+            },
+        )
+
+
+class Nscc(Algorithm):
+    """Algorithm `nscc`.
+
+    Starts at line rate, and follows marks, queueing delay and trimmed packets.
+
+    Source: uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.13; profile
+    median: MNSCC (arXiv 2509.07907).
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Literal["trimming", "drop-tail", "median"] | None = None,
+        network_rtt: Time | None = None,
+        target_queueing: Time | None = None,
+        window_factor: float | None = None,
+        proportional: float | None = None,
+        fair: float | None = None,
+        eta: float | None = None,
+        fast: float | None = None,
+        fast_delay: Time | None = None,
+        gamma: float | None = None,
+        max_decrease: float | None = None,
+        delay_gain: float | None = None,
+        quick_adapt: bool | None = None,
+        quick_adapt_part: float | None = None,
+        adjust_packets: float | None = None,
+        median_samples: int | None = None,
+        rto: Time | None = None,
+    ) -> None:
+        """Set the parameters that are given.
+
+        Args:
+            profile: Profile of defaults. "trimming": for switches that trim packets; "drop-tail":
+                for switches that drop packets; "median": MNSCC: the median of the last delays, for
+                switches that drop packets.
+            network_rtt: RTT of a full packet and its acknowledgement over the longest path without
+                queues (time, above 0). Default: 12us. From the network in trimming, drop-tail,
+                median: the unloaded RTT between the NICs of the longest path.
+            target_queueing: queueing delay above which marked packets shrink the window (time,
+                above 0). Default in trimming: 9us. Default in drop-tail: 12us. Default in median:
+                12us. From the network in trimming: 0.75 network_rtt. From the network in drop-tail,
+                median: network_rtt.
+            window_factor: first and largest window over line rate times RTT (number, at least 1).
+                Default: 1.5.
+            proportional: payloads that a window of acknowledgements without delay adds to the
+                window, before scaling to the network (number, 0 or more). Default: 4.
+            fair: payloads that a window of late but unmarked acknowledgements adds (number, 0 or
+                more). Default: 5.
+            eta: payloads added once per network_rtt (number, 0 or more). Default: 0.15.
+            fast: part of the acknowledged bytes added while nothing queues (number, 0 or more).
+                Default: 0.25.
+            fast_delay: queueing delay below which nothing queues (time, above 0). Default: 1us.
+            gamma: factor of the multiplicative decrease (number, 0 or more). Default: 0.8.
+            max_decrease: largest part of the window that one decrease takes (number, above 0 and at
+                most 1). Default: 0.5.
+            delay_gain: weight of a new sample in the average queueing delay (number, above 0 and at
+                most 1). Default: 0.0125.
+            quick_adapt: set the window to the bytes received in the last RTT if those are few (true
+                or false). Default: true.
+            quick_adapt_part: quick adaptation needs fewer bytes received than the largest window
+                divided by this (number, at least 1). Default: 8.
+            adjust_packets: full packets received after which increases take effect (number, 0 or
+                more). Default: 8.
+            median_samples: number of delays of which the median is taken; 1 is the delay itself
+                (whole number, from 1 to 4). Default in trimming: 1. Default in drop-tail: 1.
+                Default in median: 4.
+            rto: retransmission timeout, without back-off (time, above 0). Default in trimming:
+                100us. Default in drop-tail: 450us. Default in median: 450us. From the network in
+                trimming: 15 us and 6 times the time that a BDP, in whole packets, takes on the
+                path. From the network in drop-tail, median: 15 us and 6 times the time that 5 BDP,
+                in whole packets, take on the path.
+        """
+        super().__init__(
+            "Nscc",
+            {"name": "nscc"},
+            {},
+            {
+                "profile": profile,
+                "network_rtt": network_rtt,
+                "target_queueing": target_queueing,
+                "window_factor": window_factor,
+                "proportional": proportional,
+                "fair": fair,
+                "eta": eta,
+                "fast": fast,
+                "fast_delay": fast_delay,
+                "gamma": gamma,
+                "max_decrease": max_decrease,
+                "delay_gain": delay_gain,
+                "quick_adapt": quick_adapt,
+                "quick_adapt_part": quick_adapt_part,
+                "adjust_packets": adjust_packets,
+                "median_samples": median_samples,
+                "rto": rto,
             },
         )
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Packets,
         Quick,
         Record,
+        Routing,
         Sweep,
         Transport,
         Variant,
@@ -53,6 +54,7 @@ class Scenario(Written):
         packets: Packets | None = None,
         host: Host | None = None,
         transport: Transport | None = None,
+        routing: Routing | None = None,
         algorithm: Algorithm | Mapping[str, Algorithm] | None = None,
         workloads: Sequence[Workload] | None = None,
         faults: Sequence[Fault] | None = None,
@@ -79,8 +81,9 @@ class Scenario(Written):
                 its first message (time; default "0s").
             drain: Longest time after `duration` in which ops of the measured phase can end, under
                 the same load; `duration` minus `warmup` if not given (time).
-            ends_with_ops: For traces alone: the measured phase ends with the last op, if all ops
-                end before `duration` (true or false; default "false").
+            ends_with_ops: For traces and jobs alone: the measured phase ends with the last op, if
+                all ops and jobs end before `duration`. Without it, `true` for jobs alone, otherwise
+                `false` (true or false).
             seed: Fixes everything random (whole number, at most 9007199254740992; default "1").
             topology: The fabric: a table, or one line like "fat-tree k=8 100Gbps 1us": the kind
                 first, then rate, delay, buffer (4MB if not given) and `key=value` in any order
@@ -88,6 +91,8 @@ class Scenario(Written):
             packets: Sizes of packets on the wire, preamble and gap included (table).
             host: Costs of hosts: a model and the settings that differ from it (table).
             transport: Settings of every transport endpoint (table).
+            routing: Choice of a path per packet, and what the transport does about packets that
+                overtake each other (table).
             algorithm: The algorithm with its parameters; several are `[algorithm.LABEL]`, and
                 workloads name the label (table).
             workloads: Which hosts send how much to which, and when (list of tables).
@@ -134,6 +139,7 @@ class Scenario(Written):
                 "packets": packets,
                 "host": host,
                 "transport": transport,
+                "routing": routing,
                 "algorithm": algorithm,
                 "workloads": workloads,
                 "faults": faults,

@@ -31,6 +31,7 @@ __all__ = [
     "Quick",
     "Record",
     "Reroute",
+    "Routing",
     "Service",
     "Settle",
     "Shared",
@@ -59,7 +60,7 @@ class Ecn(TypedDict, total=False):
     threshold: Size
     """Packets are marked if the port holds more than this (size)."""
     at: Literal["enqueue", "dequeue"]
-    """When the queue is compared with `threshold` ("enqueue", "dequeue"; default "enqueue")."""
+    """When the queue is looked at ("enqueue", "dequeue"; default "enqueue")."""
     k_min: Size
     """Queue above which packets are marked by chance, in place of `threshold` (size)."""
     k_max: Size
@@ -79,6 +80,12 @@ class Class(TypedDict, total=False):
     """Share among the classes of the same priority (whole number, from 1 to 1000; default "1")."""
     limit: Size
     """Most bytes of the class in a port; no limit if not given (size)."""
+    trim_to: str
+    """Trims packets: a packet above `limit` loses its payload, and its header, of `packets.control`
+    bytes, joins the class of this name; the receiver reports it to the sender at once (text)."""
+    trim_tail: bool
+    """With probability 1/2, the last packet of the queue is trimmed instead of the arriving one
+    (true or false; default "true")."""
     ecn: Ecn
     """Marks of this class, in place of `topology.ecn` (table)."""
 
@@ -219,6 +226,31 @@ class Transport(TypedDict, total=False):
     local_rx_delay: Literal["endpoint", "fabric", "ignored"]
     """Kind of delay that t6 - t5 in the local NIC counts as ("endpoint", "fabric", "ignored";
     default "endpoint")."""
+
+
+class Routing(TypedDict, total=False):
+    """A table of a scenario."""
+
+    balancer: str
+    """Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps profile=uet
+    freeze=200us"; "ecmp", one path per flow, if not given (text)."""
+    ev: Literal["hashed", "indexed"]
+    """Meaning of entropy values: "hashed" with the flow, so that several may lead to the same path,
+    or "indexed": the value modulo the number of paths ("hashed", "indexed"; default "hashed")."""
+    ack_path: Literal["symmetric", "own"]
+    """Path of acknowledgements: "symmetric", the reverse of the data packet's, or "own", by a hash
+    of their number ("symmetric", "own"; default "symmetric")."""
+    loss: Literal["time", "count", "ev-order", "timeout"]
+    """What declares a packet lost before its timeout: an acknowledged packet that was sent
+    `loss_delay` later ("time"), `transport.reorder_threshold` packets later ("count"), or later
+    with the same entropy value ("ev-order"); or nothing ("timeout") ("time", "count", "ev-order",
+    "timeout"; default "time")."""
+    loss_delay: Time
+    """With `loss = "time"`: that time; the unloaded RTT of the longest path if not given (time,
+    above 0 and at most 1s)."""
+    range: int
+    """Packet numbers from the oldest packet in flight to the newest, a power of two; the sender
+    stops at the edge (whole number, from 128 to 16384; default "1024")."""
 
 
 class Fault(TypedDict, total=False):

@@ -19,6 +19,7 @@ __all__ = [
     "Credits",
     "Distribution",
     "Drain",
+    "Jobs",
     "Losses",
     "Measured",
     "Offered",
@@ -163,6 +164,11 @@ class Packets(Numbers):
     """Packets that reached their host's NIC; sum over the whole run."""
     dropped: int
     """Packets that the fabric dropped; sum over the whole run."""
+    trimmed: int
+    """Packets whose payload a port removed for lack of room; sum over the whole run."""
+    headers_lost: int
+    """Headers of these that found no room in that port: included in `packets.dropped`; sum over the
+    whole run."""
     in_flight: int
     """Packets still on their way at the end: sent - delivered - dropped; sum over the whole run."""
     dropped_at_nic: int
@@ -513,6 +519,65 @@ class Compare(Numbers):
     those buckets."""
 
 
+class Jobs(Numbers):
+    """Numbers of one entry of `jobs`."""
+
+    name: str
+    """Name of the job."""
+    completion_us: float | None
+    """Start of the job to the end of its last operation; a send ends a job only if `done` is
+    acknowledged, as its receive ends later otherwise; null if operations have not ended; unit: us;
+    from the start of the job to its end."""
+    ideal_us: float | None
+    """The least time: the closed form of the collective if all its messages have equal paths,
+    otherwise the length of the critical path; both on the fabric without other traffic and queues;
+    null if the job has more than 8 million operations or cannot end; unit: us; from the start of
+    the job to its end."""
+    ideal_source: str | None
+    """Closed form, or critical path; null without `ideal_us`."""
+    slowdown: float | None
+    """Completion_us / ideal_us; from the start of the job to its end."""
+    done: str
+    """When a send is done: local (its last byte has left), delivered (its message has arrived; the
+    sender hears of it after the propagation delay of the path), acknowledged (the sender has the
+    acknowledgement)."""
+    ranks: int
+    """Ranks."""
+    ops: int
+    """Operations; sum over ranks."""
+    bytes: int
+    """Bytes of all messages; sum over ranks."""
+    unfinished: int
+    """Operations that have not ended; sum over ranks."""
+    unexpected: int
+    """Messages that no receive has taken; sum over ranks."""
+    algorithm_bandwidth_gbps: float | None
+    """Size of the collective * iterations * 8 / completion_us; null if the job is not a collective;
+    unit: Gb/s; from the start of the job to its end."""
+    bus_bandwidth_gbps: float | None
+    """Algorithm bandwidth times the factor of nccl-tests: 2(N-1)/N for an all-reduce, (N-1)/N for
+    an all-gather, a reduce-scatter and an all-to-all, 1 for a broadcast; null for other jobs; unit:
+    Gb/s; from the start of the job to its end."""
+    compute_us: float
+    """Time in which a computation ran; unit: us; mean over the ranks."""
+    send_us: float
+    """Time in which no computation ran and a message of the rank was outstanding; unit: us; mean
+    over the ranks."""
+    wait_us: float
+    """Rest of the time until the job ended: the rank waited for others; unit: us; mean over the
+    ranks."""
+    iterations_us: Sequence[Mapping[str, Any]]
+    """Time of each iteration, until the end of its last operation; of a file, one for the whole
+    job; unit: us."""
+    stragglers: Sequence[Mapping[str, Any]]
+    """The ranks that waited least, for which the others waited: rank, host, end_us, compute_us,
+    send_us, wait_us; at most 16."""
+    stuck: Sequence[Mapping[str, Any]]
+    """Operations that have not ended, in words, at most 16."""
+    leftover: Sequence[Mapping[str, Any]]
+    """Messages that no receive has taken, in words, at most 16."""
+
+
 class Summary(Numbers):
     """The numbers of a run."""
 
@@ -537,6 +602,7 @@ class Summary(Numbers):
         "settle": Each(Settle),
         "span": Each(Span),
         "compare": Each(Compare),
+        "jobs": Each(Jobs),
     }
 
     name: str
@@ -649,3 +715,5 @@ class Summary(Numbers):
     """Part `span`."""
     compare: Mapping[str, Compare]
     """Part `compare`."""
+    jobs: Mapping[str, Jobs]
+    """Part `jobs`."""

@@ -12,14 +12,16 @@ from apus._settings import Settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from apus._types import Size, Time
+    from apus._types import Rate, Size, Time
     from apus.settings import Flow, Service, Sizes
 
 __all__ = [
     "Workload",
     "all_to_all",
+    "collective",
     "flows",
     "incast",
+    "job",
     "partition_aggregate",
     "permutation",
     "poisson",
@@ -48,6 +50,7 @@ def incast(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `incast`.
 
@@ -73,6 +76,8 @@ def incast(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "incast",
@@ -94,6 +99,7 @@ def incast(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -114,6 +120,7 @@ def permutation(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `permutation`.
 
@@ -138,6 +145,8 @@ def permutation(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "permutation",
@@ -158,6 +167,7 @@ def permutation(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -178,6 +188,7 @@ def all_to_all(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `all-to-all`.
 
@@ -202,6 +213,8 @@ def all_to_all(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "all_to_all",
@@ -222,6 +235,7 @@ def all_to_all(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -242,6 +256,7 @@ def flows(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `flows`.
 
@@ -266,6 +281,8 @@ def flows(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "flows",
@@ -286,6 +303,7 @@ def flows(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -311,6 +329,7 @@ def poisson(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `poisson`.
 
@@ -347,6 +366,8 @@ def poisson(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "poisson",
@@ -372,6 +393,7 @@ def poisson(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -391,6 +413,7 @@ def partition_aggregate(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `partition-aggregate`.
 
@@ -415,6 +438,8 @@ def partition_aggregate(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "partition_aggregate",
@@ -434,6 +459,7 @@ def partition_aggregate(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
         },
     )
 
@@ -453,6 +479,7 @@ def trace(
     every: Time | None = None,
     algorithm: str | None = None,
     class_: str | None = None,
+    balancer: str | None = None,
 ) -> Workload:
     """Workload `trace`.
 
@@ -481,6 +508,8 @@ def trace(
             (time, above 0).
         algorithm: Label of the algorithm, if there are several (text).
         class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
         "trace",
@@ -500,5 +529,248 @@ def trace(
             "every": every,
             "algorithm": algorithm,
             "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def job(
+    *,
+    file: str | None = None,
+    operations: str | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `job`.
+
+    Ranks that send, receive and compute in the order of the schedule in a `file`; the first result
+    is the completion time.
+
+    Args:
+        file: A schedule in the text form of GOAL; `apus convert` makes it of the binary form
+            (text).
+        operations: The text of such a file (text).
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "job",
+        {"kind": "job"},
+        {"class_": "class"},
+        {
+            "file": file,
+            "operations": operations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def collective(
+    *,
+    pattern: Literal[
+        "ring-all-reduce",
+        "ring-reduce-scatter",
+        "ring-all-gather",
+        "halving-doubling",
+        "double-binary-tree",
+        "hierarchical-all-reduce",
+        "binomial-broadcast",
+        "chain-broadcast",
+        "direct-all-to-all",
+        "pairwise-all-to-all",
+        "window-all-to-all",
+        "bruck-all-to-all",
+        "pipeline",
+    ]
+    | None = None,
+    size: Size | None = None,
+    ranks: int | None = None,
+    chunks: int | None = None,
+    window: int | None = None,
+    group: int | None = None,
+    micro_batches: int | None = None,
+    forward: Time | None = None,
+    backward: Time | None = None,
+    compute: Time | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `collective`.
+
+    A job that is generated: a collective of all ranks by a `pattern`, with dependencies between its
+    messages, repeated with computations between. The kind `all-to-all` is other traffic: closed
+    loops of independent ops.
+
+    Args:
+        pattern: The collective and its algorithm; rank r is the r-th in the ring or tree, and
+            broadcasts are from rank 0 ("ring-all-reduce", "ring-reduce-scatter", "ring-all-gather",
+            "halving-doubling", "double-binary-tree", "hierarchical-all-reduce",
+            "binomial-broadcast", "chain-broadcast", "direct-all-to-all", "pairwise-all-to-all",
+            "window-all-to-all", "bruck-all-to-all", "pipeline"; default "ring-all-reduce").
+        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
+            micro-batch sends to the next stage (size, at least 1B).
+        ranks: Number of ranks; `ranks_per_host` on each of the `hosts` if not given (whole number,
+            at least 2).
+        chunks: For `double-binary-tree` and `chain-broadcast`: pieces of the data, of each tree or
+            of the chain (whole number, at least 1; default "8").
+        window: For `window-all-to-all`: blocks that a rank sends at a time (whole number, at least
+            1; default "4").
+        group: For `hierarchical-all-reduce`: consecutive ranks that reduce among themselves first;
+            `ranks_per_host` if not given (whole number, at least 2).
+        micro_batches: For `pipeline`: micro-batches, all forward and then all backward (whole
+            number, at least 1; default "8").
+        forward: For `pipeline`: time of a stage for a micro-batch, forward (time).
+        backward: For `pipeline`: time of a stage for a micro-batch, backward (time).
+        compute: Time that every rank computes before each iteration (time; default "0s").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "collective",
+        {"kind": "collective"},
+        {"class_": "class"},
+        {
+            "pattern": pattern,
+            "size": size,
+            "ranks": ranks,
+            "chunks": chunks,
+            "window": window,
+            "group": group,
+            "micro_batches": micro_batches,
+            "forward": forward,
+            "backward": backward,
+            "compute": compute,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
         },
     )
