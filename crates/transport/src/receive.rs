@@ -4,6 +4,7 @@
 use alloc::boxed::Box;
 
 use apus_cc::{Fields, Telemetry};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{OpId, PacketNumber, Ring, Span, Time, prefetch};
 use apus_wire::{Ack, Received, Segment, SegmentKind};
 
@@ -248,6 +249,9 @@ impl ReceiveSide {
     #[inline]
     pub(crate) fn accept(&mut self, segment: &Segment) -> Accepted {
         let Some(index) = segment.op.get().checked_sub(self.first_op) else {
+            if is_planted(Bug::ExecutedTwice) && segment.kind.operand_bytes().is_some() {
+                return Accepted::New { bytes: 0, finished: true };
+            }
             return Accepted::Duplicate;
         };
         let index = index as usize; // bounded by `admits`

@@ -3,6 +3,7 @@
 //! A word is 8 bytes at an address that is a multiple of 8 from the region's start, little-endian. Peers and the owner
 //! change words under the lock of the region, so all their ops on a region are atomic among each other.
 
+use apus_units::planted::{Bug, is_planted};
 use apus_wire::{SegmentKind, WORD_BYTES};
 use thiserror::Error;
 
@@ -40,7 +41,11 @@ impl AtomicOp {
     /// Returns the word after the op.
     fn apply(self, word: u64) -> u64 {
         match self {
-            Self::CompareAndSwap { expected, new } if word == expected => new,
+            Self::CompareAndSwap { expected, new }
+                if word == expected || is_planted(Bug::SwapAlways) =>
+            {
+                new
+            }
             Self::CompareAndSwap { .. } => word,
             Self::FetchAdd { delta } => word.wrapping_add(delta),
         }

@@ -53,9 +53,14 @@ impl Converted {
 
     /// Returns `None` if the timestamp is not plausible.
     fn convert(&self, instant: i128, now: Time) -> Option<Time> {
-        let at = self.converter.to_host(foreign(self.epoch, instant)).min(now);
-        (now.since(at) < MAX_AGE).then_some(at)
+        plausible(self.converter.to_host(foreign(self.epoch, instant)), now)
     }
+}
+
+/// Returns when a datagram passed according to a timestamp, at most `now`; `None` if that is not plausible.
+pub(crate) fn plausible(at: Time, now: Time) -> Option<Time> {
+    let at = at.min(now);
+    (now.since(at) < MAX_AGE).then_some(at)
 }
 
 fn foreign(epoch: i128, instant: i128) -> Time {

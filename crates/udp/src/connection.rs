@@ -116,6 +116,12 @@ impl Connection {
         Self { link, opened: Arc::new(opened) }
     }
 
+    /// Returns its session, and the mailbox of its engine.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn session(&self) -> (crate::session::SessionId, &Arc<crate::mailbox::Mailbox>) {
+        (self.link.state.session, &self.link.mailbox)
+    }
+
     /// Returns the peer's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use apus_transport::{MAX_OP_BYTES, Op, OpKind, SubmitError as Refused};
+use apus_units::planted::{Bug, is_planted};
 use bytes::Bytes;
 
 use crate::error::{End, SubmitError};
@@ -137,6 +138,7 @@ impl ConnectionState {
     ) -> Result<(), SubmitError> {
         let refused = if self.outstanding[flow].fetch_add(1, Ordering::SeqCst)
             >= self.limits.max_ops
+            && !is_planted(Bug::OpsWithoutLimit)
         {
             SubmitError::Full
         } else if self.peer_draining.load(Ordering::SeqCst) && !(answers && kind == OpKind::Message)

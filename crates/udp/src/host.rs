@@ -20,7 +20,7 @@ use crate::error::{ConnectError, DroppedHandshake, StartError};
 use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
 use crate::metrics::Metrics;
 use crate::region::{Access, Memory, Region, Regions};
-use crate::session::{KeyId, KeyRing};
+use crate::session::{KeyId, KeyRing, Randomness};
 use crate::stats::Stats;
 use crate::sys::{Socket, source_to};
 
@@ -52,7 +52,7 @@ impl Host {
     /// An impossible setting, an address that cannot be bound, or a system that lacks what is needed.
     pub fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
-        let regions = Arc::new(Regions::new(config.all_engines()));
+        let regions = Arc::new(Regions::new(config.all_engines(), Randomness::System));
         let (backlog, accepted) = backlog(config.max_unaccepted);
         let shared = HostShared { regions: Arc::clone(&regions), backlog };
         let (mut engines, mut addresses, mut groups) = (Vec::new(), Vec::new(), Vec::new());

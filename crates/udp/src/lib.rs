@@ -49,6 +49,8 @@ mod stats;
 mod status;
 pub mod switch;
 mod sys;
+#[cfg(any(test, feature = "worlds"))]
+pub mod virtual_host;
 
 pub use apus_cc::Snapshot;
 pub use apus_traces::pcapng;

@@ -2,15 +2,16 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::prefetch_start;
 use apus_wire::{RegionKey, RejectReason};
 
 use crate::atomic::AtomicOp;
 use crate::containment::contain;
 use crate::driver::hold_locks;
-use crate::session::random;
+use crate::session::Randomness;
 
 /// Memory of a region, or target of a read.
 ///
@@ -81,14 +82,18 @@ impl Registered {
         address: u64,
         length: u64,
     ) -> Result<(), RejectReason> {
-        if self.withdrawn.load(Ordering::Acquire) {
+        if self.withdrawn.load(Ordering::Acquire) && !is_planted(Bug::WithdrawnUsed) {
             return Err(RejectReason::NoRegion);
         }
-        if self.access != access && self.access != Access::ReadWrite {
+        if self.access != access
+            && self.access != Access::ReadWrite
+            && !is_planted(Bug::ReadOnlyWritten)
+        {
             return Err(RejectReason::NotAllowed);
         }
         match address.checked_add(length) {
             Some(end) if end <= self.length => Ok(()),
+            Some(_) if is_planted(Bug::BeyondEnd) && address <= self.length => Ok(()),
             _ => Err(RejectReason::OutOfBounds),
         }
     }
@@ -218,19 +223,24 @@ pub(crate) struct Regions {
     pub(crate) withdrawals: AtomicU64,
     /// One bit per engine that has not ended.
     engines: AtomicU64,
+    /// Where the secret parts of keys come from.
+    random: Mutex<Randomness>,
 }
 
 impl Regions {
-    pub(crate) fn new(engines: u32) -> Self {
+    pub(crate) fn new(engines: u32, randomness: impl Into<Randomness>) -> Self {
         Self {
             table: RwLock::new(Vec::new()),
             withdrawals: AtomicU64::new(0),
             engines: AtomicU64::new(u64::MAX >> (64 - engines)),
+            random: Mutex::new(randomness.into()),
         }
     }
 
     fn register(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Arc<Registered>> {
-        let [a, b, c, d, e, f, g, h, ..] = *random::system()?;
+        let drawn = self.random.lock().unwrap_or_else(PoisonError::into_inner).bytes();
+        let drawn = drawn.ok_or_else(|| io::Error::other("the system gives no randomness"))?;
+        let [a, b, c, d, e, f, g, h, ..] = *drawn;
         let secret = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
@@ -260,7 +270,7 @@ impl Regions {
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<Registered>> {
         let place = key.get() as usize % MAX_REGIONS;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.get(place)?.as_ref().filter(|region| region.key == key).cloned()
+        table.get(place)?.as_ref().filter(|r| r.key == key || is_planted(Bug::TenantKey)).cloned()
     }
 
     /// Records that engine `engine` has ended and uses no region any more.
@@ -398,7 +408,7 @@ mod tests {
 
     #[test]
     fn stores_lock_one_region_at_a_time_until_it_is_released() {
-        let regions = Arc::new(Regions::new(1));
+        let regions = Arc::new(Regions::new(1, Randomness::System));
         let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::Write).expect("room");
         let (likely, other) = (region(), region());
         let free = |region: &Region| region.registered.memory.try_write().is_ok();

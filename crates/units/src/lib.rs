@@ -16,6 +16,7 @@ extern crate alloc;
 
 mod hint;
 mod id;
+pub mod planted;
 mod quantity;
 pub mod random;
 mod rate;

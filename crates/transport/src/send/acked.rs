@@ -1,5 +1,6 @@
 //! Ends of transmissions: acknowledged, declared lost by the bitmap, or declared lost by a timeout.
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{PacketNumber, Time};
 use apus_wire::Ack;
 
@@ -37,7 +38,8 @@ impl SendSide {
             return AckOutcome::default();
         }
         let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
-        let received = (ack.largest, ack.bitmap);
+        let shifted = u32::from(is_planted(Bug::AckShifted));
+        let received = (ack.largest, ack.bitmap | ack.bitmap << shifted);
         let repeats = self.acked.largest() == Some(ack.largest);
         let mut outcome = self.on_received(now, received, config.reorder_threshold, finish);
         if config.recovery == Recovery::GoBackN && repeats && outcome.newly_acked == 0 {
@@ -234,6 +236,9 @@ impl SendSide {
         // bytes.
         let stream = self.streams(range.lane).get(range.stream);
         if stream.is_some_and(|s| s.is_live() || (range.cancel && !s.done)) {
+            if range.request && is_planted(Bug::LostForGood) {
+                return true;
+            }
             if range.request {
                 self.rare().requests.push_back(range);
             } else {

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{OpId, Time};
 use apus_wire::RegionKey;
 
@@ -112,5 +113,11 @@ impl SendSide {
 
 /// Returns `true` if any part of an op was ever put into a packet, even one that was declared lost.
 fn was_sent(stream: &Stream) -> bool {
+    if is_planted(Bug::FalseNotSent) && stream.op.kind.is_atomic() {
+        return false;
+    }
+    if is_planted(Bug::FalseNotSentWrite) && matches!(stream.op.kind, OpKind::Write { .. }) {
+        return stream.settled > 0;
+    }
     if stream.op.kind.is_answered() { stream.requested } else { stream.started }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, OpId};
 use apus_wire::{RejectReason, Segment};
 use bytes::Bytes;
@@ -49,7 +50,7 @@ impl Inbox {
         if bytes > self.limits.max_message {
             return Admission::Refused(RejectReason::TooLong);
         }
-        if self.partial.contains_key(&(flow, op)) {
+        if self.partial.contains_key(&key(flow, op)) {
             return Admission::Yes;
         }
         let reserved = self.state.reserve_message(bytes, &self.limits);
@@ -71,7 +72,9 @@ impl Inbox {
         payload: &[u8],
         finished: bool,
     ) {
-        let key = (flow, segment.op);
+        let key = key(flow, segment.op);
+        let last = segment.offset + payload.len() as u64 == segment.op_length;
+        let finished = finished || last && is_planted(Bug::EarlyMessage);
         let bytes = if payload.len() as u64 == segment.op_length {
             Bytes::copy_from_slice(payload)
         } else {
@@ -102,6 +105,12 @@ impl Inbox {
         }
     }
 
+    /// Returns the number of messages that have arrived in part.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn partial(&self) -> usize {
+        self.partial.len()
+    }
+
     /// Returns `true` while a receiver of the application answers messages, or waits for answers.
     pub(super) fn is_busy(&self) -> bool {
         self.attached.as_ref().is_some_and(Attached::is_busy)
@@ -109,10 +118,17 @@ impl Inbox {
 
     /// Drops the parts of a message that its sender has given up.
     pub(super) fn discard(&mut self, flow: FlowId, op: OpId) {
-        if let Some(message) = self.partial.remove(&(flow, op)) {
+        if let Some(message) = self.partial.remove(&key(flow, op))
+            && !is_planted(Bug::RoomLeak)
+        {
             self.release(message.len() as u64);
         }
     }
+}
+
+/// Returns the key of the parts of a message.
+fn key(flow: FlowId, op: OpId) -> (FlowId, OpId) {
+    if is_planted(Bug::InboxByOp) { (FlowId::new(0), op) } else { (flow, op) }
 }
 
 #[cfg(test)]

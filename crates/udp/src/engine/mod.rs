@@ -37,7 +37,9 @@ mod regions;
 #[cfg(test)]
 mod tests;
 mod transmitter;
-#[cfg(test)]
+#[cfg(any(test, feature = "worlds"))]
+mod usage;
+#[cfg(any(test, feature = "worlds"))]
 mod virtual_network;
 
 use std::net::SocketAddr;
@@ -46,6 +48,7 @@ use std::sync::Arc;
 use apus_cc::AlgorithmFactory;
 use apus_transport::EndpointConfig;
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 
 use crate::backlog::Backlog;
 use crate::config::{Config, Mode};
@@ -67,6 +70,10 @@ use protocol::{Delivery, Protocol};
 use receiver::{Polled, Receiver};
 use regions::RegionAccess;
 use transmitter::Transmitter;
+#[cfg(any(test, feature = "worlds"))]
+pub use usage::Usage;
+#[cfg(any(test, feature = "worlds"))]
+pub(crate) use virtual_network::VirtualNetwork;
 
 /// Maximum number of ops taken from the mailbox per step. deviation: no source; they take about 50 us.
 const MAX_OPS_PER_STEP: usize = 256;
@@ -88,7 +95,7 @@ pub(crate) struct HostShared {
 /// An engine.
 pub(crate) struct Engine<N = KernelNetwork> {
     pub(crate) mailbox: Arc<Mailbox>,
-    network: N,
+    pub(crate) network: N,
     receiver: Receiver,
     protocol: Protocol,
     transmitter: Transmitter,
@@ -146,7 +153,7 @@ impl Engine {
 }
 
 impl<N: Network> Engine<N> {
-    fn new(
+    pub(crate) fn new(
         config: &Config,
         network: N,
         mailbox: Arc<Mailbox>,
@@ -537,8 +544,9 @@ impl<N: Network> Engine<N> {
 
     /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
     pub(crate) fn rest(&mut self) -> Option<Rest> {
-        let sending = self.transmitter.is_blocked();
-        if self.is_stopped() || !sending && self.protocol.ops.endpoint.has_transmit() {
+        let sending = self.transmitter.is_blocked() && !is_planted(Bug::LostWakeUp);
+        let blocked = self.transmitter.is_blocked();
+        if self.is_stopped() || !blocked && self.protocol.ops.endpoint.has_transmit() {
             return None;
         }
         let now = self.network.now();

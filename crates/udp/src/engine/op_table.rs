@@ -254,6 +254,13 @@ impl OpTable {
         }
     }
 
+    /// Returns the numbers of all ops, deadlines and repeated refusals.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn usage(&self) -> (usize, usize, usize) {
+        let waiting: usize = self.flows.iter().map(|flow| flow.waiting.len()).sum();
+        (self.outstanding.len() + waiting, self.deadlines.len(), self.refusals.len())
+    }
+
     /// Returns the number of ops of these flows that the transport has.
     pub(super) fn outstanding(&self, flows: &[FlowId]) -> u32 {
         let ops = flows.iter().filter_map(|flow| self.flows.get(flow.index()));

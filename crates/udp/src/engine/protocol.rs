@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use apus_cc::{Ecn, FieldLayout, Fields};
 use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of, fields_of};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Extension, Header, RejectReason, Segment, SegmentKind, WORD_BYTES};
 
@@ -201,6 +202,8 @@ impl Protocol {
         match self.ops.endpoint.handle_observed(arrival, header, observed) {
             Handled::Data { bytes, finished } => {
                 add(&self.status.stats.payload_received, bytes);
+                let late = is_planted(Bug::ReadTail) && segment.kind == SegmentKind::ReadResponse;
+                let read = if late { self.ops.index(flow, segment.op) } else { read };
                 self.store(&data, read, finished, locked);
             }
             Handled::Atomic => self.execute(arrival.now, &data, locked),

@@ -47,6 +47,12 @@ impl Refusals {
         }
     }
 
+    /// Returns the number of open refusals.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Refuses a read that is being answered.
     pub(super) fn refuse(
         &mut self,

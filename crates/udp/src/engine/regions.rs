@@ -98,10 +98,11 @@ impl RegionAccess {
 mod tests {
     use super::*;
     use crate::region::Region;
+    use crate::session::Randomness;
 
     #[test]
     fn a_withdrawn_region_is_refused_at_once_and_released_when_the_engine_forgets_it() {
-        let regions = Arc::new(Regions::new(1));
+        let regions = Arc::new(Regions::new(1, Randomness::System));
         let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
         let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
         let key = region.key();

@@ -48,6 +48,12 @@ impl Transmitter {
         }
     }
 
+    /// Returns the bytes that wait for room in the socket.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.outbox.bytes()
+    }
+
     /// Returns `true` if the kernel had no room for everything.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {

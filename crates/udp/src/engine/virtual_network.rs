@@ -1,4 +1,5 @@
-//! A network in virtual time for tests: time moves when the test says so, and datagrams lie in queues.
+//! A network in virtual time: time moves when its owner says so, and datagrams lie in queues. Tests and
+//! [`crate::virtual_host`] use it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -8,49 +9,67 @@ use std::net::{IpAddr, SocketAddr};
 use apus_units::{Span, Time};
 
 use super::network::Network;
+use crate::clock::plausible;
 use crate::session::Peer;
 use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers};
 
 /// Datagrams, or aggregates, that one call receives.
-type Batch = Vec<(Meta, Vec<u8>)>;
+pub(crate) type Batch = Vec<(Meta, Vec<u8>)>;
 
 /// A burst as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sent {
-    pub(super) at: Time,
-    pub(super) to: Peer,
+pub(crate) struct Sent {
+    pub(crate) at: Time,
+    pub(crate) to: Peer,
     /// The bytes of each datagram.
-    pub(super) datagrams: Vec<Vec<u8>>,
-    pub(super) tos: u8,
-    pub(super) stamped: bool,
+    pub(crate) datagrams: Vec<Vec<u8>>,
+    pub(crate) tos: u8,
+    pub(crate) stamped: bool,
 }
 
 /// A network of one engine.
-pub(super) struct VirtualNetwork {
-    pub(super) now: Cell<Time>,
-    pub(super) local: SocketAddr,
+pub(crate) struct VirtualNetwork {
+    pub(crate) now: Cell<Time>,
+    pub(crate) local: SocketAddr,
     /// Batches that wait to be received.
     batches: RefCell<VecDeque<Batch>>,
-    pub(super) sent: RefCell<Vec<Sent>>,
+    pub(crate) sent: RefCell<Vec<Sent>>,
     /// Results of the next sends, by errno; 0 for a send that succeeds.
-    pub(super) errors: RefCell<VecDeque<i32>>,
+    pub(crate) errors: RefCell<VecDeque<i32>>,
+    /// Results of the next calls that receive, by errno; 0 for one that succeeds.
+    pub(crate) receive_errors: RefCell<VecDeque<i32>>,
+    /// Whether the socket has no room to send.
+    pub(crate) full: Cell<bool>,
+    /// Whether the kernel can segment bursts.
+    pub(crate) segmentation: Cell<bool>,
     /// Reports of departures.
-    pub(super) departures: RefCell<VecDeque<(u32, Time)>>,
-    pub(super) mtu: Cell<Option<u32>>,
+    pub(crate) departures: RefCell<VecDeque<(u32, Time)>>,
+    /// Whether the kernel reports when bursts leave; `stamped` is the number of the next one.
+    pub(crate) reports: Cell<bool>,
+    stamped: Cell<u32>,
+    pub(crate) mtu: Cell<Option<u32>>,
+    /// Maximum bytes of a UDP payload that the interface carries. Longer ones are refused by EMSGSIZE.
+    pub(crate) longest: Cell<usize>,
     /// Errno that probes of an address find.
-    pub(super) reach: Cell<i32>,
-    pub(super) probes: Cell<u32>,
+    pub(crate) reach: Cell<i32>,
+    pub(crate) probes: Cell<u32>,
 }
 
 impl VirtualNetwork {
     /// Returns a network without datagrams for an engine at `local`, one second after the start of time.
-    pub(super) fn new(local: SocketAddr) -> Self {
+    pub(crate) fn new(local: SocketAddr) -> Self {
         Self {
             now: Cell::new(Time::ZERO + Span::from_secs(1)),
             local,
             batches: RefCell::default(),
             sent: RefCell::default(),
             errors: RefCell::default(),
+            receive_errors: RefCell::default(),
+            full: Cell::new(false),
+            segmentation: Cell::new(true),
+            reports: Cell::new(false),
+            stamped: Cell::new(0),
+            longest: Cell::new(usize::MAX),
             departures: RefCell::default(),
             mtu: Cell::new(Some(1280)),
             reach: Cell::new(libc::EACCES),
@@ -58,18 +77,27 @@ impl VirtualNetwork {
         }
     }
 
+    /// Adds a batch to the queue.
+    pub(crate) fn put(&self, batch: Batch) {
+        self.batches.borrow_mut().push_back(batch);
+    }
+}
+
+/// What only tests use.
+#[cfg(test)]
+impl VirtualNetwork {
     /// Moves time forward.
-    pub(super) fn advance(&self, span: Span) {
+    pub(crate) fn advance(&self, span: Span) {
         self.now.set(self.now.get() + span);
     }
 
     /// Returns the control messages of a datagram, or of an aggregate of datagrams of `segment` bytes.
-    pub(super) fn meta(from: SocketAddr, segment: usize, tos: u8) -> Meta {
+    pub(crate) fn meta(from: SocketAddr, segment: usize, tos: u8) -> Meta {
         Meta { segment, ttl: Some(64), tos, ..Meta::new(from, 0) }
     }
 
     /// Adds a batch of aggregates: bytes, and bytes per datagram.
-    pub(super) fn put_batch(&self, aggregates: Vec<(Vec<u8>, usize)>) {
+    pub(crate) fn put_batch(&self, aggregates: Vec<(Vec<u8>, usize)>) {
         let from = ([10, 0, 0, 9], 9).into();
         let batch = aggregates.into_iter();
         let batch = batch.map(|(bytes, segment)| (Self::meta(from, segment, 0), bytes));
@@ -77,23 +105,23 @@ impl VirtualNetwork {
     }
 
     /// Adds a datagram to the queue.
-    pub(super) fn put(&self, from: SocketAddr, tos: u8, datagram: Vec<u8>) {
+    pub(crate) fn put_datagram(&self, from: SocketAddr, tos: u8, datagram: Vec<u8>) {
         let length = datagram.len();
         self.put_aggregate(Self::meta(from, length, tos), datagram);
     }
 
     /// Adds an aggregate of datagrams to the queue.
-    pub(super) fn put_aggregate(&self, meta: Meta, bytes: Vec<u8>) {
+    pub(crate) fn put_aggregate(&self, meta: Meta, bytes: Vec<u8>) {
         self.batches.borrow_mut().push_back(vec![(meta, bytes)]);
     }
 
     /// Moves the datagrams that another engine sent to this one into its queue; returns how many.
-    pub(super) fn deliver_from(&self, other: &Self) -> usize {
+    pub(crate) fn deliver_from(&self, other: &Self) -> usize {
         let mut sent = other.sent.borrow_mut();
         let mut delivered = 0;
         for burst in sent.extract_if(.., |burst| burst.to.address == self.local) {
             for datagram in burst.datagrams {
-                self.put(other.local, burst.tos, datagram);
+                self.put_datagram(other.local, burst.tos, datagram);
                 delivered += 1;
             }
         }
@@ -107,6 +135,11 @@ impl Network for VirtualNetwork {
     }
 
     fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        let error = self.receive_errors.borrow_mut().pop_front().unwrap_or(0);
+        if error != 0 {
+            buffers.fill(&[]);
+            return Err(io::Error::from_raw_os_error(error));
+        }
         let batch = self.batches.borrow_mut().pop_front();
         buffers.fill(batch.as_deref().unwrap_or_default());
         Ok(!self.batches.borrow().is_empty())
@@ -115,7 +148,13 @@ impl Network for VirtualNetwork {
     fn send<'a>(&self, bursts: impl Iterator<Item = Outgoing<'a>> + Clone) -> io::Result<usize> {
         let mut count = 0;
         for burst in bursts {
-            let error = self.errors.borrow_mut().pop_front().unwrap_or(0);
+            let segment = burst.segment.clamp(1, burst.bytes.len().max(1));
+            let error = match self.errors.borrow_mut().pop_front().unwrap_or(0) {
+                0 if self.full.get() => libc::EAGAIN,
+                0 if segment > self.longest.get() => libc::EMSGSIZE,
+                0 if segment < burst.bytes.len() && !self.segmentation.get() => libc::EINVAL,
+                error => error,
+            };
             match error {
                 0 => {}
                 _ if count > 0 => {
@@ -124,7 +163,7 @@ impl Network for VirtualNetwork {
                 }
                 _ => return Err(io::Error::from_raw_os_error(error)),
             }
-            let datagrams = burst.bytes.chunks(burst.segment.max(1)).map(<[u8]>::to_vec);
+            let datagrams = burst.bytes.chunks(segment).map(<[u8]>::to_vec);
             self.sent.borrow_mut().push(Sent {
                 at: self.now(),
                 to: burst.to,
@@ -132,13 +171,17 @@ impl Network for VirtualNetwork {
                 tos: burst.tos,
                 stamped: burst.stamp,
             });
+            if burst.stamp && self.reports.get() {
+                let number = self.stamped.replace(self.stamped.get().wrapping_add(1));
+                self.departures.borrow_mut().push_back((number, self.now()));
+            }
             count += 1;
         }
         Ok(count)
     }
 
     fn has_segmentation(&self) -> bool {
-        true
+        self.segmentation.get()
     }
 
     fn departure(&self) -> io::Result<Option<Departure>> {
@@ -151,11 +194,14 @@ impl Network for VirtualNetwork {
     }
 
     fn restart_departures(&self) -> io::Result<()> {
+        self.departures.borrow_mut().clear();
+        self.stamped.set(0);
         Ok(())
     }
 
-    fn received_at(&self, _: &Meta, now: Time) -> Time {
-        now
+    fn received_at(&self, meta: &Meta, now: Time) -> Time {
+        let at = meta.received_at.and_then(|ps| u64::try_from(ps).ok()).map(Time::from_ps);
+        at.and_then(|at| plausible(at, now)).unwrap_or(now)
     }
 
     fn departed_at(&self, departure: &Departure, _: Time) -> Option<Time> {

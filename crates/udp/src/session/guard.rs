@@ -55,6 +55,15 @@ impl Guard {
         Self::Sealed { sealer, opener, renew_at }
     }
 
+    /// Returns a fingerprint of the secret from which the sending keys are derived, if there is one.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn fingerprint(&self) -> Option<u64> {
+        match self {
+            Self::Sealed { sealer, .. } => Some(sealer.fingerprint),
+            Self::Insecure { .. } => None,
+        }
+    }
+
     /// Guards `packet`, whose header ends at `header_end`: copies the payload behind the header, sealed, and writes the
     /// guard behind it. `remote` is the peer's number for the session. Returns `false` if there are no packet numbers left.
     #[inline]

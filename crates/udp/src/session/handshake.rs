@@ -1,6 +1,7 @@
 //! The handshakes that open sessions, from both sides. The documentation of the module describes the messages.
 
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 
 use super::cipher::Mode;
 use super::cookie::Cookie;
@@ -194,7 +195,10 @@ impl Sessions {
         cookie: Cookie,
     ) -> Result<(), Dropped> {
         let (instance, retry) = (self.instance, self.config.retry);
-        let entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
+        let mut entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
+        if is_planted(Bug::EphemeralAgain) {
+            entropy.fill(1);
+        }
         let credential: Credential = self.keys.get(packet.key).ok_or(Dropped::Stray)?.clone();
         let session = self.ours(from, packet)?;
         if !matches!(session.stage, Stage::Asking) {
@@ -232,7 +236,10 @@ impl Sessions {
             self.counters.failed += 1;
             return Ok(());
         }
-        let entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
+        let mut entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
+        if is_planted(Bug::EphemeralAgain) {
+            entropy.fill(1);
+        }
         let credential = self.keys.get(key).ok_or(Dropped::Unproven)?;
         let mut noise =
             Noise::new(false, credential, packet, cookie, entropy).ok_or(Dropped::Unproven)?;

@@ -4,6 +4,7 @@
 //! wiped. The epoch of a key follows from the packet's number, so that a change of key needs no message and loses no
 //! packet: the receiver has the previous, the current and the next key.
 
+use apus_units::planted::{Bug, is_planted};
 use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;
 
@@ -79,12 +80,23 @@ pub(crate) struct Sealer {
     secret: EpochSecret,
     epoch: u64,
     next: u64,
+    /// Of the first epoch's secret.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fingerprint: u64,
 }
 
 impl Sealer {
     pub(crate) fn new(cipher: Cipher, secret: &[u8; 32]) -> Self {
         let secret = EpochSecret(Zeroizing::new(*secret));
-        Self { cipher, key: secret.key(cipher), secret, epoch: 0, next: 0 }
+        Self {
+            cipher,
+            key: secret.key(cipher),
+            epoch: 0,
+            next: 0,
+            #[cfg(any(test, feature = "worlds"))]
+            fingerprint: u64::from_be_bytes(*secret.expand(b"apus fingerprint")),
+            secret,
+        }
     }
 
     /// Returns the number of the next packet; `None` if all are used.
@@ -119,6 +131,10 @@ impl Sealer {
 
     /// Skips the remaining numbers of this epoch: the next packet is sealed with a new key.
     pub(crate) fn skip_epoch(&mut self) {
+        if is_planted(Bug::NonceAgain) {
+            self.next = self.next.saturating_sub(1);
+            return;
+        }
         self.next = self.next.max((self.epoch + 1) << EPOCH_PACKETS_LOG2);
     }
 }

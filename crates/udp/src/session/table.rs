@@ -118,6 +118,21 @@ impl Sessions {
         self.slots.len() - self.free.len()
     }
 
+    /// Returns the number of answers that wait to be sent.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn waiting_replies(&self) -> usize {
+        self.replies.len()
+    }
+
+    /// Returns a fingerprint of the key under which a packet to `to` was sealed, and the packet's number modulo 2^32; `None`
+    /// for other datagrams. The pair determines key and nonce of a session with fewer packets.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn nonce_of(&self, to: std::net::SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+        let (remote, number) = super::guard::numbers(true, datagram)?;
+        let mut sessions = self.all().filter(|s| s.peer.address == to && s.remote == remote);
+        sessions.find_map(|s| Some((s.guard.as_ref()?.fingerprint()?, number)))
+    }
+
     /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

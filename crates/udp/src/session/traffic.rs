@@ -1,6 +1,7 @@
 //! Packets of the transport, and control packets: sealed, and opened in place.
 
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 use apus_wire::{
     Body, Decoded, EncodeError, Extension, Header, decode_extended, encode_extended, open,
 };
@@ -155,6 +156,10 @@ impl Sessions {
 
     fn on_control(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         let carried = datagram.len().checked_sub(CONTROL_BYTES + self.overhead());
+        if is_planted(Bug::ShortDatagram) {
+            // Where the numbers of a whole packet lie.
+            let _ = datagram[CONTROL_BYTES + self.overhead() - 1];
+        }
         let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
         let fits = |command: &Command| carried.is_some_and(|bytes| command.may_carry(bytes));
         let Some(command) = command.filter(fits) else {

@@ -35,7 +35,7 @@ impl Reach {
     }
 
     /// Returns a probe with this result.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn failed(error: i32) -> Self {
         Self(Err(io::Error::from_raw_os_error(error)))
     }

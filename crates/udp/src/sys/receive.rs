@@ -94,7 +94,7 @@ impl ReceiveBuffers {
     }
 
     /// Replaces the content by these datagrams or aggregates.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn fill(&mut self, datagrams: &[(Meta, Vec<u8>)]) {
         self.metas.clear();
         for ((meta, bytes), space) in datagrams.iter().zip(self.bytes.chunks_mut(BUFFER_BYTES)) {

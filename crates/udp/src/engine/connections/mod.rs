@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, Time};
 use apus_wire::{RejectReason, SegmentKind};
 
@@ -177,6 +178,19 @@ impl Connections {
             next_probe: Time::MAX,
             next_note: Time::ZERO,
         }
+    }
+
+    /// Returns the number of connections.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn len(&self) -> usize {
+        self.table.iter().flatten().count()
+    }
+
+    /// Returns the number of messages that have arrived in part.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn partial_messages(&self) -> usize {
+        let inboxes = self.table.iter().flatten().filter_map(|c| c.inbox.as_ref());
+        inboxes.map(Inbox::partial).sum()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -345,7 +359,9 @@ impl Connections {
         for flow in &connection.flows {
             self.owners[flow.index()] = None;
         }
-        ops.release_flows(now, &connection.flows);
+        if !is_planted(Bug::FlowLeak) {
+            ops.release_flows(now, &connection.flows);
+        }
         for closed in connection.closing.into_iter().flatten() {
             // The wait may have been given up.
             let _ = closed.send(());

@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use super::virtual_network::VirtualNetwork;
 use super::*;
-use crate::backlog::{Unaccepted, backlog};
+use crate::backlog::Unaccepted;
 use crate::connection_state::{ConnectionLimits, ConnectionState};
 use crate::error::{Cause, ConnectError, OpError};
 use crate::mailbox::{ConnectRequest, Opened};
@@ -25,6 +25,7 @@ use crate::pending::{Buffers, Notify, OpResult};
 use crate::region::{Access, Region};
 use crate::session::{KeyRing, SessionId};
 use crate::status::EngineStatus;
+use crate::virtual_host;
 
 /// Settings with a constant window of 64 packets, without encryption, timeouts of the transport and probes of paths.
 pub(super) fn config() -> Config {
@@ -45,17 +46,17 @@ pub(super) struct VirtualHost {
 
 impl VirtualHost {
     pub(super) fn new(address: [u8; 4], config: &Config) -> Self {
-        let regions = Arc::new(Regions::new(1));
-        let (backlog, accepted) = backlog(config.max_unaccepted);
-        let shared = HostShared { regions: Arc::clone(&regions), backlog };
-        let network = VirtualNetwork::new((address, 7000).into());
-        let mailbox =
-            Mailbox::new(64, Arc::new(EngineStatus::new(network.local, crate::sys::Families::V4)));
-        let mailbox = Arc::new(mailbox.expect("an eventfd"));
-        let siblings = Siblings::group(0..1).next().expect("one");
-        siblings.set_mailboxes(vec![Arc::clone(&mailbox)]);
-        let seed = [address[3]; 32];
-        let engine = Engine::new(config, network, mailbox, siblings, shared, seed).expect("valid");
+        Self::seeded(address, config, address[3])
+    }
+
+    /// Returns a host whose keys follow from this seed.
+    pub(super) fn seeded(address: [u8; 4], config: &Config, seed: u8) -> Self {
+        let listen = vec![(address, 7000).into()];
+        let config = Config { listen, ..config.clone() };
+        let now = Time::ZERO + Span::from_secs(1);
+        let host = virtual_host::VirtualHost::start(&config, [seed; 32], now).expect("valid");
+        let virtual_host::VirtualHost { mut engines, regions, accepted, .. } = host;
+        let engine = engines.pop().expect("one");
         Self { engine, regions, accepted }
     }
 

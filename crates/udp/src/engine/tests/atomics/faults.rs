@@ -71,7 +71,7 @@ impl Faulty {
         self.hosts.iter().for_each(|host| host.engine.network.now.set(next));
         while self.flights.peek().is_some_and(|Reverse(flight)| flight.0 <= next) {
             let Some(Reverse((_, _, to, from, tos, datagram))) = self.flights.pop() else { break };
-            self.hosts[to].engine.network.put(from, tos, datagram);
+            self.hosts[to].engine.network.put_datagram(from, tos, datagram);
         }
     }
 

@@ -67,7 +67,7 @@ fn atomic_ops_return_the_word_before_and_change_only_their_word() {
 
 #[test]
 fn the_owner_accesses_whole_words_within_the_region() {
-    let regions = Arc::new(Regions::new(1));
+    let regions = Arc::new(Regions::new(1, [0; 32]));
     let region = Region::new(&regions, Box::new(vec![1; 20]), Access::Read).expect("room");
     assert_eq!(region.fetch_add(8, 1), Ok(0x0101_0101_0101_0101), "peers' access is no limit");
     for address in [16, 24, u64::MAX - 7] {
@@ -231,17 +231,17 @@ fn datagrams_that_arrive_again_later_execute_nothing() {
         ops.iter().for_each(|op| _ = old(op.try_recv().expect("ended")));
         let from = pair.hosts[0].engine.network.local;
         for (tos, datagram) in recorded.iter().chain(&recorded) {
-            pair.hosts[1].engine.network.put(from, *tos, datagram.clone());
+            pair.hosts[1].engine.network.put_datagram(from, *tos, datagram.clone());
         }
         pair.run(Span::from_ms(1));
         assert_eq!(region.load(0), Ok(20));
         // The same host after a restart, with a region at the same place.
-        let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+        let mut hosts = [1, 2].map(|n| VirtualHost::seeded([10, 0, 0, n], &config, 10 + n));
         let memory = Box::new(vec![0; 8]);
         let again = Region::new(&hosts[1].regions, memory, Access::ReadWrite).expect("room");
         assert_ne!(again.key(), region.key());
         for (tos, datagram) in recorded {
-            hosts[1].engine.network.put(from, tos, datagram);
+            hosts[1].engine.network.put_datagram(from, tos, datagram);
         }
         run(&mut hosts, Span::from_ms(1));
         assert_eq!(again.load(0), Ok(0));

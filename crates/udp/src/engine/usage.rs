@@ -1,0 +1,89 @@
+//! What an engine holds: the numbers that have bounds.
+
+use std::net::SocketAddr;
+
+use apus_units::Time;
+use apus_wire::Header;
+
+use super::Engine;
+use super::network::Network;
+use crate::session::SessionId;
+
+/// What an engine holds at an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Sessions, those being opened or closed included.
+    pub sessions: usize,
+    /// Sessions that peers have requested and not confirmed.
+    pub pending: usize,
+    /// Answers of the sessions that wait to be sent.
+    pub replies: usize,
+    /// Connections.
+    pub connections: usize,
+    /// Flows of the transport.
+    pub flows: usize,
+    /// Ops that the transport has, or that wait for older ones.
+    pub ops: usize,
+    /// Deadlines of ops.
+    pub deadlines: usize,
+    /// Messages that have arrived in part.
+    pub partial_messages: usize,
+    /// Refusals that are repeated.
+    pub refusals: usize,
+    /// Bytes of bursts that wait for room in the socket.
+    pub unsent_bytes: usize,
+    /// When the next timer is due; [`Time::MAX`] for never.
+    pub next_timer: Time,
+}
+
+impl Usage {
+    /// Returns `true` if nothing is left of any connection.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let sessions = self.sessions + self.pending + self.replies + self.connections;
+        let ops = self.flows + self.ops + self.deadlines + self.partial_messages + self.refusals;
+        sessions + ops + self.unsent_bytes == 0
+    }
+}
+
+impl<N: Network> Engine<N> {
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number modulo 2^32.
+    pub(crate) fn nonce_of(&self, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+        self.protocol.connections.sessions.nonce_of(to, datagram)
+    }
+
+    /// Seals a packet of any content under the keys of a session; `None` if that cannot be.
+    pub(crate) fn seal(
+        &mut self,
+        session: SessionId,
+        header: &Header,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        let mut datagram = vec![0; 65_536];
+        let now = self.network.now();
+        let sessions = &mut self.protocol.connections.sessions;
+        let length = sessions.seal(now, session, header, payload, &mut datagram).ok()?;
+        datagram.truncate(length);
+        Some(datagram)
+    }
+
+    /// Returns what the engine holds.
+    pub(crate) fn usage(&self) -> Usage {
+        let connections = &self.protocol.connections;
+        let (ops, deadlines, refusals) = self.protocol.ops.usage();
+        Usage {
+            sessions: connections.sessions.len(),
+            pending: connections.sessions.pending.len(),
+            replies: connections.sessions.waiting_replies(),
+            connections: connections.len(),
+            flows: self.protocol.ops.endpoint.flows(),
+            ops,
+            deadlines,
+            partial_messages: connections.partial_messages(),
+            refusals,
+            unsent_bytes: self.transmitter.unsent_bytes(),
+            next_timer: self.next_due(),
+        }
+    }
+}

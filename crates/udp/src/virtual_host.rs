@@ -1,0 +1,299 @@
+//! Hosts in virtual time over a network that the program simulates: the engines, sessions and connections of
+//! [`Host`](crate::Host) without sockets, clocks and threads.
+//!
+//! The owner of a [`VirtualHost`] is its kernel. It moves time, puts datagrams into the sockets, runs steps of the engines,
+//! and takes what they have sent. An engine that has nothing to do says until when it would sleep ([`VirtualHost::rest`]).
+//! The owner runs it again then, or when a datagram arrives, a command waits, or the socket has room again, and not
+//! otherwise, so that a forgotten wake-up shows. Connections are the usual ones, without their calls that wait.
+//!
+//! A seed and the order of calls determine everything that a host does.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use apus_units::Time;
+use apus_wire::Header;
+
+use crate::backlog::{Unaccepted, backlog};
+use crate::config::Config;
+use crate::connection::Connection;
+use crate::driver::Driver;
+use crate::engine::{Engine, HostShared, Siblings, VirtualNetwork};
+use crate::error::{ConnectError, StartError};
+use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
+use crate::region::{Access, Memory, Region, Regions};
+use crate::session::{KeyRing, Randomness};
+use crate::status::EngineStatus;
+use crate::sys::Meta;
+
+pub use crate::engine::Usage;
+
+/// A datagram, or an aggregate of datagrams, as a socket receives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its source address.
+    pub from: SocketAddr,
+    /// DSCP and ECN.
+    pub tos: u8,
+    /// TTL, if known.
+    pub ttl: Option<u8>,
+    /// Length of each datagram except the last.
+    pub segment: usize,
+    /// When the kernel received it, by the host's clock, if there is a timestamp.
+    pub stamp: Option<Time>,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A burst as an engine sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its source address.
+    pub from: SocketAddr,
+    /// Its destination address.
+    pub to: SocketAddr,
+    /// DSCP and ECN.
+    pub tos: u8,
+    /// The bytes of each datagram.
+    pub datagrams: Vec<Vec<u8>>,
+}
+
+/// Until when an engine sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// When the next timer is due; [`Time::MAX`] for never.
+    pub due: Time,
+    /// Whether room in the socket ends the sleep too.
+    pub sending: bool,
+}
+
+/// A request for a connection.
+pub struct Connecting {
+    answer: oneshot::Receiver<Result<Opened, ConnectError>>,
+    driver: Driver,
+}
+
+impl Connecting {
+    /// Returns the answer if there is one. Only the first call after it returns it.
+    #[must_use]
+    pub fn try_take(&self) -> Option<Result<Connection, ConnectError>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer.map(|opened| Connection::new(opened, self.driver.clone()))),
+            Err(oneshot::TryRecvError::Empty) => None,
+            Err(oneshot::TryRecvError::Disconnected) => Some(Err(ConnectError::Stopped)),
+        }
+    }
+}
+
+/// A host in virtual time. Dropping it is a crash: no peer is told.
+pub struct VirtualHost {
+    pub(crate) engines: Vec<Engine<VirtualNetwork>>,
+    pub(crate) regions: Arc<Regions>,
+    pub(crate) accepted: async_channel::Receiver<Unaccepted>,
+    driver: Driver,
+}
+
+impl VirtualHost {
+    /// Starts a host at `now` of its clock, with the engines of the first address that `config` has. `seed` determines all
+    /// keys.
+    ///
+    /// # Errors
+    /// An impossible setting.
+    pub fn start(config: &Config, seed: [u8; 32], now: Time) -> Result<Self, StartError> {
+        config.check()?;
+        let address = config.listen[0];
+        let mut randomness = Randomness::from(seed);
+        let mut draw = || randomness.bytes().map_or(seed, |bytes| *bytes);
+        let regions = Arc::new(Regions::new(config.engines, draw()));
+        let (backlog, accepted) = backlog(config.max_unaccepted);
+        let shared = HostShared { regions: Arc::clone(&regions), backlog };
+        let mut engines = Vec::new();
+        let groups: Vec<Siblings> = Siblings::group(0..config.engines).collect();
+        for siblings in &groups {
+            let network = VirtualNetwork::new(address);
+            network.now.set(now);
+            let status = EngineStatus::new(address, config.families_at(address));
+            let mailbox = Mailbox::new(config.submission_ring as usize, Arc::new(status))
+                .map_err(|e| StartError::System("make an eventfd", e))?;
+            let mailbox = Arc::new(mailbox);
+            engines.push(Engine::new(
+                config,
+                network,
+                mailbox,
+                siblings.clone(),
+                shared.clone(),
+                draw(),
+            )?);
+        }
+        let mailboxes: Vec<_> = engines.iter().map(|engine| Arc::clone(&engine.mailbox)).collect();
+        for siblings in groups {
+            siblings.set_mailboxes(mailboxes.clone());
+        }
+        let driver =
+            Driver::Threads { spin: Duration::ZERO, crowded: Arc::new(AtomicBool::new(true)) };
+        Ok(Self { engines, regions, accepted, driver })
+    }
+
+    /// Returns the number of engines.
+    #[must_use]
+    pub fn engines(&self) -> usize {
+        self.engines.len()
+    }
+
+    /// Sets the time of the host's clock, which never goes back.
+    pub fn set_now(&self, now: Time) {
+        for engine in &self.engines {
+            engine.network.now.set(engine.network.now.get().max(now));
+        }
+    }
+
+    /// Puts datagrams into the socket of an engine; one call receives them together. At most 4.
+    pub fn put(&self, engine: usize, received: Vec<Received>) {
+        let batch = received.into_iter().map(|received| {
+            let Received { from, tos, ttl, segment, stamp, bytes } = received;
+            let received_at = stamp.map(|at| i128::from(at.as_ps()));
+            (Meta { segment, ttl, tos, received_at, ..Meta::new(from, bytes.len()) }, bytes)
+        });
+        self.engines[engine].network.put(batch.collect());
+    }
+
+    /// Runs a step of an engine; returns whether there was anything to do.
+    pub fn step(&mut self, engine: usize) -> bool {
+        self.engines[engine].step(true)
+    }
+
+    /// Returns until when an engine may sleep; `None` if there is something to do at once.
+    pub fn rest(&mut self, engine: usize) -> Option<Rest> {
+        let engine = &mut self.engines[engine];
+        if engine.mailbox.has_commands() {
+            return None;
+        }
+        engine.rest().map(|rest| Rest { due: rest.due, sending: rest.sending })
+    }
+
+    /// Records that an engine has slept, until its timer of `due` or until it was woken.
+    pub fn slept(&mut self, engine: usize, due: Time) {
+        self.engines[engine].slept(due);
+    }
+
+    /// Returns `true` if commands of the application wait for an engine.
+    #[must_use]
+    pub fn has_commands(&self, engine: usize) -> bool {
+        self.engines[engine].mailbox.has_commands()
+    }
+
+    /// Returns `true` if an engine has stopped; `failed` if a panic ended it.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.engines.iter().any(|engine| engine.mailbox.status.has_failed())
+    }
+
+    /// Takes the bursts that an engine has sent.
+    #[must_use]
+    pub fn take_sent(&self, engine: usize) -> Vec<Sent> {
+        let network = &self.engines[engine].network;
+        let from = network.local;
+        let sent = network.sent.take().into_iter();
+        sent.map(|s| Sent { from, to: s.to.address, tos: s.tos, datagrams: s.datagrams }).collect()
+    }
+
+    /// Sets whether the sockets have no room to send.
+    pub fn set_full(&self, full: bool) {
+        self.engines.iter().for_each(|engine| engine.network.full.set(full));
+    }
+
+    /// Has the next sends of an engine fail with this errno; 0 is a send that succeeds.
+    pub fn fail_sends(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
+        self.engines[engine].network.errors.borrow_mut().extend(errors);
+    }
+
+    /// Has the next calls of an engine that receive fail with this errno.
+    pub fn fail_receives(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
+        self.engines[engine].network.receive_errors.borrow_mut().extend(errors);
+    }
+
+    /// Sets what the kernel knows: the MTU of paths, if any, the longest UDP payload that the interface carries, whether it
+    /// can segment bursts, and whether it reports when they leave.
+    pub fn set_kernel(&self, mtu: Option<u32>, longest: usize, segmentation: bool, reports: bool) {
+        for engine in &self.engines {
+            let network = &engine.network;
+            network.mtu.set(mtu);
+            network.longest.set(longest);
+            network.segmentation.set(segmentation);
+            network.reports.set(reports);
+        }
+    }
+
+    /// Requests a connection from an engine.
+    #[must_use]
+    pub fn connect(&self, engine: usize, peer: SocketAddr, classes: &[u8]) -> Connecting {
+        let (reply, answer) = oneshot::channel();
+        let request = ConnectRequest { peer, classes: classes.to_vec(), key: None, reply };
+        self.engines[engine].mailbox.post(Command::Connect(request));
+        Connecting { answer, driver: self.driver.clone() }
+    }
+
+    /// Returns the next connection that a peer has opened, if there is one.
+    #[must_use]
+    pub fn try_accept(&self) -> Option<Connection> {
+        let next = self.accepted.try_recv().ok()?;
+        Some(Connection::new(next.connection, self.driver.clone()))
+    }
+
+    /// Registers a region.
+    ///
+    /// # Errors
+    /// If 65536 regions are registered already.
+    pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
+        Region::new(&self.regions, Box::new(memory), access)
+    }
+
+    /// Replaces the ring of keys, which must be of the same mode.
+    pub fn set_keys(&self, keys: &KeyRing) {
+        self.engines.iter().for_each(|engine| engine.mailbox.post(Command::Keys(keys.clone())));
+    }
+
+    /// Begins to end every connection in order, as [`Host::drain`](crate::Host::drain).
+    pub fn drain(&self) {
+        for engine in &self.engines {
+            let (done, _) = oneshot::channel();
+            engine.mailbox.post(Command::Drain { done });
+        }
+    }
+
+    /// Stops the engines; a further step of each ends its connections and tells the peers.
+    pub fn stop(&self) {
+        self.engines.iter().for_each(|engine| engine.mailbox.stop());
+    }
+
+    /// Returns what an engine holds.
+    #[must_use]
+    pub fn usage(&self, engine: usize) -> Usage {
+        self.engines[engine].usage()
+    }
+
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number modulo 2^32; `None`
+    /// for datagrams that are not sealed.
+    #[must_use]
+    pub fn nonce_of(&self, engine: usize, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+        self.engines[engine].nonce_of(to, datagram)
+    }
+
+    /// Seals a packet of any content under the keys of a connection, as a peer that has a key and breaks the protocol. `None`
+    /// if the connection has ended or the packet is illegal.
+    #[must_use]
+    pub fn forge(
+        &mut self,
+        connection: &Connection,
+        header: &Header,
+        payload: &[u8],
+    ) -> Option<(usize, Vec<u8>)> {
+        let (session, mailbox) = connection.session();
+        let place = self.engines.iter().position(|e| Arc::ptr_eq(&e.mailbox, mailbox))?;
+        let datagram = self.engines[place].seal(session, header, payload)?;
+        Some((place, datagram))
+    }
+}
