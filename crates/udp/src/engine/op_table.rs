@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use apus_transport::{Completion, Op, Outcome, SubmitError as Refused};
+use apus_transport::{Arrival, Completion, Handled, Observed, Op, Outcome, SubmitError as Refused};
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{RejectReason, Segment, SegmentKind};
+use apus_wire::{Header, RejectReason, Segment, SegmentKind};
 use slab::Slab;
 
 use super::endpoint::Endpoint;
@@ -155,6 +155,43 @@ impl OpTable {
         }
     }
 
+    /// Handles an acknowledgement, a refusal and the like. An acknowledgement that confirms a cancellation makes room for an op
+    /// that waits, although no op completes.
+    #[inline]
+    pub(super) fn handle_control(
+        &mut self,
+        arrival: &Arrival,
+        header: &Header,
+        observed: &Observed<'_>,
+    ) -> Handled {
+        let flow = header.flow;
+        let before = self.endpoint.ops_under_way(flow);
+        let handled = self.endpoint.handle_observed(arrival, header, observed);
+        if self.endpoint.ops_under_way(flow) < before {
+            self.fill_room(arrival.now, flow);
+        }
+        handled
+    }
+
+    /// Starts ops of a flow that has room for more.
+    #[cold] // once per op
+    fn fill_room(&mut self, now: Time, flow: FlowId) {
+        let next = self.flows.get(flow.index()).and_then(|ops| ops.waiting.front());
+        if let Some(session) = next.map(|next| next.connection.session) {
+            self.start_waiting(now, flow);
+            self.report_idle(session, flow);
+        }
+    }
+
+    /// Records that a flow of a session is idle, if it is and this was asked for.
+    #[inline]
+    fn report_idle(&mut self, session: SessionId, flow: FlowId) {
+        let ops = &self.flows[flow.index()];
+        if ops.watched && ops.is_idle() {
+            self.idle.push_back(session);
+        }
+    }
+
     /// Gives up the op of a session with this ticket; `flows` are the session's.
     pub(super) fn cancel(&mut self, now: Time, session: SessionId, flows: &[FlowId], ticket: u64) {
         let queue = flows.iter().find(|&&flow| self.end_waiting(flow, ticket, Cause::Cancelled));
@@ -248,10 +285,7 @@ impl OpTable {
         });
         self.flows[flow.index()].outstanding -= 1;
         self.start_waiting(completion.completed_at, flow);
-        let ops = &self.flows[flow.index()];
-        if ops.watched && ops.is_idle() {
-            self.idle.push_back(session);
-        }
+        self.report_idle(session, flow);
     }
 
     /// Returns the numbers of all ops, deadlines and repeated refusals.

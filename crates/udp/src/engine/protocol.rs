@@ -141,7 +141,7 @@ impl Protocol {
     /// Handles an acknowledgement, a refusal and the like.
     #[inline]
     fn handle_control(&mut self, arrival: &Arrival, header: &Header, observed: &Observed<'_>) {
-        let handled = self.ops.endpoint.handle_observed(arrival, header, observed);
+        let handled = self.ops.handle_control(arrival, header, observed);
         if self.connections.records()
             && let Handled::Ack(sample) = &handled
         {

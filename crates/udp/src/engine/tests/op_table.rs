@@ -1,7 +1,9 @@
 //! The op table alone: a transport without a peer, and time as an argument.
 
 use apus_cc::FlowInfo;
-use apus_units::FlowId;
+use apus_transport::{Arrival, Observed};
+use apus_units::{FlowId, PacketNumber};
+use apus_wire::{Ack, Body, Header};
 
 use super::*;
 
@@ -64,6 +66,42 @@ fn the_transport_gets_as_many_ops_as_the_peer_accepts_and_the_others_wait() {
     fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], ops[3].0);
     assert_eq!(end(&ops[3].1), Some(OpError::NotSent(Cause::Cancelled)), "it still waited");
     assert_eq!((end(&ops[1].1), end(&ops[2].1)), (None, None));
+}
+
+/// A peer that accepts two ops of a flow counts a cancelled one until it confirms, by an acknowledgement that completes no op.
+#[test]
+fn a_confirmed_cancellation_starts_an_op_that_waits() {
+    let mut fixture = Fixture::new();
+    let ops: Vec<_> = (0..4).map(|i| fixture.submit(at(0), i, None)).collect();
+    for (ticket, _) in &ops[..2] {
+        fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], *ticket);
+    }
+    assert!(fixture.table.complete());
+    assert_eq!(fixture.table.outstanding(&[fixture.flow]), 0, "the peer still counts both");
+    let cancels = std::iter::from_fn(|| fixture.table.endpoint.poll_transmit(at(1))).count();
+    assert_eq!(cancels, 2);
+    for seq in 0..2 {
+        let now = at(2 + seq);
+        let ack = Ack {
+            largest: PacketNumber::new(seq),
+            bitmap: (1 << (seq + 1)) - 1,
+            echo: PacketNumber::new(seq),
+            remote_queuing: Span::ZERO,
+            hops: 0,
+            marked: 0,
+            receiver_level: 0,
+            echo_marked: false,
+        };
+        let body = Body::Ack(ack);
+        let header = Header { flow: fixture.flow, seq: PacketNumber::new(0), body };
+        let arrival =
+            Arrival { now, nic_received_at: now, hops: 0, marked: false, receiver_level: 0 };
+        fixture.table.handle_control(&arrival, &header, &Observed::default());
+        assert!(!fixture.table.complete());
+        assert_eq!(u64::from(fixture.table.outstanding(&[fixture.flow])), seq + 1);
+    }
+    assert_eq!((end(&ops[2].1), end(&ops[3].1)), (None, None));
+    assert!(fixture.table.endpoint.poll_data(at(4)).is_some(), "a packet of an op that waited");
 }
 
 #[test]
