@@ -1,7 +1,7 @@
 //! Bugs that a test plants, to show that other tests find them.
 //!
 //! Without the feature `planted`, [`is_planted`] is `false` at compile time, and nothing of a bug is in the program. With it, a
-//! process has at most one bug, which [`plant`] chooses.
+//! process has at most one bug, which `plant` chooses.
 
 #[cfg(feature = "planted")]
 use core::sync::atomic::{AtomicU32, Ordering};
