@@ -58,6 +58,8 @@ mod text;
 mod traces;
 mod tune;
 mod validate;
+#[cfg(feature = "worlds")]
+mod worlds;
 mod written;
 
 use std::process::ExitCode;
@@ -111,6 +113,8 @@ enum Command {
     Switch(real::switch::SwitchCommand),
     #[cfg(feature = "real")]
     Key(key::Key),
+    #[cfg(feature = "worlds")]
+    Worlds(worlds::Worlds),
     #[cfg(feature = "real")]
     Emulate(emulate::Emulate),
     #[cfg(feature = "real")]
@@ -153,6 +157,8 @@ impl Command {
             Self::Switch(command) => command.execute(),
             #[cfg(feature = "real")]
             Self::Key(command) => command.execute(),
+            #[cfg(feature = "worlds")]
+            Self::Worlds(command) => command.execute(),
             #[cfg(feature = "real")]
             Self::Emulate(command) => command.execute(),
             #[cfg(feature = "real")]

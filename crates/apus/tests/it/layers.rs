@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("traces", &["cc", "transport", "units", "wire"]),
     ("udp", &["algorithms", "cc", "traces", "transport", "units", "wire"]),
     ("rpc", &["udp", "units"]),
+    ("worlds", &["udp", "units", "wire"]),
     ("quinn", &["algorithms", "cc", "units"]),
     ("capi", &["algorithms", "cc", "udp", "units"]),
     (
@@ -36,6 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "udp",
             "units",
             "wire",
+            "worlds",
         ],
     ),
     ("../python", &["algorithms", "cc", "scenario", "sim", "tables", "udp", "units"]),

@@ -1,0 +1,118 @@
+//! `apus worlds`: seeded worlds of faults for the transport.
+
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+
+use apus_worlds::{Batch, Plan, median, run, run_seeds, shrink};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::interrupt::{self, Silence};
+use crate::output::print;
+
+/// Search for violations of the transport's guarantees in simulated worlds of hosts, faults and adversaries.
+///
+/// A seed draws hosts, ops and faults. The engines, sessions and connections of the transport run in virtual time. Everything
+/// that an op's end promises is checked, and that all ops end and connections work again once faults stop (docs/trust.md).
+/// Without options, the worlds of 1000 seeds.
+#[derive(Args)]
+pub struct Worlds {
+    /// Number of seeds, from `--from` upwards.
+    #[arg(long, default_value_t = 1000, conflicts_with = "seed")]
+    seeds: u64,
+    /// First seed.
+    #[arg(long, default_value_t = 0, conflicts_with = "seed")]
+    from: u64,
+    /// Run the world of one seed and print its log. If a guarantee is violated, search for a smaller world with the same
+    /// violation, and print that one's log instead.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Number of threads. As many as there are cores if absent.
+    #[arg(long, conflicts_with = "seed")]
+    threads: Option<NonZeroUsize>,
+}
+
+impl Worlds {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        match self.seed {
+            Some(seed) => one(seed),
+            None => self.many(),
+        }
+    }
+
+    fn many(&self) -> Result<(), Failure> {
+        let Some(end) = self.from.checked_add(self.seeds).filter(|_| self.seeds > 0) else {
+            return Err(Failure::Input(format!(
+                "--seeds is {}; it must be 1 to {} from seed {} upwards",
+                self.seeds,
+                u64::MAX - self.from,
+                self.from
+            )));
+        };
+        let threads = self.threads.or_else(|| available_parallelism().ok());
+        let watch = interrupt::watch(Silence(None))?;
+        let go_on = |_| !interrupt::interrupted(&watch);
+        let batch = run_seeds(self.from..end, threads.unwrap_or(NonZeroUsize::MIN), go_on);
+        print(&text(&batch))?;
+        if !batch.failures.is_empty() {
+            return Err(Failure::Checks);
+        }
+        if interrupt::interrupted(&watch) {
+            let what = format!("interrupted after {} of {} seeds", batch.worlds, self.seeds);
+            return Err(Failure::Interrupted(what));
+        }
+        Ok(())
+    }
+}
+
+/// Runs the world of one seed.
+fn one(seed: u64) -> Result<(), Failure> {
+    let plan = Plan::draw(seed);
+    let outcome = run(&plan, true);
+    let mut text = format!("seed {seed}: {}\n", plan.summary());
+    if outcome.violation.is_none() {
+        text += &(outcome.log.join("\n") + "\nno violation\n");
+        return print(&text);
+    }
+    let (smaller, _) = shrink(&plan);
+    let outcome = run(&smaller, true);
+    let _ = writeln!(text, "smaller world: {}", smaller.summary());
+    text += &(outcome.log.join("\n") + "\n");
+    if let Some(violation) = outcome.violation {
+        let _ = writeln!(text, "{}: {}", violation.check, violation.what);
+    }
+    print(&text)?;
+    Err(Failure::Checks)
+}
+
+/// Returns the result of many seeds.
+fn text(batch: &Batch) -> String {
+    let counts = &batch.counts;
+    let mut text = format!(
+        "{} worlds; medians: {} hosts, {} ops, {} faults\n\
+         {} ops: {} done, {} not sent, {} refused, {} unknown; the processes of the others ended before them\n\
+         {} messages, {} datagrams, {} steps of engines\n",
+        batch.worlds,
+        median(&batch.hosts),
+        median(&batch.ops),
+        median(&batch.faults),
+        counts.ops,
+        counts.done,
+        counts.not_sent,
+        counts.refused,
+        counts.unknown,
+        counts.messages,
+        counts.datagrams,
+        counts.steps,
+    );
+    for (seed, violation) in &batch.failures {
+        let _ = writeln!(text, "seed {seed}: {}: {}", violation.check, violation.what);
+    }
+    text += match batch.failures.is_empty() {
+        true => "no violation\n",
+        false => "`apus worlds --seed SEED` prints the log of a smaller world\n",
+    };
+    text
+}

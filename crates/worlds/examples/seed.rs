@@ -1,0 +1,10 @@
+//! Runs the world of a seed.
+
+use apus_worlds::{Plan, run};
+
+fn main() {
+    let plan = Plan::draw(7);
+    let outcome = run(&plan, false);
+    assert_eq!(outcome.violation, None, "{}", plan.summary());
+    println!("{}: {} ops, {} done", plan.summary(), outcome.counts.ops, outcome.counts.done);
+}

@@ -1,0 +1,154 @@
+//! Faults: what goes wrong, where, and for how long.
+
+use std::fmt;
+
+use apus_units::Span;
+
+use crate::draw::Draw;
+use crate::plan::HostPlan;
+
+/// A fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// When it begins.
+    pub(crate) at: Span,
+    /// How long it lasts, if it is no single event.
+    pub(crate) lasts: Span,
+    pub(crate) what: Trouble,
+}
+
+/// The links that a fault affects: those of one host, or all.
+pub(crate) type Links = Option<usize>;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Datagrams are lost, in so many of 1000 cases.
+    Lose(Links, u64),
+    /// Datagrams arrive again, soon or later.
+    Duplicate(Links, u64),
+    /// Datagrams are late by up to this time.
+    Delay(Links, Span),
+    /// Bits of datagrams change.
+    Corrupt(Links, u64),
+    /// Datagrams lose their end.
+    Truncate(Links, u64),
+    /// A path swallows datagrams above this number of bytes of UDP payload.
+    Narrow(Links, usize),
+    /// The interface refuses datagrams above this number of bytes, and the kernel knows its MTU.
+    Interface(usize, u32),
+    /// No datagram passes from or to a host, or only none of what it sends.
+    Cut(usize, bool),
+    /// Datagrams leave from another address, as behind a NAT that forgot.
+    Rebind(usize),
+    /// A host does not run.
+    Pause(usize),
+    /// A host crashes once it has sent so many datagrams, and restarts.
+    Crash(usize, u64),
+    /// A host stops in order, and starts again.
+    Restart(usize),
+    /// A host drains, stops and starts again.
+    Drain(usize),
+    /// The clock of a host jumps ahead.
+    Jump(usize, Span),
+    /// Timestamps of a host's kernel are wrong by up to this time.
+    Stamps(usize, Span),
+    /// A host's socket has no room to send.
+    Full(usize),
+    /// A host's sends fail with this errno, so many in 1000 of them.
+    SendErrors(usize, i32, u64),
+    /// A host's receives fail with this errno.
+    ReceiveErrors(usize, i32),
+    /// The application of a host does nothing.
+    Slow(usize),
+    /// The memory of a host's region panics when an engine uses it.
+    Panic(usize),
+    /// The application closes its connections to a peer.
+    Close(usize, usize),
+    /// The application withdraws its regions, at once or after their last answers.
+    Withdraw(usize, bool),
+    /// All hosts replace their key.
+    Rotate,
+    /// A host lacks the key of the others.
+    LoseKey(usize),
+    /// Someone sends captured datagrams again, of this and of earlier times.
+    Replay(u64),
+    /// Someone sends changed and random datagrams under the addresses of hosts.
+    Forge(Span),
+    /// Someone floods a host with requests from many addresses.
+    Flood(usize, u64),
+    /// A host that has a key sends packets of any content to this host.
+    Insider(usize, usize),
+}
+
+impl Fault {
+    /// Returns a random fault among these hosts, within `horizon`.
+    pub(crate) fn draw(draw: &mut Draw, hosts: &[HostPlan], horizon: Span) -> Self {
+        let host = draw.index(hosts.len());
+        let links = draw.chance(600).then_some(host);
+        let share = draw.pick(&[10, 50, 200, 500]);
+        let (us, ms, s) = (Span::from_us, Span::from_ms, Span::from_secs);
+        let mut lasts = draw.span(us(100), horizon.max(ms(1)));
+        let insider = hosts.iter().position(|host| host.insider);
+        let what = match draw.range(0, 35) {
+            0..3 => Trouble::Lose(links, share),
+            3..5 => Trouble::Duplicate(links, share),
+            5 | 6 => Trouble::Delay(links, draw.span(us(10), s(1))),
+            7 => Trouble::Corrupt(links, share),
+            8 => Trouble::Truncate(links, share),
+            9 => Trouble::Narrow(links, draw.range(1240, 1500) as usize),
+            10 => Trouble::Interface(host, draw.range(1280, 1500) as u32),
+            11 => Trouble::Cut(host, draw.chance(500)),
+            12 => Trouble::Rebind(host),
+            13 | 14 => {
+                lasts = draw.span(us(100), s(20));
+                Trouble::Pause(host)
+            }
+            15..18 => {
+                lasts = draw.span(ms(1), s(3));
+                Trouble::Crash(host, draw.range(0, 60))
+            }
+            18 => Trouble::Restart(host),
+            19 => Trouble::Drain(host),
+            20 => Trouble::Jump(host, draw.span(us(100), s(20))),
+            21 => Trouble::Stamps(host, draw.span(us(10), s(100))),
+            22 => {
+                lasts = draw.span(us(100), s(2));
+                Trouble::Full(host)
+            }
+            23 => {
+                let errors = [libc::EAGAIN, libc::EINVAL, libc::ENOBUFS, libc::EIO, libc::EPERM];
+                Trouble::SendErrors(host, draw.pick(&errors), share)
+            }
+            24 => Trouble::ReceiveErrors(host, draw.pick(&[libc::ECONNREFUSED, libc::ENOMEM])),
+            25 => Trouble::Slow(host),
+            26 => Trouble::Panic(host),
+            27 => {
+                let (from, to) = draw.pair(hosts.len());
+                Trouble::Close(from, to)
+            }
+            28 => Trouble::Withdraw(host, draw.chance(500)),
+            29 => Trouble::Rotate,
+            30 => Trouble::LoseKey(host),
+            31 => Trouble::Replay(share),
+            32 => Trouble::Forge(draw.span(us(20), ms(20))),
+            33 => Trouble::Flood(host, draw.range(20, 200)),
+            _ => match insider {
+                Some(from) => Trouble::Insider(from, draw.index(from)),
+                None => Trouble::Lose(links, share),
+            },
+        };
+        Self { at: draw.below(horizon), lasts, what }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {} for {}", self.what, self.at, self.lasts)
+    }
+}
+
+/// Returns `true` if links of `a` or `b` are affected.
+pub(crate) fn affects(links: Links, a: usize, b: usize) -> bool {
+    links.is_none_or(|host| host == a || host == b)
+}

@@ -1,0 +1,358 @@
+//! What must be true of ops: the checks of completions, of messages and of the memory of regions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apus_udp::{Cause, End, OpError, OpResult, Refusal, Region};
+use apus_units::random::mix;
+
+use crate::plan::{MARGIN, OpPlan, PATTERN_BYTES, Plan, WORDS, What};
+
+/// Bytes that every payload repeats, so that a readable payload shows.
+pub(crate) const MARK: [u8; 8] = *b"apus txt";
+/// Content of slots before their write.
+const EMPTY: u8 = 0xee;
+/// Content of slots after their write was reported as done.
+const CLEARED: u8 = 0x55;
+/// Content of a region whose key nobody has.
+const SECRET: u8 = 0xa7;
+
+/// An incarnation of a host, from its start to its crash or stop.
+pub(crate) type Incarnation = (usize, u32);
+
+/// The regions of an incarnation.
+pub(crate) struct Regions {
+    /// Where writes go.
+    pub(crate) slots: Region,
+    /// Known content, read only.
+    pub(crate) pattern: Region,
+    /// Words of atomic ops.
+    pub(crate) words: Region,
+    /// A region whose key nobody has.
+    pub(crate) secret: Region,
+}
+
+/// How far an op is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Planned,
+    Submitted,
+    /// Not accepted, with the error that the op had to give.
+    Declined,
+    Done,
+    NotSent,
+    Refused,
+    Unknown,
+    /// Its process ended before it.
+    Abandoned,
+}
+
+/// An op and what is known of it.
+pub(crate) struct Entry {
+    pub(crate) plan: OpPlan,
+    pub(crate) state: State,
+    /// The incarnation that submitted it.
+    pub(crate) by: Option<Incarnation>,
+    /// The incarnation whose regions it names, or that it was sent to.
+    pub(crate) target: Option<Incarnation>,
+    /// Whether that incarnation had withdrawn its regions before.
+    pub(crate) after_withdrawal: bool,
+    /// First byte of its slot.
+    slot: u64,
+    /// How often its message was received.
+    received: u32,
+    /// The value that a swap expects.
+    pub(crate) expected: u64,
+    /// The word before an atomic op that changed it.
+    old: Option<u64>,
+}
+
+/// All ops of a world, and the regions that they use.
+pub(crate) struct Ledger {
+    pub(crate) entries: Vec<Entry>,
+    lengths: Vec<u64>,
+    pub(crate) regions: BTreeMap<Incarnation, Regions>,
+    /// Incarnations that have withdrawn their regions.
+    pub(crate) withdrawn: BTreeSet<Incarnation>,
+}
+
+/// Returns the payload of an op.
+pub(crate) fn payload(op: usize, length: u64) -> Vec<u8> {
+    let word = |block| if block == 0 { op as u64 } else { mix((op as u64) << 32 | block) };
+    marked(0, length, word)
+}
+
+/// Returns the bytes from `start` of the region with known content.
+pub(crate) fn pattern((host, number): Incarnation, start: u64, length: u64) -> Vec<u8> {
+    let key = mix(mix(host as u64) ^ u64::from(number));
+    marked(start, length, |block| mix(key ^ block))
+}
+
+/// Returns bytes of a sequence of blocks of 16 bytes: [`MARK`] and the word of each block.
+fn marked(start: u64, length: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length as usize + 32);
+    for block in start / 16..(start + length).div_ceil(16) {
+        bytes.extend_from_slice(&MARK);
+        bytes.extend_from_slice(&word(block).to_le_bytes());
+    }
+    bytes.drain(..(start % 16) as usize);
+    bytes.truncate(length as usize);
+    bytes
+}
+
+type Check = Result<(), String>;
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Check {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+impl Ledger {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let (slots, lengths) = plan.slots();
+        let mut ledger = Self {
+            entries: Vec::new(),
+            lengths,
+            regions: BTreeMap::new(),
+            withdrawn: BTreeSet::new(),
+        };
+        for (op, slot) in plan.ops.iter().zip(slots) {
+            ledger.add(op.clone(), slot);
+        }
+        ledger
+    }
+
+    /// Adds an op, whose slot begins at `slot`; returns its number.
+    pub(crate) fn add(&mut self, plan: OpPlan, slot: u64) -> usize {
+        self.entries.push(Entry {
+            plan,
+            state: State::Planned,
+            by: None,
+            target: None,
+            after_withdrawal: false,
+            slot,
+            received: 0,
+            expected: 0,
+            old: None,
+        });
+        self.entries.len() - 1
+    }
+
+    /// Returns the content of the regions of an incarnation: slots, known content, words, secret.
+    pub(crate) fn contents(&self, of: Incarnation) -> [Vec<u8>; 4] {
+        [
+            vec![EMPTY; self.lengths[of.0] as usize],
+            pattern(of, 0, PATTERN_BYTES),
+            vec![0; 8 * WORDS as usize],
+            vec![SECRET; 4096],
+        ]
+    }
+
+    /// Returns the first byte that an op writes or reads.
+    pub(crate) fn address(&self, op: usize) -> u64 {
+        let entry = &self.entries[op];
+        match entry.plan.what {
+            What::Write => entry.slot,
+            What::Add | What::Swap => 8 * entry.plan.place,
+            What::Beyond => self.lengths[entry.plan.to] - entry.plan.length.min(8),
+            What::Overflow => u64::MAX - entry.plan.length / 2,
+            What::Read => entry.plan.place,
+            What::Message | What::StrangeKey | What::Forbidden | What::TooLong => 0,
+        }
+    }
+
+    /// Records the end of an op, and checks it. `now` is the present incarnation of its target.
+    pub(crate) fn on_end(&mut self, op: usize, result: &OpResult, now: Incarnation) -> Check {
+        let entry = &mut self.entries[op];
+        let what = entry.plan.what;
+        ensure(entry.state == State::Submitted, || format!("op {op} ended twice"))?;
+        let stale = entry.target.is_none_or(|target| target != now)
+            || entry.target.is_some_and(|target| self.withdrawn.contains(&target));
+        entry.state = match result {
+            Ok(_) => State::Done,
+            Err(OpError::NotSent(_)) => State::NotSent,
+            Err(OpError::Refused(_)) => State::Refused,
+            Err(OpError::Unknown(_)) => State::Unknown,
+        };
+        match result {
+            Ok(done) => {
+                ensure(is_legal(what), || format!("op {op} ({what:?}) was done"))?;
+                let late = self.entries[op].after_withdrawal && what != What::Message;
+                ensure(!late, || format!("op {op} was done on a region withdrawn before"))?;
+                self.on_done(op, &done.bytes, done.old)
+            }
+            Err(OpError::Refused(why)) => {
+                let due = match what {
+                    What::StrangeKey => Some(Refusal::NoRegion),
+                    What::Forbidden => Some(Refusal::NotAllowed),
+                    What::Beyond => Some(Refusal::OutOfBounds),
+                    What::TooLong => Some(Refusal::TooLong),
+                    _ => None,
+                };
+                let explained = due == Some(*why) || stale && *why == Refusal::NoRegion;
+                ensure(explained, || {
+                    format!("op {op} ({what:?}) was refused without cause: {why}")
+                })?;
+                self.check_slot(op)
+            }
+            Err(OpError::NotSent(cause)) => {
+                let never = matches!(cause, Cause::Withdrawn | Cause::Unsendable);
+                let failed = *cause == Cause::Ended(End::EngineFailed);
+                ensure(!never && !failed, || format!("op {op} was not sent: {cause}"))?;
+                self.check_slot(op)
+            }
+            Err(OpError::Unknown(cause)) => {
+                ensure(*cause != Cause::Unsendable, || format!("op {op} could not be built"))?;
+                self.check_slot(op)
+            }
+        }
+    }
+
+    fn on_done(&mut self, op: usize, bytes: &[u8], old: Option<u64>) -> Check {
+        let (plan, slot) = (self.entries[op].plan.clone(), self.entries[op].slot);
+        let Some(target) = self.entries[op].target else { return Ok(()) };
+        let Some(regions) = self.regions.get(&target) else { return Ok(()) };
+        match plan.what {
+            What::Write => {
+                let range = slot as usize..(slot + plan.length) as usize;
+                let there =
+                    regions.slots.read(|m| m[range.clone()] == payload(op, plan.length)[..]);
+                ensure(there, || format!("write {op} is done, and its bytes are not there"))?;
+                // From now on, whatever arrives is a second application.
+                regions.slots.write(|memory| memory[range].fill(CLEARED));
+                Ok(())
+            }
+            What::Read => {
+                let expected = pattern(target, plan.place, plan.length);
+                ensure(bytes == &expected[..], || {
+                    format!("read {op} returned other bytes than those of its range")
+                })
+            }
+            What::Add | What::Swap => {
+                let old = old.ok_or_else(|| format!("atomic op {op} has no word"))?;
+                let entry = &mut self.entries[op];
+                let changed = plan.what == What::Add || old == entry.expected;
+                entry.old = changed.then_some(old);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Records a message, and checks it.
+    pub(crate) fn on_message(&mut self, at: Incarnation, bytes: &[u8]) -> Check {
+        let number = bytes.get(8..16).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+        let op = number.map_or(usize::MAX, |number| number as usize);
+        let known = self.entries.get_mut(op).filter(|e| e.plan.what == What::Message);
+        let Some(entry) = known else { return Err(format!("{at:?} received an unknown message")) };
+        entry.received += 1;
+        let Entry { state, received, .. } = *entry;
+        ensure(entry.plan.to == at.0, || format!("host {} received message {op}", at.0))?;
+        ensure(received == 1, || format!("message {op} was received {received} times"))?;
+        let sent =
+            !matches!(state, State::Planned | State::Declined | State::NotSent | State::Refused);
+        ensure(sent, || format!("message {op} was received, and its state is {state:?}"))?;
+        let whole = bytes == &payload(op, entry.plan.length)[..];
+        ensure(whole, || format!("message {op} was received with other bytes"))
+    }
+
+    /// Checks the slot of an op, if it is a write with a target.
+    fn check_slot(&self, op: usize) -> Check {
+        let entry = &self.entries[op];
+        let regions = entry.target.and_then(|target| self.regions.get(&target));
+        match regions {
+            Some(regions) if entry.plan.what == What::Write => {
+                regions.slots.read(|memory| self.slot_holds(op, entry.target, memory))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn slot_holds(&self, op: usize, at: Option<Incarnation>, memory: &[u8]) -> Check {
+        let Entry { state, slot, ref plan, .. } = self.entries[op];
+        let range = &memory[slot as usize..(slot + plan.length) as usize];
+        let here = at == self.entries[op].target;
+        let may_be_there = matches!(state, State::Submitted | State::Unknown | State::Abandoned);
+        let holds = match state {
+            State::Done if here => range.iter().all(|&byte| byte == CLEARED),
+            _ if here && may_be_there => {
+                let mut both = range.iter().zip(payload(op, plan.length));
+                both.all(|(&byte, wanted)| byte == wanted || byte == EMPTY)
+            }
+            _ => range.iter().all(|&byte| byte == EMPTY),
+        };
+        ensure(holds, || format!("write {op} is {state:?}, and its slot at {at:?} says otherwise"))
+    }
+
+    /// Checks all regions of an incarnation.
+    pub(crate) fn check_regions(&self, of: Incarnation) -> Check {
+        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
+        let [_, pattern, _, secret] = self.contents(of);
+        let same = |region: &Region, bytes: &[u8]| region.read(|memory| memory == bytes);
+        ensure(same(&regions.pattern, &pattern), || format!("read-only memory of {of:?} changed"))?;
+        ensure(same(&regions.secret, &secret), || format!("secret memory of {of:?} changed"))?;
+        regions.slots.read(|memory| {
+            let mut at = 0;
+            let writes = |entry: &Entry| entry.plan.to == of.0 && entry.plan.what == What::Write;
+            for op in (0..self.entries.len()).filter(|&op| writes(&self.entries[op])) {
+                let Entry { slot, ref plan, .. } = self.entries[op];
+                self.gap_holds(of, &memory[at..slot as usize])?;
+                self.slot_holds(op, Some(of), memory)?;
+                at = (slot + plan.length) as usize;
+            }
+            self.gap_holds(of, &memory[at..])
+        })?;
+        (0..WORDS).try_for_each(|word| self.check_word(of, word))
+    }
+
+    fn gap_holds(&self, of: Incarnation, gap: &[u8]) -> Check {
+        let holds = gap.iter().all(|&byte| byte == EMPTY);
+        ensure(holds, || format!("{MARGIN} bytes between slots of {of:?} changed"))
+    }
+
+    /// Checks a word: every op that is done has added 1 to another value, and others at most 1.
+    fn check_word(&self, of: Incarnation, word: u64) -> Check {
+        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
+        let Ok(value) = regions.words.load(8 * word) else { return Ok(()) };
+        let atomic = |e: &&Entry| {
+            matches!(e.plan.what, What::Add | What::Swap)
+                && e.target == Some(of)
+                && e.plan.place == word
+        };
+        let mut olds = BTreeSet::new();
+        let mut perhaps = 0;
+        for entry in self.entries.iter().filter(atomic) {
+            match (entry.state, entry.old) {
+                (State::Done, Some(old)) => {
+                    let new = olds.insert(old);
+                    ensure(new, || format!("two atomic ops found {old} in word {word} of {of:?}"))?;
+                    let below = old < value;
+                    ensure(below, || {
+                        format!("an op found {old} in word {word} of {of:?}: {value}")
+                    })?;
+                }
+                (State::Submitted | State::Unknown | State::Abandoned, _) => perhaps += 1,
+                _ => {}
+            }
+        }
+        let done = olds.len() as u64;
+        ensure((done..=done + perhaps).contains(&value), || {
+            format!(
+                "word {word} of {of:?} is {value} after {done} ops and {perhaps} of unknown end"
+            )
+        })
+    }
+
+    /// Checks that a message that is done was received, unless its receiver has ended.
+    pub(crate) fn check_messages(&self, running: impl Fn(Incarnation) -> bool) -> Check {
+        for (op, entry) in self.entries.iter().enumerate() {
+            let done = entry.plan.what == What::Message && entry.state == State::Done;
+            if done && entry.target.is_some_and(&running) {
+                ensure(entry.received == 1, || format!("message {op} is done and not received"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_legal(what: What) -> bool {
+    matches!(what, What::Write | What::Read | What::Message | What::Add | What::Swap)
+}

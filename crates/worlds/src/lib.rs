@@ -1,0 +1,69 @@
+//! Worlds: deterministic simulation of the transport over UDP under faults.
+//!
+//! A seed draws a [`Plan`]: hosts, ops and faults. Its world runs the engines, sessions and connections of `apus-udp` in
+//! virtual time ([`apus_udp::virtual_host`]) over a network that loses, repeats, delays, corrupts and cuts datagrams, between
+//! hosts that pause, crash and restart, beside adversaries. All the time it is checked that
+//!
+//! * an op is applied at most once; `Done` means that the bytes are there, `NotSent` that the peer has seen nothing,
+//!   `Refused` that nothing was applied; every op ends once;
+//! * no byte reaches another region or another range than those of its op;
+//! * no nonce is used twice under a key, and no payload is readable;
+//! * what an engine holds stays within its bounds, and no engine panics.
+//!
+//! Then faults stop: every op ends, every pair of hosts does new ops, and after all connections have closed, no session, flow,
+//! op or timer is left.
+//!
+//! The same plan always gives the same world. [`shrink`] looks for a smaller plan with the same violation.
+//!
+//! # Example
+//!
+//! ```
+#![doc = include_str!("../examples/seed.rs")]
+//! ```
+
+mod adversary;
+mod app;
+mod audit;
+mod batch;
+mod clock;
+mod draw;
+mod fault;
+mod ledger;
+mod log;
+mod machine;
+mod network;
+mod plan;
+mod settle;
+mod shrink;
+mod trouble;
+mod world;
+
+pub use batch::{Batch, median, run_seeds};
+pub use fault::Fault;
+pub use log::Counts;
+pub use plan::{HostPlan, OpPlan, Plan, What};
+pub use shrink::shrink;
+pub use world::Violation;
+
+use log::Log;
+use world::World;
+
+/// How a world ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The first property that did not hold.
+    pub violation: Option<Violation>,
+    /// What happened, in numbers.
+    pub counts: Counts,
+    /// What happened, line by line, if a log was asked for.
+    pub log: Vec<String>,
+}
+
+/// Runs the world of a plan; `log` asks for its log.
+#[must_use]
+pub fn run(plan: &Plan, log: bool) -> Outcome {
+    let mut world = World::new(plan, Log(log.then(Vec::new)));
+    world.run();
+    let log = world.log.0.take().unwrap_or_default();
+    Outcome { violation: world.violation.take(), counts: world.counts, log }
+}

@@ -1,0 +1,301 @@
+//! A machine of a world: its clock, its sockets, and the host that runs on it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use apus_udp::session::{KeyRing, SharedKey};
+use apus_udp::virtual_host::{Received, VirtualHost};
+use apus_udp::{Access, Config, Memory, RegionKey};
+use apus_units::{Span, Time};
+
+use crate::app::App;
+use crate::clock::HostClock;
+use crate::ledger::{Incarnation, Ledger, Regions};
+use crate::plan::{HostPlan, Plan};
+
+/// Maximum number of datagrams, or aggregates, that one call receives.
+const BATCH: usize = 4;
+/// Maximum bytes of an aggregate.
+const AGGREGATE: usize = 60_000;
+
+/// The keys of an incarnation's regions, as others know them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    pub(crate) of: Incarnation,
+    pub(crate) slots: RegionKey,
+    pub(crate) pattern: RegionKey,
+    pub(crate) words: RegionKey,
+    pub(crate) secret: RegionKey,
+}
+
+/// Whether the memory of a region panics when an engine uses it.
+#[derive(Debug, Default)]
+pub(crate) struct Bomb {
+    pub(crate) armed: AtomicBool,
+    pub(crate) in_engine: AtomicBool,
+}
+
+/// Memory of a region.
+struct Bytes {
+    bytes: Vec<u8>,
+    bomb: Arc<Bomb>,
+}
+
+impl Bytes {
+    fn use_once(&self) {
+        // Without the hook, since the panic is meant.
+        if self.bomb.in_engine.load(Ordering::Relaxed)
+            && self.bomb.armed.swap(false, Ordering::Relaxed)
+        {
+            resume_unwind(Box::new("the memory of a region panics"));
+        }
+    }
+}
+
+impl Memory for Bytes {
+    fn bytes(&self) -> &[u8] {
+        self.use_once();
+        &self.bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.use_once();
+        &mut self.bytes
+    }
+}
+
+/// An engine as its kernel sees it.
+#[derive(Default)]
+pub(crate) struct Socket {
+    queue: VecDeque<Received>,
+    bytes: usize,
+    /// When the engine runs next.
+    pub(crate) run_at: Option<Time>,
+    /// The number of that run: others are obsolete.
+    pub(crate) run: u64,
+    /// The timer until which it sleeps, by its host's clock.
+    pub(crate) asleep: Option<Time>,
+    /// Whether room to send ends its sleep.
+    pub(crate) sending: bool,
+}
+
+/// A machine.
+pub(crate) struct Machine {
+    pub(crate) number: usize,
+    pub(crate) plan: HostPlan,
+    /// `None` while it is down.
+    pub(crate) host: Option<VirtualHost>,
+    pub(crate) incarnation: u32,
+    pub(crate) clock: HostClock,
+    pub(crate) sockets: Vec<Socket>,
+    pub(crate) app: App,
+    /// Where peers connect to.
+    pub(crate) address: SocketAddr,
+    /// The source address of its datagrams, if it is another.
+    pub(crate) external: Option<SocketAddr>,
+    pub(crate) paused_until: Time,
+    pub(crate) slow_until: Time,
+    pub(crate) full_until: Time,
+    /// The keys of the last incarnation.
+    pub(crate) keys: Option<Keys>,
+    pub(crate) bomb: Arc<Bomb>,
+    /// Whether its memory was made to panic in this incarnation.
+    pub(crate) panicked: bool,
+    /// Datagrams until it crashes, and how long it is down then.
+    pub(crate) crash_after: Option<(u64, Span)>,
+    /// By how much its kernel's timestamps are wrong.
+    pub(crate) stamp_error: Span,
+    /// The MTU of its interface.
+    pub(crate) interface: u32,
+    /// Whether it lacks the keys of the others.
+    pub(crate) keyless: bool,
+    /// When the application runs next.
+    pub(crate) app_at: Option<Time>,
+    pub(crate) app_run: u64,
+}
+
+/// Returns the shared key of this number.
+pub(crate) fn shared_key(seed: u64, number: u64) -> SharedKey {
+    let mut secret = [0; 32];
+    secret[..8].copy_from_slice(&seed.to_le_bytes());
+    secret[8..16].copy_from_slice(&number.to_le_bytes());
+    SharedKey::new(secret)
+}
+
+impl Machine {
+    pub(crate) fn new(number: usize, plan: &Plan, now: Time) -> Self {
+        let host = plan.hosts[number].clone();
+        // Clocks begin apart from each other.
+        let start = Time::ZERO + Span::from_ms(100) * (1 + plan.seed % 1000 + 77 * number as u64);
+        Self {
+            number,
+            clock: HostClock::new(now, start, host.drift_ppm),
+            sockets: Vec::new(),
+            host: None,
+            incarnation: 0,
+            app: App::default(),
+            address: ([10, 0, 0, number as u8 + 1], 7000).into(),
+            external: None,
+            paused_until: Time::ZERO,
+            slow_until: Time::ZERO,
+            full_until: Time::ZERO,
+            keys: None,
+            bomb: Arc::default(),
+            panicked: false,
+            crash_after: None,
+            stamp_error: Span::ZERO,
+            interface: host.mtu,
+            keyless: false,
+            app_at: None,
+            app_run: 0,
+            plan: host,
+        }
+    }
+
+    /// Returns the present incarnation.
+    pub(crate) fn of(&self) -> Incarnation {
+        (self.number, self.incarnation)
+    }
+
+    /// Returns the source address of its datagrams.
+    pub(crate) fn source(&self) -> SocketAddr {
+        self.external.unwrap_or(self.address)
+    }
+
+    fn config(&self, plan: &Plan, keys: KeyRing) -> Result<Config, String> {
+        let host = &self.plan;
+        let mut config = Config::new(self.address, keys).map_err(|error| error.to_string())?;
+        config.mode = apus_udp::Mode::Spinning;
+        config.engines = host.engines;
+        let of_swift: &[_] = match host.algorithm {
+            // Else it never gives way to another flow.
+            "constant" => &[("window", "32")],
+            _ => &[],
+        };
+        config.set_algorithm(Some(host.algorithm), of_swift).map_err(|error| error.to_string())?;
+        config.max_mtu = host.mtu;
+        config.max_flows = 8;
+        config.max_ops = host.max_ops;
+        config.max_message = host.max_message;
+        config.max_queued_bytes = 2 * host.max_message;
+        config.max_queued_messages = host.max_queued_messages;
+        config.max_unaccepted = host.max_unaccepted;
+        config.submission_ring = host.submission_ring;
+        config.departure_timestamps = host.stamps;
+        let session = &mut config.session;
+        let [retry, keepalive, idle, handshake, life] = plan.timeouts;
+        (session.retry, session.keepalive, session.idle_timeout) = (retry, keepalive, idle);
+        (session.handshake_timeout, session.key_life) = (handshake, life);
+        session.cipher = host.cipher;
+        session.max_sessions = 64;
+        session.max_pending = 16;
+        Ok(config)
+    }
+
+    /// Starts a host on it.
+    pub(crate) fn start(
+        &mut self,
+        now: Time,
+        plan: &Plan,
+        keys: KeyRing,
+        ledger: &mut Ledger,
+    ) -> Result<(), String> {
+        self.incarnation += 1;
+        let config = self.config(plan, keys)?;
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&plan.seed.to_le_bytes());
+        seed[8] = self.number as u8;
+        seed[9..13].copy_from_slice(&self.incarnation.to_le_bytes());
+        let host = VirtualHost::start(&config, seed, self.clock.at(now));
+        let host = host.map_err(|error| error.to_string())?;
+        self.bomb = Arc::default();
+        let access = [Access::ReadWrite, Access::Read, Access::ReadWrite, Access::ReadWrite];
+        let mut regions =
+            ledger.contents(self.of()).into_iter().zip(access).map(|(bytes, access)| {
+                host.register(Bytes { bytes, bomb: Arc::clone(&self.bomb) }, access)
+            });
+        let mut next = || match regions.next() {
+            Some(Ok(region)) => Ok(region),
+            _ => Err("a region cannot be registered".to_owned()),
+        };
+        let regions = Regions { slots: next()?, pattern: next()?, words: next()?, secret: next()? };
+        self.keys = Some(Keys {
+            of: self.of(),
+            slots: regions.slots.key(),
+            pattern: regions.pattern.key(),
+            words: regions.words.key(),
+            secret: regions.secret.key(),
+        });
+        ledger.regions.insert(self.of(), regions);
+        self.sockets = (0..host.engines()).map(|_| Socket::default()).collect();
+        self.host = Some(host);
+        self.app.restart();
+        self.crash_after = None;
+        self.set_kernel();
+        Ok(())
+    }
+
+    /// Tells the host what its kernel knows of its interface.
+    pub(crate) fn set_kernel(&self) {
+        let Some(host) = &self.host else { return };
+        let longest = self.interface as usize - 28; // headers of IPv4 and UDP
+        host.set_kernel(Some(self.interface), longest, self.plan.segmentation, self.plan.stamps);
+    }
+
+    /// Puts a datagram into the socket of an engine; without room it is lost. Returns whether it is there.
+    pub(crate) fn put(&mut self, engine: usize, received: Received) -> bool {
+        let Some(socket) = self.sockets.get_mut(engine) else { return false };
+        // The kernel charges more than the payload.
+        let room = self.plan.socket_buffer.saturating_sub(socket.bytes);
+        if room < received.bytes.len() + 200 {
+            return false;
+        }
+        socket.bytes += received.bytes.len() + 200;
+        socket.queue.push_back(received);
+        true
+    }
+
+    /// Hands what waits in the socket of an engine to the engine.
+    fn hand_over(&mut self, engine: usize) {
+        let (Some(host), Some(socket)) = (&self.host, self.sockets.get_mut(engine)) else { return };
+        socket.bytes = 0;
+        let mut batch: Vec<Received> = Vec::new();
+        for next in socket.queue.drain(..) {
+            if let Some(last) = batch.last_mut()
+                && self.plan.aggregates
+                && (last.from, last.tos, last.ttl) == (next.from, next.tos, next.ttl)
+                && last.bytes.len() % last.segment.max(1) == 0
+                && next.bytes.len() <= last.segment
+                && !next.bytes.is_empty()
+                && last.bytes.len() + next.bytes.len() <= AGGREGATE
+            {
+                last.bytes.extend(next.bytes);
+                continue;
+            }
+            if batch.len() == BATCH {
+                host.put(engine, std::mem::take(&mut batch));
+            }
+            batch.push(next);
+        }
+        if !batch.is_empty() {
+            host.put(engine, batch);
+        }
+    }
+
+    /// Runs one step of an engine at `now` of the world.
+    pub(crate) fn step(&mut self, engine: usize, now: Time) {
+        self.hand_over(engine);
+        let at = self.clock.at(now);
+        let Some(host) = &mut self.host else { return };
+        host.set_now(at);
+        if let Some(due) = self.sockets[engine].asleep.take() {
+            host.slept(engine, due);
+        }
+        self.bomb.in_engine.store(true, Ordering::Relaxed);
+        host.step(engine);
+        self.bomb.in_engine.store(false, Ordering::Relaxed);
+    }
+}

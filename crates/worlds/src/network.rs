@@ -1,0 +1,127 @@
+//! The network of a world: what happens to datagrams between machines.
+
+use std::net::SocketAddr;
+
+use apus_udp::virtual_host::Received;
+use apus_units::{Span, Time};
+
+use crate::fault::{Trouble, affects};
+use crate::world::{Event, World};
+
+/// Maximum number of datagrams that adversaries record.
+const MAX_CAPTURED: usize = 256;
+
+/// A datagram on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) from: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) tos: u8,
+    pub(crate) ttl: u8,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl World<'_> {
+    /// Returns the host that an address leads to at present.
+    fn reached(&self, address: SocketAddr) -> Option<usize> {
+        let host = *self.owners.get(&address)?;
+        let machine = &self.machines[host];
+        (machine.address == address || machine.external == Some(address)).then_some(host)
+    }
+
+    /// Sends a datagram of a host into the network.
+    pub(crate) fn send(&mut self, host: usize, mut flight: Flight) {
+        self.counts.datagrams += 1;
+        let Some(to) = self.reached(flight.to) else { return };
+        if self.captures && self.random.chance(250) {
+            let place = self.random.index(MAX_CAPTURED);
+            match self.captured.get_mut(place) {
+                Some(captured) => *captured = flight.clone(),
+                None => self.captured.push(flight.clone()),
+            }
+        }
+        flight.ttl -= self.random.range(1, 3) as u8;
+        let mut late = Span::ZERO;
+        let mut copies = 1;
+        for number in 0..self.active.len() {
+            if !self.active[number] {
+                continue;
+            }
+            match self.plan.faults[number].what {
+                Trouble::Lose(links, share) if affects(links, host, to) => {
+                    copies *= u32::from(!self.random.chance(share));
+                }
+                Trouble::Duplicate(links, share) if affects(links, host, to) => {
+                    copies += u32::from(copies > 0 && self.random.chance(share));
+                }
+                Trouble::Delay(links, most) if affects(links, host, to) => {
+                    late = late + self.random.below(most);
+                }
+                Trouble::Corrupt(links, share) if affects(links, host, to) => {
+                    if self.random.chance(share) {
+                        self.corrupt(&mut flight.bytes);
+                    }
+                }
+                Trouble::Truncate(links, share) if affects(links, host, to) => {
+                    if self.random.chance(share) {
+                        let length = self.random.index(flight.bytes.len().max(1));
+                        flight.bytes.truncate(length);
+                    }
+                }
+                Trouble::Narrow(links, longest) if affects(links, host, to) => {
+                    copies *= u32::from(flight.bytes.len() <= longest);
+                }
+                Trouble::Cut(cut, only_sends) if cut == host || cut == to && !only_sends => {
+                    copies = 0;
+                }
+                Trouble::Replay(share) if self.random.chance(share) => {
+                    let after = self.random.span(Span::from_us(1), Span::from_secs(10));
+                    self.push(self.now + after, Event::Arrive(flight.clone()));
+                }
+                _ => {}
+            }
+        }
+        let [least, jitter] = self.plan.delay;
+        for _ in 0..copies {
+            let at = self.now + least + self.random.below(jitter) + late;
+            self.push(at, Event::Arrive(flight.clone()));
+        }
+    }
+
+    /// Changes a few bits.
+    pub(crate) fn corrupt(&mut self, bytes: &mut [u8]) {
+        for _ in 0..self.random.range(1, 6) {
+            if !bytes.is_empty() {
+                let place = self.random.index(bytes.len());
+                bytes[place] ^= 1 << self.random.range(0, 7);
+            }
+        }
+    }
+
+    /// A datagram reaches its destination.
+    pub(crate) fn arrive(&mut self, flight: Flight) {
+        let Some(host) = self.reached(flight.to) else { return };
+        if self.machines[host].host.is_none() || flight.bytes.len() > 65_000 {
+            return;
+        }
+        let engine = self.engine_for(host, flight.from);
+        let (now, error) = (self.now, self.machines[host].stamp_error);
+        let wrong = self.random.below(error + error);
+        let machine = &mut self.machines[host];
+        let at = machine.clock.at(now);
+        // Timestamps are wrong in both directions.
+        let stamp = at.saturating_add(wrong).saturating_sub(error);
+        let Flight { from, tos, ttl, bytes, .. } = flight;
+        let received = Received {
+            from,
+            tos,
+            ttl: Some(ttl),
+            segment: bytes.len(),
+            stamp: machine.plan.stamps.then_some(stamp).filter(|&stamp| stamp > Time::ZERO),
+            bytes,
+        };
+        if machine.put(engine, received) {
+            self.schedule_run(host, engine, now + Span::from_ns(500));
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What a seed draws: hosts, ops and faults. A plan determines its world, and a smaller plan is a simpler world.
+
+use apus_udp::session::Cipher;
+use apus_units::Span;
+
+use crate::draw::Draw;
+use crate::fault::Fault;
+
+/// Bytes of a region that only its owner knows, before the slots of writes.
+pub(crate) const MARGIN: u64 = 64;
+/// Bytes of the region with known content that peers read.
+pub(crate) const PATTERN_BYTES: u64 = 300_000;
+/// Number of words that atomic ops change.
+pub(crate) const WORDS: u64 = 4;
+
+/// A world before it runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed that drew it, from which the network's choices follow too.
+    pub seed: u64,
+    /// Whether sessions are sealed.
+    pub sealed: bool,
+    /// The time after which faults stop.
+    pub horizon: Span,
+    /// The delay of the network: the least, and the most in addition.
+    pub delay: [Span; 2],
+    /// Timeouts of sessions: retry, keepalive, idle timeout, handshake timeout, life of a key.
+    pub timeouts: [Span; 5],
+    /// The hosts.
+    pub hosts: Vec<HostPlan>,
+    /// The ops, in the order of their times.
+    pub ops: Vec<OpPlan>,
+    /// The faults.
+    pub faults: Vec<Fault>,
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct HostPlan {
+    pub(crate) engines: u32,
+    pub(crate) algorithm: &'static str,
+    pub(crate) cipher: Cipher,
+    /// Flows of the connections that it opens.
+    pub(crate) flows: usize,
+    /// By how many parts per million its clock is fast.
+    pub(crate) drift_ppm: i64,
+    pub(crate) mtu: u32,
+    pub(crate) segmentation: bool,
+    /// Whether its kernel reports departures, and stamps arrivals.
+    pub(crate) stamps: bool,
+    /// Whether its kernel hands over equal datagrams together.
+    pub(crate) aggregates: bool,
+    pub(crate) max_ops: u32,
+    pub(crate) max_message: u64,
+    pub(crate) max_queued_messages: u32,
+    pub(crate) submission_ring: u32,
+    pub(crate) max_unaccepted: u32,
+    /// Bytes of the socket's receive buffer.
+    pub(crate) socket_buffer: usize,
+    /// How long the application takes to react.
+    pub(crate) reaction: Span,
+    /// Whether it breaks the protocol under a valid key.
+    pub(crate) insider: bool,
+}
+
+/// What an op does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Writes its own slot of the peer's region.
+    Write,
+    /// Reads a part of the peer's region of known content.
+    Read,
+    /// Sends a message.
+    Message,
+    /// Adds 1 to a word.
+    Add,
+    /// Replaces a word by the next number.
+    Swap,
+    /// Writes with a key that has the place of a region and another secret.
+    StrangeKey,
+    /// Writes to a region that peers may only read.
+    Forbidden,
+    /// Writes beyond the end of a region.
+    Beyond,
+    /// Reads from an address whose end no packet can express.
+    Overflow,
+    /// Sends a message that is longer than the peer accepts.
+    TooLong,
+}
+
+/// An op.
+#[derive(Clone, Debug)]
+pub struct OpPlan {
+    /// When it is submitted, if there is a connection by then.
+    pub(crate) at: Span,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) what: What,
+    pub(crate) length: u64,
+    /// The address of a read, or the number of the word of an atomic op.
+    pub(crate) place: u64,
+    pub(crate) deadline: Option<Span>,
+    /// After which time it is cancelled.
+    pub(crate) cancel: Option<Span>,
+}
+
+const SECOND: Span = Span::from_secs(1);
+
+impl Plan {
+    /// Returns the plan of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut draw = Draw::new(seed, 0);
+        let count = draw.pick(&[2, 3, 3, 3, 4, 4, 5]);
+        let horizon = draw.span(Span::from_ms(100), Span::from_secs(30));
+        let ms = Span::from_ms;
+        let retry = draw.pick(&[ms(20), ms(100)]);
+        let keepalive = draw.pick(&[SECOND, Span::from_secs(10)]);
+        let idle = keepalive + draw.pick(&[ms(500), Span::from_secs(5)]);
+        let handshake = draw.pick(&[SECOND, Span::from_secs(5)]);
+        let life = draw.pick(&[ms(50), SECOND, Span::from_secs(120)]);
+        let insider = (count > 3 && draw.chance(500)).then_some(count - 1);
+        let hosts: Vec<HostPlan> =
+            (0..count).map(|n| HostPlan::draw(&mut draw, insider == Some(n))).collect();
+        let ops = draw.range(30, 90);
+        let mut ops: Vec<OpPlan> =
+            (0..ops).map(|_| OpPlan::draw(&mut draw, count, horizon)).collect();
+        ops.sort_by_key(|op| op.at);
+        let faults = draw.range(8, 20);
+        let faults = (0..faults).map(|_| Fault::draw(&mut draw, &hosts, horizon)).collect();
+        Self {
+            seed,
+            sealed: draw.chance(750),
+            horizon,
+            delay: [
+                draw.span(Span::from_us(5), Span::from_us(500)),
+                draw.span(Span::from_us(1), Span::from_ms(2)),
+            ],
+            timeouts: [retry, keepalive, idle, handshake, life],
+            hosts,
+            ops,
+            faults,
+        }
+    }
+
+    /// Returns the first byte of the slot of each op that writes, in its target's region, and the length of each host's
+    /// region.
+    pub(crate) fn slots(&self) -> (Vec<u64>, Vec<u64>) {
+        let mut lengths = vec![MARGIN; self.hosts.len()];
+        let slot = |op: &OpPlan| {
+            let start = lengths[op.to];
+            if op.what == What::Write {
+                // Slots leave a gap, so that a write beyond its slot shows.
+                lengths[op.to] += op.length + MARGIN;
+            }
+            start
+        };
+        let slots = self.ops.iter().map(slot).collect();
+        (slots, lengths)
+    }
+
+    /// Returns a description of the world in one line.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        format!(
+            "{} hosts, {} ops, {} faults within {}, {}",
+            self.hosts.len(),
+            self.ops.len(),
+            self.faults.len(),
+            self.horizon,
+            if self.sealed { "sealed" } else { "insecure" },
+        )
+    }
+}
+
+impl HostPlan {
+    fn draw(draw: &mut Draw, insider: bool) -> Self {
+        let ciphers: Vec<Cipher> = Cipher::available().collect();
+        Self {
+            engines: draw.pick(&[1, 1, 1, 2, 3]),
+            algorithm: draw
+                .pick(&["swift", "swift", "swift", "cubic", "dctcp", "timely", "constant"]),
+            cipher: draw.pick(&ciphers),
+            flows: draw.pick(&[1, 1, 2, 3]),
+            drift_ppm: draw.range(0, 400) as i64 - 200,
+            mtu: draw.pick(&[1280, 1500, 4000, 9000]),
+            segmentation: draw.chance(800),
+            stamps: draw.chance(400),
+            aggregates: draw.chance(600),
+            max_ops: draw.pick(&[2, 8, 1024]),
+            max_message: draw.pick(&[100_000, 1 << 20]),
+            max_queued_messages: draw.pick(&[2, 16, 4096]),
+            submission_ring: draw.pick(&[2, 16, 4096]),
+            max_unaccepted: draw.pick(&[1, 128]),
+            socket_buffer: draw.pick(&[20_000, 200_000, 4 << 20]),
+            reaction: draw.span(Span::from_us(1), Span::from_ms(1)),
+            insider,
+        }
+    }
+}
+
+impl OpPlan {
+    fn draw(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
+        let (from, to) = draw.pair(hosts);
+        let what = match draw.range(0, 99) {
+            0..26 => What::Write,
+            26..44 => What::Read,
+            44..70 => What::Message,
+            70..80 => What::Add,
+            80..88 => What::Swap,
+            88..91 => What::StrangeKey,
+            91..93 => What::Forbidden,
+            93..95 => What::Beyond,
+            95..97 => What::Overflow,
+            _ => What::TooLong,
+        };
+        let length = match draw.range(0, 9) {
+            0..4 => draw.log_range(16, 1024),
+            4..8 => draw.log_range(1024, 16_384),
+            8 => draw.log_range(16_384, 100_000),
+            // More packets than an acknowledgement reports, in bursts.
+            _ => draw.log_range(100_000, PATTERN_BYTES),
+        };
+        let length = match what {
+            What::Message => length.min(100_000),
+            What::Overflow | What::Forbidden | What::StrangeKey => length.min(20_000),
+            _ => length,
+        };
+        let place = match what {
+            What::Read => draw.range(0, PATTERN_BYTES - length.min(PATTERN_BYTES)),
+            _ => draw.range(0, WORDS - 1),
+        };
+        // Half of the ops come in crowds, so that queues fill.
+        let at = match draw.chance(500) {
+            true => Span::from_ps(horizon.as_ps() / 8 * draw.range(0, 7)),
+            false => draw.below(horizon),
+        };
+        Self {
+            at,
+            from,
+            to,
+            what,
+            length,
+            place,
+            deadline: draw.chance(120).then(|| draw.span(Span::from_us(10), Span::from_secs(2))),
+            cancel: draw.chance(120).then(|| draw.span(Span::from_us(1), Span::from_ms(500))),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The course of a world: faults until its horizon, then everything ends, connections work again, and nothing is left.
+
+use apus_units::{Span, Time};
+
+use crate::ledger::State;
+use crate::plan::{OpPlan, What};
+use crate::world::World;
+
+/// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
+/// seconds, and a session without its peer ends after `idle_timeout` and three pings.
+const TO_END: Span = Span::from_secs(120);
+/// Time within which every pair of hosts has done new ops after that. deviation: no source; several handshakes.
+const TO_WORK: Span = Span::from_secs(60);
+/// Time within which nothing is left of connections that were closed. deviation: no source; several idle timeouts.
+const TO_FORGET: Span = Span::from_secs(120);
+/// Time between two ops of a pair of hosts that show that connections work.
+const BETWEEN: Span = Span::from_ms(500);
+
+impl World<'_> {
+    /// Runs the world.
+    pub(crate) fn run(&mut self) {
+        self.run_until(Time::ZERO + self.plan.horizon, |_| false);
+        self.become_quiet();
+        self.end_ops();
+        self.work_again();
+        self.close_all();
+        for of in self.ledger.regions.keys().copied().collect::<Vec<_>>() {
+            let checked = match self.plan.hosts[of.0].insider {
+                true => Ok(()),
+                false => self.ledger.check_regions(of),
+            };
+            self.check("memory", checked);
+        }
+        self.counts.steps = self.steps();
+    }
+
+    fn is_honest(&self, op: &OpPlan) -> bool {
+        !self.plan.hosts[op.from].insider && !self.plan.hosts[op.to].insider
+    }
+
+    /// Returns the ops between honest hosts that have not ended.
+    fn open(&self) -> impl Iterator<Item = usize> + '_ {
+        let open = |state| matches!(state, State::Planned | State::Submitted);
+        let entries = self.ledger.entries.iter().enumerate();
+        entries.filter(move |(_, e)| open(e.state) && self.is_honest(&e.plan)).map(|(op, _)| op)
+    }
+
+    fn end_ops(&mut self) {
+        self.run_until(self.now + TO_END, |world| world.open().next().is_none());
+        let open: Vec<usize> = self.open().collect();
+        if !open.is_empty() {
+            let hosts = self.machines.iter().filter_map(|machine| machine.host.as_ref());
+            let held: Vec<_> = hosts
+                .map(|up| (0..up.engines()).map(|e| up.usage(e)).collect::<Vec<_>>())
+                .collect();
+            let what =
+                format!("ops {open:?} have no end {TO_END} after the last fault; held: {held:?}");
+            self.check("liveness", Err(what));
+        }
+    }
+
+    /// Has each pair of hosts do new ops.
+    fn work_again(&mut self) {
+        let hosts = self.machines.len();
+        let pairs = (0..hosts).flat_map(|a| (0..hosts).map(move |b| (a, b)));
+        let mut pairs: Vec<(usize, usize)> = pairs.filter(|(a, b)| a != b).collect();
+        let honest = |host: usize| !self.plan.hosts[host].insider;
+        pairs.retain(|&(a, b)| honest(a) && honest(b));
+        let end = self.now + TO_WORK;
+        while !pairs.is_empty() && self.violation.is_none() {
+            if self.now >= end {
+                let what = format!("pairs {pairs:?} have done no op within {TO_WORK}");
+                return self.check("recovery", Err(what));
+            }
+            let mut ops: Vec<usize> = Vec::new();
+            for &(from, to) in &pairs {
+                for what in [What::Message, What::Add] {
+                    // A word of its own, so that withdrawn regions do not matter: the answer is an end too.
+                    let plan = OpPlan {
+                        at: self.now.since(Time::ZERO),
+                        from,
+                        to,
+                        what,
+                        length: 2000,
+                        place: 0,
+                        deadline: None,
+                        cancel: None,
+                    };
+                    let op = self.ledger.add(plan, 0);
+                    self.machines[from].app.waiting.insert((self.now, op));
+                    ops.push(op);
+                }
+                self.schedule_app(from, self.now);
+            }
+            let ended = |world: &Self| {
+                let open = |op: &usize| {
+                    matches!(world.ledger.entries[*op].state, State::Planned | State::Submitted)
+                };
+                !ops.iter().any(open)
+            };
+            self.run_until(end, ended);
+            let works =
+                |op: usize| matches!(self.ledger.entries[op].state, State::Done | State::Refused);
+            let mut answers = ops.chunks(2);
+            pairs.retain(|_| !answers.next().is_some_and(|ops| ops.iter().all(|&op| works(op))));
+            if !pairs.is_empty() {
+                let next = (self.now + BETWEEN).min(end);
+                self.run_until(next, |_| false);
+            }
+        }
+        // What waits to be received is received.
+        for host in 0..hosts {
+            self.accept(host);
+            self.take_messages(host);
+        }
+        let running = |(host, incarnation): (usize, u32)| {
+            let machine = &self.machines[host];
+            machine.host.is_some() && machine.incarnation == incarnation
+        };
+        let insider = |(host, _): (usize, u32)| self.plan.hosts[host].insider;
+        let checked = self.ledger.check_messages(|of| running(of) && !insider(of));
+        if self.violation.is_none() {
+            self.check("delivery", checked);
+        }
+    }
+
+    /// Closes all connections; then nothing of them is left.
+    fn close_all(&mut self) {
+        if self.violation.is_some() {
+            return;
+        }
+        for host in 0..self.machines.len() {
+            if self.plan.hosts[host].insider {
+                self.machines[host].host = None;
+                self.machines[host].sockets.clear();
+            }
+            self.machines[host].app.waiting.clear();
+            self.machines[host].app.restart();
+            self.wake_commanded(host);
+        }
+        let empty = |world: &Self| {
+            let mut machines = world.machines.iter().filter_map(|machine| machine.host.as_ref());
+            machines.all(|up| (0..up.engines()).all(|engine| up.usage(engine).is_empty()))
+        };
+        self.run_until(self.now + TO_FORGET, empty);
+        for host in 0..self.machines.len() {
+            let Some(up) = &self.machines[host].host else { continue };
+            let left = (0..up.engines()).map(|engine| up.usage(engine)).find(|u| !u.is_empty());
+            if let Some(usage) = left {
+                let what = format!("host {host} holds {usage:?} after all connections were closed");
+                return self.check("remains", Err(what));
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The beginning and the end of faults.
+
+use std::sync::atomic::Ordering;
+
+use apus_udp::session::KeyRing;
+use apus_units::{Span, Time};
+
+use crate::fault::Trouble;
+use crate::machine::shared_key;
+use crate::world::{Event, World};
+
+impl Trouble {
+    /// Returns `true` if an adversary uses recorded datagrams.
+    pub(crate) fn needs_captures(&self) -> bool {
+        matches!(self, Self::Replay(_) | Self::Forge(_) | Self::Flood(..))
+    }
+}
+
+impl World<'_> {
+    pub(crate) fn begin_fault(&mut self, number: usize) {
+        if self.quiet {
+            return;
+        }
+        let fault = &self.plan.faults[number];
+        self.counts.faults += 1;
+        self.log.note(self.now, || format!("fault {number}: {fault}"));
+        self.active[number] = true;
+        let until = self.now + fault.lasts;
+        match fault.what {
+            Trouble::Interface(host, mtu) => {
+                let machine = &mut self.machines[host];
+                machine.interface = machine.interface.min(mtu);
+                machine.set_kernel();
+            }
+            Trouble::Rebind(host) => {
+                let port = 20_000 + number as u16;
+                let address = ([10, 1, 0, host as u8 + 1], port).into();
+                self.owners.insert(address, host);
+                self.machines[host].external = Some(address);
+            }
+            Trouble::Pause(host) => {
+                let machine = &mut self.machines[host];
+                machine.paused_until = machine.paused_until.max(until);
+            }
+            Trouble::Crash(host, datagrams) => {
+                self.machines[host].crash_after = Some((datagrams, fault.lasts));
+            }
+            Trouble::Restart(host) => self.push(self.now, Event::Stop(host)),
+            Trouble::Drain(host) => {
+                if let Some(up) = &self.machines[host].host {
+                    up.drain();
+                }
+                self.wake_commanded(host);
+                let until = until.min(self.now + Span::from_secs(2));
+                self.push(until, Event::Stop(host));
+            }
+            Trouble::Jump(host, by) => self.jump(host, by),
+            Trouble::Stamps(host, by) => self.machines[host].stamp_error = by,
+            Trouble::Full(host) => {
+                let machine = &mut self.machines[host];
+                machine.full_until = machine.full_until.max(until);
+                if let Some(up) = &machine.host {
+                    up.set_full(true);
+                }
+            }
+            Trouble::Slow(host) => {
+                let machine = &mut self.machines[host];
+                machine.slow_until = machine.slow_until.max(until);
+            }
+            Trouble::Panic(host) if cfg!(panic = "unwind") => {
+                let machine = &mut self.machines[host];
+                machine.panicked = true;
+                machine.bomb.armed.store(true, Ordering::Relaxed);
+            }
+            Trouble::Close(host, peer) => {
+                self.machines[host].app.close(peer);
+                self.wake_commanded(host);
+            }
+            Trouble::Withdraw(host, at_once) => {
+                let of = self.machines[host].of();
+                if let Some(regions) = self.ledger.regions.get(&of) {
+                    for region in [&regions.slots, &regions.pattern, &regions.words] {
+                        if at_once { region.revoke() } else { region.withdraw() }
+                    }
+                    self.ledger.withdrawn.insert(of);
+                }
+            }
+            Trouble::Rotate if self.plan.sealed && !self.key.1 => {
+                self.key = (self.key.0 + 1, true);
+                self.give_keys();
+                let after = fault.lasts.min(Span::from_secs(2));
+                self.push(self.now + after, Event::Forget);
+            }
+            Trouble::LoseKey(host) if self.plan.sealed => {
+                self.machines[host].keyless = true;
+                self.give_keys();
+            }
+            Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) => {
+                self.push(self.now, Event::Act(number));
+            }
+            _ => {}
+        }
+        self.push(until, Event::End(number));
+    }
+
+    pub(crate) fn end_fault(&mut self, number: usize) {
+        if !std::mem::take(&mut self.active[number]) {
+            return;
+        }
+        match self.plan.faults[number].what {
+            Trouble::Interface(host, _) => {
+                let machine = &mut self.machines[host];
+                machine.interface = machine.plan.mtu;
+                machine.set_kernel();
+            }
+            Trouble::Stamps(host, _) => self.machines[host].stamp_error = Span::ZERO,
+            // Peers that ask for a connection expect answers from the address that they know.
+            Trouble::Rebind(host) => self.machines[host].external = None,
+            Trouble::Full(host) => self.end_full(host),
+            Trouble::LoseKey(host) => {
+                self.machines[host].keyless = false;
+                self.give_keys();
+            }
+            _ => {}
+        }
+    }
+
+    /// The socket of a host has room again, which ends the sleep of engines that wait for it, and of no others.
+    fn end_full(&mut self, host: usize) {
+        if self.machines[host].full_until > self.now {
+            return;
+        }
+        if let Some(up) = &self.machines[host].host {
+            up.set_full(false);
+        }
+        for engine in 0..self.machines[host].sockets.len() {
+            if self.machines[host].sockets[engine].sending {
+                self.schedule_run(host, engine, self.now);
+            }
+        }
+    }
+
+    /// Applies the faults that are active to a host that starts.
+    pub(crate) fn restore_faults(&mut self, host: usize) {
+        let machine = &mut self.machines[host];
+        machine.panicked = false;
+        if machine.full_until > self.now
+            && let Some(up) = &machine.host
+        {
+            up.set_full(true);
+        }
+        let keyless = self.active.iter().zip(&self.plan.faults);
+        let keyless = keyless
+            .filter(|(active, _)| **active)
+            .any(|(_, fault)| fault.what == Trouble::LoseKey(host));
+        if keyless && self.plan.sealed {
+            self.machines[host].keyless = true;
+            self.give_keys();
+        }
+    }
+
+    /// What goes wrong in single steps of a host.
+    pub(crate) fn before_step(&mut self, host: usize) {
+        for number in 0..self.active.len() {
+            if !self.active[number] {
+                continue;
+            }
+            let (errno, sends) = match self.plan.faults[number].what {
+                Trouble::SendErrors(of, errno, share) if of == host => {
+                    (self.random.chance(share).then_some(errno), true)
+                }
+                Trouble::ReceiveErrors(of, errno) if of == host => {
+                    (self.random.chance(300).then_some(errno), false)
+                }
+                _ => continue,
+            };
+            let (Some(errno), Some(up)) = (errno, &self.machines[host].host) else { continue };
+            for engine in 0..up.engines() {
+                if sends {
+                    up.fail_sends(engine, [errno]);
+                } else {
+                    up.fail_receives(engine, [errno]);
+                }
+            }
+        }
+    }
+
+    fn jump(&mut self, host: usize, by: Span) {
+        let now = self.now;
+        self.machines[host].clock.jump(now, by);
+        for engine in 0..self.machines[host].sockets.len() {
+            if let Some(due) = self.machines[host].sockets[engine].asleep {
+                let at = self.machines[host].clock.when(due);
+                self.schedule_run(host, engine, at);
+            }
+        }
+    }
+
+    /// Gives all hosts the present ring of keys, and those that lack it another.
+    pub(crate) fn give_keys(&mut self) {
+        let ring = self.ring();
+        for host in 0..self.machines.len() {
+            let machine = &self.machines[host];
+            let own = shared_key(self.plan.seed, u64::MAX - host as u64);
+            let ring = match machine.keyless {
+                true => KeyRing::new([own]).unwrap_or_else(|_| ring.clone()),
+                false => ring.clone(),
+            };
+            if let Some(up) = &machine.host {
+                up.set_keys(&ring);
+            }
+            self.wake_commanded(host);
+        }
+    }
+
+    /// Removes the key before the present one.
+    pub(crate) fn forget_key(&mut self) {
+        self.key.1 = false;
+        self.give_keys();
+    }
+
+    /// Ends all faults.
+    pub(crate) fn become_quiet(&mut self) {
+        self.quiet = true;
+        self.log.note(self.now, || "faults stop".to_owned());
+        let now = self.now;
+        for host in 0..self.machines.len() {
+            let machine = &mut self.machines[host];
+            let paused = std::mem::replace(&mut machine.paused_until, Time::ZERO) > now;
+            machine.slow_until = Time::ZERO;
+            machine.full_until = Time::ZERO;
+            machine.crash_after = None;
+            machine.bomb.armed.store(false, Ordering::Relaxed);
+            // Only what the pause has put off: an engine that sleeps for ever stays asleep.
+            for engine in 0..machine.sockets.len() {
+                if paused && self.machines[host].sockets[engine].run_at.take().is_some() {
+                    self.schedule_run(host, engine, now);
+                }
+            }
+            self.machines[host].app_at = None;
+            self.schedule_app(host, now);
+        }
+        for number in 0..self.active.len() {
+            self.end_fault(number);
+        }
+        if self.key.1 {
+            self.forget_key();
+        }
+        for host in 0..self.machines.len() {
+            self.start(host);
+        }
+    }
+}

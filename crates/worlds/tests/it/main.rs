@@ -1,0 +1,6 @@
+//! Tests of worlds.
+
+mod kept;
+#[cfg(feature = "planted")]
+mod planted;
+mod seeds;
