@@ -398,8 +398,8 @@ impl<'p> World<'p> {
             && usage.pending <= 16
             && usage.replies <= 4096
             && usage.flows <= flows
-            && usage.ops <= flows * plan.max_ops as usize
-            && usage.deadlines <= usage.ops
+            && usage.ops + usage.waiting_ops <= flows * plan.max_ops as usize
+            && usage.deadlines <= usage.ops + usage.waiting_ops
             && usage.partial_messages <= usage.connections * plan.max_queued_messages as usize
             && usage.refusals <= flows * plan.max_ops as usize;
         let result = if within { Ok(()) } else { Err(format!("host {host} holds {usage:?}")) };

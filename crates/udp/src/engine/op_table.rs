@@ -288,11 +288,12 @@ impl OpTable {
         self.report_idle(session, flow);
     }
 
-    /// Returns the numbers of all ops, deadlines and repeated refusals.
+    /// Returns the numbers of ops that the transport has, of ops that wait for older ones, of deadlines and of repeated
+    /// refusals.
     #[cfg(any(test, feature = "worlds"))]
-    pub(super) fn usage(&self) -> (usize, usize, usize) {
-        let waiting: usize = self.flows.iter().map(|flow| flow.waiting.len()).sum();
-        (self.outstanding.len() + waiting, self.deadlines.len(), self.refusals.len())
+    pub(super) fn usage(&self) -> [usize; 4] {
+        let waiting = self.flows.iter().map(|flow| flow.waiting.len()).sum();
+        [self.outstanding.len(), waiting, self.deadlines.len(), self.refusals.len()]
     }
 
     /// Returns the number of ops of these flows that the transport has.

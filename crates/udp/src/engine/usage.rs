@@ -23,8 +23,10 @@ pub struct Usage {
     pub connections: usize,
     /// Flows of the transport.
     pub flows: usize,
-    /// Ops that the transport has, or that wait for older ones.
+    /// Ops that the transport has.
     pub ops: usize,
+    /// Ops that wait for older ones.
+    pub waiting_ops: usize,
     /// Deadlines of ops.
     pub deadlines: usize,
     /// Messages that have arrived in part.
@@ -42,8 +44,8 @@ impl Usage {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let sessions = self.sessions + self.pending + self.replies + self.connections;
-        let ops = self.flows + self.ops + self.deadlines + self.partial_messages + self.refusals;
-        sessions + ops + self.unsent_bytes == 0
+        let ops = self.flows + self.ops + self.waiting_ops + self.deadlines;
+        sessions + ops + self.partial_messages + self.refusals + self.unsent_bytes == 0
     }
 }
 
@@ -71,7 +73,7 @@ impl<N: Network> Engine<N> {
     /// Returns what the engine holds.
     pub(crate) fn usage(&self) -> Usage {
         let connections = &self.protocol.connections;
-        let (ops, deadlines, refusals) = self.protocol.ops.usage();
+        let [ops, waiting_ops, deadlines, refusals] = self.protocol.ops.usage();
         Usage {
             sessions: connections.sessions.len(),
             pending: connections.sessions.pending.len(),
@@ -79,6 +81,7 @@ impl<N: Network> Engine<N> {
             connections: connections.len(),
             flows: self.protocol.ops.endpoint.flows(),
             ops,
+            waiting_ops,
             deadlines,
             partial_messages: connections.partial_messages(),
             refusals,
