@@ -128,6 +128,12 @@ impl Sessions {
     /// for other datagrams. The pair determines key and nonce of a session with fewer packets.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn nonce_of(&self, to: std::net::SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+        use super::packet::{KIND_AT, is_own, kind};
+        // Packets that open a session, and those about an unknown one, have no guard.
+        let of = datagram.get(KIND_AT).copied()?;
+        if datagram[0] == 0 && is_own(of) && of != kind::CONTROL {
+            return None;
+        }
         let (remote, number) = super::guard::numbers(true, datagram)?;
         let mut sessions = self.all().filter(|s| s.peer.address == to && s.remote == remote);
         sessions.find_map(|s| Some((s.guard.as_ref()?.fingerprint()?, number)))

@@ -186,6 +186,19 @@ fn idle_sessions_are_pinged_together() {
     assert!((1..=2).contains(&times.len()), "at {times:?} ms");
 }
 
+/// An Unknown ends with the number of a packet and zeros, which may read as the guard of a sealed packet.
+#[test]
+fn only_guarded_packets_have_a_nonce() {
+    let (mut world, ours, _) = World::connected();
+    let to = world.address(1);
+    let sealed = world.sealed(0, ours, 0, b"payload").bytes;
+    let table = &world.hosts[0].table;
+    assert!(table.nonce_of(to, &sealed).is_some());
+    let remote = table.get(ours).expect("connected").remote;
+    let unknown = packet::write_unknown(true, 7, remote);
+    assert_eq!(table.nonce_of(to, &unknown), None);
+}
+
 #[test]
 fn a_peer_that_forgot_the_session_is_found_out_at_once() {
     let (mut world, ours, _) = World::connected();
