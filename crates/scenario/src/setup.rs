@@ -121,6 +121,12 @@ impl Setup {
         named.map(|named| named.name.as_str())
     }
 
+    /// Returns the names of the jobs, in the order of their results.
+    pub fn job_names(&self) -> impl Iterator<Item = &str> {
+        let jobs = self.workloads.iter().filter(|workload| workload.is_job());
+        jobs.map(|job| job.label.as_str())
+    }
+
     /// Returns the ranges of sizes whose slowdown is measured separately, as a scenario writes
     /// them.
     pub fn sizes(&self) -> impl Iterator<Item = String> {

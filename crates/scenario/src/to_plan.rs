@@ -10,7 +10,7 @@ use super::fault::FaultSpec;
 use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
-use super::workload::{Demand, trace_ops};
+use super::workload::trace_ops;
 use apus_sim::credits;
 use apus_sim::host_model::Nic;
 use apus_sim::measure::Measures;
@@ -70,9 +70,7 @@ impl Setup {
             seed: self.seed,
         };
         let mut jobs = jobs.into_iter();
-        let of_jobs =
-            self.workloads.iter().map(|workload| matches!(workload.demand, Demand::Job(_)));
-        for (index, _) in of_jobs.enumerate().filter(|(_, is_job)| *is_job) {
+        for (index, _) in self.workloads.iter().enumerate().filter(|(_, load)| load.is_job()) {
             let Some((job, like)) = jobs.next() else { break };
             let first = plan.connections.len();
             // The reader has placed all ranks on hosts with networks.

@@ -254,6 +254,11 @@ impl Demand {
 }
 
 impl Workload {
+    /// Returns `true` if it is a job.
+    pub(super) fn is_job(&self) -> bool {
+        matches!(self.demand, Demand::Job(_))
+    }
+
     /// Reads a workload: several if it is repeated.
     pub(super) fn read(section: Section<'_>, frame: &Frame<'_>) -> Option<Vec<Self>> {
         let kind = section.kind().map(|kind| WORKLOADS[kind].name);
@@ -445,7 +450,7 @@ pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
 
 /// Returns `true` if all workloads are jobs.
 pub(super) fn are_jobs(workloads: &[Workload]) -> bool {
-    workloads.iter().all(|workload| matches!(workload.demand, Demand::Job(_)))
+    workloads.iter().all(Workload::is_job)
 }
 
 /// Reads `name` and `deadline`; the outer `None` means that an error was reported.

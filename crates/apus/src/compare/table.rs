@@ -99,10 +99,14 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Returns the common metrics, the slowdowns of each workload by size, the metrics of the
+    /// Returns the times of jobs, the common metrics, the slowdowns of each workload by size, the metrics of the
     /// scenario's own checks (settling times, for example), and additional metrics of the user.
     pub(super) fn of(setup: &Setup, scenario: &Scenario, more: &[String]) -> Result<Self, String> {
-        let mut names: Vec<String> = COMMON.map(str::to_owned).into();
+        let mut names = Vec::new();
+        for job in 0..setup.job_names().count() {
+            names.extend(["completion_us", "slowdown"].map(|what| format!("jobs.{job}.{what}")));
+        }
+        names.extend(COMMON.map(str::to_owned));
         let sizes = setup.sizes().count();
         for workload in setup.workload_names() {
             names.push(format!("workload.{workload}.slowdown.p99"));
@@ -139,6 +143,12 @@ pub(super) fn heading(setup: &Setup, name: &str) -> String {
         && let Some(range) = words.get(at + 1).and_then(|n| setup.sizes().nth(n.parse().ok()?))
     {
         words[at + 1] = range;
+    }
+    if words[0] == "jobs"
+        && let Some(job) = words.get(1).and_then(|n| setup.job_names().nth(n.parse().ok()?))
+    {
+        words[1] = job.to_owned();
+        words[0] = "job".to_owned();
     }
     match unit_of(name) {
         "" => words.join(" "),

@@ -330,3 +330,31 @@ fn entry_where<'a>(list: &'a Value, key: &str) -> &'a Value {
     assert!(found.next().is_none(), "{list:#}");
     one
 }
+
+const JOB: &str = r#"
+duration = "10ms"
+topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "1MB" }
+algorithm = { name = "swift" }
+[[workload]]
+name = "reduce"
+kind = "collective"
+size = "64kB"
+"#;
+
+#[test]
+fn times_of_jobs_come_first_and_are_those_of_a_run() {
+    let folder = command::folder("jobs");
+    fs::write(folder.join("job.toml"), JOB).expect("file");
+    let compare = ["compare", "job.toml", "--algorithms", "swift,dctcp", "--seeds", "1"];
+    let text = apus(&folder, &compare);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let rows = ["job reduce completion_us [us]", "job reduce slowdown", "goodput_gbps"];
+    let places = rows.map(|row| text.find(row).unwrap_or_else(|| panic!("{row}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    let compared = json(&apus(&folder, &[&compare[..], &["--json"]].concat()));
+    let run = json(&apus(&folder, &["run", "job.toml", "--json"]));
+    let time = &run["runs"][0]["jobs"][0]["completion_us"];
+    assert!(time.is_number(), "{run:#}");
+    let swift = &compared["algorithms"][0]["metrics"]["jobs.0.completion_us"]["median"];
+    assert_eq!(swift, time);
+}
