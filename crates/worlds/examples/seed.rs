@@ -6,5 +6,5 @@ fn main() {
     let plan = Plan::draw(7);
     let outcome = run(&plan, false);
     assert_eq!(outcome.violation, None, "{}", plan.summary());
-    println!("{}: {} ops, {} done", plan.summary(), outcome.counts.ops, outcome.counts.done);
+    assert!(outcome.counts.done > 0);
 }

@@ -138,6 +138,7 @@ impl World<'_> {
                 hops: self.random.bits() as u8,
                 marked: self.random.bits() as u32,
                 receiver_level: self.random.range(0, 31) as u8,
+                echo_marked: false,
             }),
             8 => {
                 let reasons = [

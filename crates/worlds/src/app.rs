@@ -303,7 +303,7 @@ impl World<'_> {
             What::Message => self.machines[plan.to].of(),
             _ => keys.of,
         };
-        let handle = if op % 2 == 0 {
+        let handle = if op.is_multiple_of(2) {
             let queue = &self.machines[host].app.queue.0;
             let queued = connection.submit_queued(flow, request, queue, op as u64);
             queued.map(|ticket| Handle::Queued(connection.clone(), ticket))

@@ -55,18 +55,18 @@ impl World<'_> {
                     copies += u32::from(copies > 0 && self.random.chance(share));
                 }
                 Trouble::Delay(links, most) if affects(links, host, to) => {
-                    late = late + self.random.below(most);
+                    late += self.random.below(most);
                 }
-                Trouble::Corrupt(links, share) if affects(links, host, to) => {
-                    if self.random.chance(share) {
-                        self.corrupt(&mut flight.bytes);
-                    }
+                Trouble::Corrupt(links, share)
+                    if affects(links, host, to) && self.random.chance(share) =>
+                {
+                    self.corrupt(&mut flight.bytes);
                 }
-                Trouble::Truncate(links, share) if affects(links, host, to) => {
-                    if self.random.chance(share) {
-                        let length = self.random.index(flight.bytes.len().max(1));
-                        flight.bytes.truncate(length);
-                    }
+                Trouble::Truncate(links, share)
+                    if affects(links, host, to) && self.random.chance(share) =>
+                {
+                    let length = self.random.index(flight.bytes.len().max(1));
+                    flight.bytes.truncate(length);
                 }
                 Trouble::Narrow(links, longest) if affects(links, host, to) => {
                     copies *= u32::from(flight.bytes.len() <= longest);

@@ -288,7 +288,7 @@ impl<'p> World<'p> {
         self.schedule_app(host, now + reaction);
         // A step may have posted commands to other engines of the host.
         self.wake_commanded(host);
-        if self.steps % 8 == 0 {
+        if self.steps.is_multiple_of(8) {
             self.check_usage(host, engine);
         }
     }
