@@ -67,8 +67,8 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 8] =
-    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job"];
+const INDEPENDENT: [&str; 9] =
+    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job", "worlds"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {
