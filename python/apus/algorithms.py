@@ -65,6 +65,7 @@ class Swift(Algorithm):
         buffer_target: int | None = None,
         buffer_increase: float | None = None,
         pacing: Literal["below-one", "always"] | None = None,
+        max_pacing_delay: Time | None = None,
         retx_reset_threshold: int | None = None,
         max_decrease_on_loss: bool | None = None,
         plb_delay_factor: float | None = None,
@@ -116,6 +117,7 @@ class Swift(Algorithm):
                 (number). Default in falcon: 1.
             pacing: when packets leave RTT/cwnd apart: at windows below one packet or always
                 ("below-one", "always"). Default: below-one.
+            max_pacing_delay: longest delay between two packets of a paced flow (time). Default: 1s.
             retx_reset_threshold: timeouts in a row from which on the window falls to its minimum
                 (whole number). Default: 3.
             max_decrease_on_loss: whether a loss seen by SACK cuts the window by max_mdf (true or
@@ -159,6 +161,7 @@ class Swift(Algorithm):
                 "buffer_target": buffer_target,
                 "buffer_increase": buffer_increase,
                 "pacing": pacing,
+                "max_pacing_delay": max_pacing_delay,
                 "retx_reset_threshold": retx_reset_threshold,
                 "max_decrease_on_loss": max_decrease_on_loss,
                 "plb_delay_factor": plb_delay_factor,

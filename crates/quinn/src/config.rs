@@ -46,6 +46,7 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
         "QUIC does not count switches; remove it, and let `base_target` cover the longest path",
     ),
     ("pacing", "quinn paces packets by its own rule; remove it"),
+    ("max_pacing_delay", "quinn paces packets by its own rule; remove it"),
     (
         "retx_reset_threshold",
         "quinn detects persistent congestion; set `TransportConfig::persistent_congestion_threshold` instead",

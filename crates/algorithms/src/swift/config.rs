@@ -88,6 +88,8 @@ pub struct Config {
     pub host: HostSignal,
     /// When packets are paced (§3.4).
     pub pacing: WhenToPace,
+    /// Longest delay between two packets of a paced flow (deviation: Alg. 1 l. 30 has no bound).
+    pub max_pacing_delay: Span,
     /// Path changes; `None` for never.
     pub path_change: Option<PathChange>,
     /// The retransmission timeout (§3.6).
@@ -166,6 +168,7 @@ impl Config {
             target,
             host,
             pacing: if pace_always { WhenToPace::Always } else { WhenToPace::BelowOne },
+            max_pacing_delay: settings.time("max_pacing_delay"),
             path_change,
             rto: RtoRule::from_settings(settings),
         })
@@ -190,6 +193,8 @@ impl Config {
         require(inside, "initial_cwnd", "between min_cwnd and max_cwnd", self.initial_cwnd)?;
         let threshold = self.retx_reset_threshold;
         require(threshold >= 1, "retx_reset_threshold", "at least 1", threshold)?;
+        let longest = self.max_pacing_delay;
+        require(!longest.is_zero(), "max_pacing_delay", "above 0", longest)?;
         let target = &self.target;
         require(!target.base_target.is_zero(), "base_target", "above 0", target.base_target)?;
         if !target.fs_range.is_zero() {

@@ -100,9 +100,11 @@ impl Swift {
     /// Alg. 1 l. 29-32: the delay between two packets, if they are paced.
     #[inline]
     fn pacing_delay(&self) -> Option<Span> {
-        let cwnd = self.cwnd();
-        let paced = cwnd < 1.0 || self.params.config.pacing == WhenToPace::Always;
-        paced.then(|| Span::from_ps_f64(self.last_rtt.as_ps_f64() / cwnd))
+        let (cwnd, config) = (self.cwnd(), &self.params.config);
+        let paced = cwnd < 1.0 || config.pacing == WhenToPace::Always;
+        paced.then(|| {
+            Span::from_ps_f64(self.last_rtt.as_ps_f64() / cwnd).min(config.max_pacing_delay)
+        })
     }
 
     /// The RTT of the guard when a retransmission, and not an acknowledgement, causes a decrease.

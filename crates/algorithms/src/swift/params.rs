@@ -10,6 +10,8 @@
 //!   `paper` takes the latest raw one, `falcon` the smoothed one.
 //! * Pacing (Alg. 1 l. 30) uses the latest raw end-to-end RTT. Before any sample it uses
 //!   `base_target` as the RTT.
+//! * The pacing delay has a bound, `max_pacing_delay`. A flow at its smallest window sends a packet
+//!   per bound, and so learns the present RTT soon after a very long one.
 //! * The window and the transport: see [`Allowance::packets`](apus_cc::Allowance::packets).
 //! * Both windows start at `initial_cwnd`, and the first decrease is never blocked.
 //! * A fast recovery or a timeout moves both windows of the `paper` profile, for a loss does not
@@ -105,6 +107,9 @@ pub(super) const TABLE: &[ParamInfo] = &[
     choice("pacing", &[PACE_BELOW_ONE, PACE_ALWAYS], "when packets leave RTT/cwnd apart: at \
         windows below one packet or always")
         .default("below-one", "Swift §3.4, Alg. 1 l. 29-32"),
+    time("max_pacing_delay", ANY, "longest delay between two packets of a paced flow")
+        .default("1s", "deviation: Alg. 1 l. 30 has no bound, so that one RTT of 4 s stops a flow of 0.001 packets \
+            for over an hour; the value at that window and an RTT of 1ms, ten times Swift's targets"),
     count("retx_reset_threshold", ANY, "timeouts in a row from which on the window falls to its \
         minimum")
         .default("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon"),

@@ -1,7 +1,7 @@
 //! Swift §3.2-3.6 and §5.4, by section.
 
 use crate::common::*;
-use apus_algorithms::swift::{Config, HostSignal, TargetRule, WhenToPace};
+use apus_algorithms::swift::{Config, HostSignal, Params, TargetRule, WhenToPace};
 use apus_cc::{Allowance, CongestionHeader, Ecn, Pacing, SendInfo, Sender};
 use apus_units::{PacketNumber, Span};
 
@@ -106,6 +106,22 @@ fn swift_3_4_the_window_falls_to_a_thousandth() {
     }
     assert_eq!(flow.allowance().window, 0.001);
     assert_eq!(flow.allowance().pacing, Pacing::Delay(us(500_000.0)));
+}
+
+/// The deviation of `max_pacing_delay`: one RTT of 4 s at the smallest window would be a pause of 4000 s.
+#[test]
+fn swift_3_4_the_pacing_delay_has_a_bound() {
+    let mut config = plain();
+    assert_eq!(config.max_pacing_delay, us(1e6));
+    let mut flow = swift(config.clone());
+    for i in 0..40 {
+        flow.on_ack(&ack(1e7 * f64::from(i + 1), 4e6));
+    }
+    assert_eq!(flow.allowance().window, 0.001);
+    assert_eq!(flow.allowance().pacing, Pacing::Delay(us(1e6)));
+    config.max_pacing_delay = Span::ZERO;
+    let error = Params::new(config).expect_err("no delay at all").to_string();
+    assert!(error.contains("max_pacing_delay"), "{error}");
 }
 
 #[test]
