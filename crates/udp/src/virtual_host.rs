@@ -168,7 +168,8 @@ impl VirtualHost {
     /// Returns until when an engine may sleep; `None` if there is something to do at once.
     pub fn rest(&mut self, engine: usize) -> Option<Rest> {
         let engine = &mut self.engines[engine];
-        if engine.mailbox.has_commands() {
+        // A socket stays readable while datagrams wait in it.
+        if engine.mailbox.has_commands() || engine.network.is_readable() {
             return None;
         }
         engine.rest().map(|rest| Rest { due: rest.due, sending: rest.sending })
@@ -213,6 +214,11 @@ impl VirtualHost {
     /// Has the next calls of an engine that receive fail with this errno.
     pub fn fail_receives(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
         self.engines[engine].network.receive_errors.borrow_mut().extend(errors);
+    }
+
+    /// Ends the failures that [`fail_sends`](Self::fail_sends) and [`fail_receives`](Self::fail_receives) have announced.
+    pub fn end_failures(&self) {
+        self.engines.iter().for_each(|engine| engine.network.clear_errors());
     }
 
     /// Sets what the kernel knows: the MTU of paths, if any, the longest UDP payload that the interface carries, whether it

@@ -231,6 +231,9 @@ impl World<'_> {
             machine.full_until = Time::ZERO;
             machine.crash_after = None;
             machine.bomb.armed.store(false, Ordering::Relaxed);
+            if let Some(up) = &machine.host {
+                up.end_failures();
+            }
             // Only what the pause has put off: an engine that sleeps for ever stays asleep.
             for engine in 0..machine.sockets.len() {
                 if paused && self.machines[host].sockets[engine].run_at.take().is_some() {

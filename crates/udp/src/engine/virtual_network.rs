@@ -81,6 +81,17 @@ impl VirtualNetwork {
     pub(crate) fn put(&self, batch: Batch) {
         self.batches.borrow_mut().push_back(batch);
     }
+
+    /// Returns `true` if a batch waits to be received: the socket is readable.
+    pub(crate) fn is_readable(&self) -> bool {
+        !self.batches.borrow().is_empty()
+    }
+
+    /// Removes the failures of calls that are still to come.
+    pub(crate) fn clear_errors(&self) {
+        self.errors.borrow_mut().clear();
+        self.receive_errors.borrow_mut().clear();
+    }
 }
 
 /// What only tests use.

@@ -8,7 +8,19 @@ const KEPT: &[(u64, &str)] = &[
     (6, "the same"),
     (14, "the same"),
     (27, "the same"),
+    (70, "the simulated socket was not readable while datagrams waited in it"),
     (132, "the check of nonces took an unsealed packet for a sealed one"),
+    (211, "as 70"),
+    (
+        232,
+        "Swift paced its next packet by an RTT that a jump of the clock had lengthened, without a bound",
+    ),
+    (
+        1768,
+        "Swift paced by an RTT of 4 s after a pause of the peer: the next packet was due more than an hour later",
+    ),
+    (1792, "as 1768"),
+    (1917, "as 1768"),
 ];
 
 #[test]

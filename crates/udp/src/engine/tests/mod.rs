@@ -5,6 +5,7 @@ mod connections;
 mod held;
 mod kernel;
 mod op_table;
+mod readable;
 mod transmitter;
 
 use std::sync::Arc;

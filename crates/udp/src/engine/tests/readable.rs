@@ -1,0 +1,40 @@
+//! A host in virtual time does not rest while datagrams wait in its socket, as a real socket stays readable.
+
+use super::*;
+use crate::virtual_host::{Received, VirtualHost};
+
+#[test]
+fn a_host_rests_only_after_it_has_received_every_datagram() {
+    let now = Time::ZERO + Span::from_secs(1);
+    let mut host = VirtualHost::start(&config(), [1; 32], now).expect("valid");
+    let datagram = Received {
+        from: ([10, 0, 0, 9], 9).into(),
+        tos: 0,
+        ttl: Some(64),
+        segment: 3,
+        stamp: None,
+        bytes: vec![0; 3],
+    };
+    // A step receives at most four batches, and stops after a lone datagram.
+    for _ in 0..20 {
+        host.put(0, vec![datagram.clone()]);
+    }
+    let mut steps = 0;
+    while host.rest(0).is_none() {
+        assert!(host.step(0), "a step without effect, although the host does not rest");
+        steps += 1;
+        assert!(steps <= 20);
+    }
+    assert_eq!(steps, 20, "one lone datagram per step");
+}
+
+#[test]
+fn the_end_of_failures_removes_those_that_are_still_to_come() {
+    let now = Time::ZERO + Span::from_secs(1);
+    let host = VirtualHost::start(&config(), [1; 32], now).expect("valid");
+    host.fail_sends(0, [libc::ENOBUFS; 3]);
+    host.fail_receives(0, [libc::EIO; 3]);
+    host.end_failures();
+    let network = &host.engines[0].network;
+    assert!(network.errors.borrow().is_empty() && network.receive_errors.borrow().is_empty());
+}
