@@ -38,6 +38,7 @@ mod key;
 mod library;
 mod list;
 mod memory;
+mod open;
 mod output;
 mod program;
 mod progress;
@@ -96,6 +97,7 @@ enum Command {
     Validate(validate::Validate),
     Diff(diff::Diff),
     Convert(convert::Convert),
+    Report(report::ReportCommand),
     Job(job::Job),
     Rerun(bundle::rerun::Rerun),
     List(list::List),
@@ -140,6 +142,7 @@ impl Command {
             Self::Validate(command) => command.execute(),
             Self::Diff(command) => command.execute(),
             Self::Convert(command) => command.execute(),
+            Self::Report(command) => command.execute(),
             Self::Job(command) => command.execute(),
             Self::Rerun(command) => command.execute(),
             Self::List(command) => command.execute(),

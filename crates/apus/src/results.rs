@@ -1,11 +1,14 @@
 //! Directory of results of `run` and `reproduce`.
 
+use std::collections::BTreeMap;
+
 use apus_scenario::Scenario;
 use apus_scenario::experiment::{CheckResult, Shown};
 use apus_scenario::import::hpcc;
 use apus_sim::results::{RunCost, SCHEMA_VERSION};
 use apus_sim::summary::Summary;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::output::OutputDir;
 use crate::report::Report;
@@ -65,12 +68,16 @@ pub fn keep_cost<'a>(
 
 /// Writes the numbers, tables and charts of a scenario's runs; `json` is the content of
 /// summary.json.
+///
+/// `all` has the runs of all seeds, for the spread of numbers.
 pub fn keep(
     dir: &OutputDir,
+    command: &'static str,
     scenario: &Scenario,
-    runs: &[&Summary],
+    (runs, all): (&[&Summary], &[&Summary]),
     json: &str,
     (checks, shown): (&[CheckResult], &[Shown]),
+    causes: BTreeMap<String, Value>,
 ) -> Result<(), String> {
     dir.write("summary.json", json)?;
     for run in runs {
@@ -89,12 +96,15 @@ pub fn keep(
         let numbers = of_run.and_then(|one| one.setup.host_numbers());
         dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
     }
+    let subtitle = scenario.title.as_deref().unwrap_or_default();
     let report = Report {
-        title: &scenario.name,
-        subtitle: scenario.title.as_deref().unwrap_or_default(),
+        scenario: Some(scenario),
         runs: runs.to_vec(),
+        all: all.to_vec(),
         checks,
         shown,
+        causes,
+        ..Report::new(command, &scenario.name, subtitle)
     };
     dir.write("report.html", &report.html())
 }

@@ -1,14 +1,17 @@
 //! `apus run`: runs a scenario.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::Watch;
 use apus_sim::cores::free;
 use apus_sim::summary::Summary;
 use clap::Args;
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
@@ -19,7 +22,12 @@ use crate::progress::Meter;
 use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::tables::TableFormat;
-use crate::{bundle, input, library, text};
+use crate::report::SecondRun;
+use crate::{bundle, input, library, open, text};
+
+/// Number of slow ops of each workload that a report follows.
+/// Rationale: as many as a reader looks at; the second run then costs about as much as the first.
+const DEFAULT_WORST: u32 = 20;
 
 /// Run a scenario and print its results.
 #[derive(Args)]
@@ -57,6 +65,14 @@ pub struct Run {
     /// Write the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Follow this number of the slowest ops of each workload to their causes in report.html: the run is
+    /// repeated with the same seed, and everything around them is recorded. 0 turns the second run off.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_WORST, requires = "out",
+          value_parser = clap::value_parser!(u32).range(0..=60))]
+    worst: u32,
+    /// Open report.html in a browser.
+    #[arg(long, requires = "out")]
+    open: bool,
     #[command(flatten)]
     tables: TableFormat,
     /// Also write a timeline of ops, flows and queues for https://ui.perfetto.dev to this directory.
@@ -127,10 +143,12 @@ impl Run {
         let runs = Runs::new(runs);
         let json = to_json(&runs)? + "\n";
         // If results cannot be kept they are still printed, and vice versa.
-        let kept_in = out.map_or(Ok(()), |dir| {
+        let kept_in: Result<Option<PathBuf>, String> = out.map_or(Ok(None), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
-            keep(&dir, scenario, &all, &json, (&[], &[]))
+            let causes = self.look_closer(scenario, &all, side_by_side, &watch);
+            keep(&dir, "run", scenario, (&all, &all), &json, (&[], &[]), causes)?;
+            Ok(Some(dir.path().join("report.html")))
         });
         if self.json {
             print(&(to_json(&RunsWithCost::new(&runs))? + "\n"))?;
@@ -141,7 +159,10 @@ impl Run {
             let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
             print(&texts.join("\n"))?;
         }
-        kept_in.map_err(Failure::Run)?;
+        let page = kept_in.map_err(Failure::Run)?;
+        if let Some(page) = page.filter(|_| self.open) {
+            open::open(&page)?;
+        }
         if ended {
             return Err(Failure::Interrupted(kept(&runs, failures.len())));
         }
@@ -157,6 +178,31 @@ impl Run {
             bundle::write(file, &gathered, &options, &runs.runs, &json).map_err(Failure::Run)?;
         }
         self.judge(scenario, &runs.runs)
+    }
+
+    /// Runs again what the slowest ops belong to, with the same seeds, and returns what happened to these ops by the
+    /// names of the runs.
+    fn look_closer(
+        &self,
+        scenario: &Scenario,
+        runs: &[&Summary],
+        side_by_side: NonZeroUsize,
+        watch: &Watch,
+    ) -> BTreeMap<String, Value> {
+        if self.worst == 0 || interrupt::interrupted(watch) {
+            return BTreeMap::new();
+        }
+        let second = |summary: &&Summary| {
+            let run = scenario.runs.iter().find(|run| run.setup.name() == summary.name)?;
+            SecondRun::of(&run.setup, summary, self.worst as usize)
+        };
+        let again: Vec<SecondRun> = runs.iter().filter_map(second).collect();
+        let setups: Vec<Setup> = again.iter().map(|second| second.setup.clone()).collect();
+        let meter = Meter::new(&vec!["slowest ops"; setups.len()], side_by_side);
+        let one = Threads::Exactly(1);
+        let results = run_all(&setups, side_by_side, one, watch, &|step| meter.on_step(step));
+        drop(meter);
+        again.iter().zip(&results).map(|(second, result)| second.results(result)).collect()
     }
 
     /// Evaluates the scenario's checks, here with one seed.

@@ -98,6 +98,8 @@ pub struct PortCounters {
     /// Headers of trimmed packets that were dropped here, for lack of room in their class: packets of
     /// which the receiver learns nothing.
     pub headers_lost: u64,
+    /// Times that a class of the port was paused.
+    pub pauses: u64,
     /// The largest occupancy so far, the arriving packet included.
     pub max_queue: Bytes,
     /// Exact time integral of the occupancy, in byte-picoseconds: the sum over accepted packets of
@@ -191,6 +193,7 @@ impl Tally {
             marked: self.marked,
             trimmed: 0,
             headers_lost: 0,
+            pauses: 0,
             max_queue: Bytes::new(self.max_queue_bytes),
             byte_time: self.byte_time,
             packet_time: self.packet_time,

@@ -104,6 +104,7 @@ fn read_trace(section: &Section<'_>, topology: Option<&Topology>) -> Trace {
         // At most `MAX_TRACED_FLOWS`.
         flows: flows as u32,
         events: if flows == 0 { 0 } else { section.get_or_default("most_events") },
+        around: Vec::new(),
     }
 }
 

@@ -17,7 +17,10 @@ use super::workload::{Demand, Workload, first_message, named_workloads};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::measure::NamedWorkload;
-use apus_sim::record::{Record, Trace};
+use apus_sim::record::{Around, Record, Trace};
+
+/// Most events of flows around ops. Rationale: about 600 MB, and more than a page can show.
+const MOST_EVENTS: u64 = 2_000_000;
 
 /// The settings of one run, checked and with every default resolved.
 #[derive(Clone, Debug)]
@@ -170,6 +173,15 @@ impl Setup {
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// Returns the run with the same seed and events, in which only what happens around these ops is recorded.
+    #[must_use]
+    pub fn around(mut self, ops: Vec<Around>) -> Self {
+        let interval = self.duration.max(Span::from_ps(1));
+        self.record = Some(Record { interval, flows: 0, ports: 0, ops: 0, nics: false });
+        self.trace = Trace { events: MOST_EVENTS, around: ops, ..Trace::default() };
+        self.recorded(true)
     }
 
     /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.

@@ -150,6 +150,11 @@ impl GroupPlan {
         Self { keys, of: of.into_iter().map(|group| group.min(none)).collect() }
     }
 
+    /// Returns the group of a connection; their number if it has none.
+    pub(crate) fn of(&self, connection: usize) -> u32 {
+        self.of[connection]
+    }
+
     /// The groups with the goodput of their connections, which together have `whole` Gb/s.
     pub(crate) fn groups(
         &self,

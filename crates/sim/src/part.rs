@@ -20,7 +20,7 @@ use crate::parallel::{Exchange, Message, News, PanicAlarm, Parcel};
 use crate::partition::Partition;
 use crate::plan::Plan;
 use crate::queue::EventQueue;
-use crate::record::Tap;
+use crate::record::{CloseUp, Tap};
 use crate::windows::{Batch, Handled};
 use crate::world::{Entities, Entity, Pending, World};
 
@@ -46,6 +46,8 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     pub(crate) batch: Batch,
     /// Takes packets at ports, if they are traced.
     pub(crate) tap: Option<Box<Tap>>,
+    /// Keeps the packets around chosen ops; only next to a tap.
+    pub(crate) close_up: Option<Box<CloseUp>>,
     /// By port: the part that simulates it.
     owners: Box<[u32]>,
     /// By part: routes that it resolved, as this part knows them, and own ones that it knows.
@@ -117,6 +119,7 @@ impl<F: AlgorithmFactory> Part<F> {
             handled: Handled::default(),
             batch: Batch::new(ports),
             tap: None,
+            close_up: None,
             owners: partition.ports().into(),
             imported: BTreeMap::new(),
             exported: BTreeSet::new(),
@@ -175,6 +178,9 @@ impl<F: AlgorithmFactory> Part<F> {
             let entities = self.world.entities;
             for port in pending.iter().filter_map(|&entity| entities.arrival(entity)) {
                 tap.on_arrival(now, port, &mut self.world, &self.hosts);
+                if let Some(close) = &mut self.close_up {
+                    close.on_arrival(now, port, &mut self.world, &self.hosts);
+                }
             }
             for entity in pending.drain(..) {
                 queue(&mut self.world).push(entity, now);

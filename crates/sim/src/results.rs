@@ -253,7 +253,7 @@ This page is generated from the declarations of results in `crates/sim`
 | `faults.csv` | one row per link fault and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
 | `fct.txt` | the completion time of each flow in the format of the HPCC simulator |
-| `report.html` | all results as interactive charts, in one file that needs no network |
+| `report.html` | all results as pictures, from the whole to the queue in which an op waited ([how to read it](report.md)); one file that needs no network |
 
 If there are several variants, each has its own directory for tables. `summary.json` and `report.html`
 contain all variants. `apus reproduce NAME --out DIR` writes `report.html` with the paper's numbers next

@@ -1,5 +1,6 @@
 //! A run: the event loop and its measurements.
 
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::Builder;
@@ -20,7 +21,7 @@ use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
 use crate::plan::Plan;
-use crate::record::{FlowTracer, Record, Recorder, Sampler, Tap, Trace, spread};
+use crate::record::{CloseUp, FlowTracer, Record, Recorder, Sampler, Tap, Trace, spread};
 use crate::reroutes::Reroutes;
 use crate::stalls::Stalls;
 use crate::summary::{Cost, Summary};
@@ -171,17 +172,27 @@ impl<F: AlgorithmFactory> Simulation<F> {
             return Self::of(self.plan, 1)?.record(record)?.trace(trace);
         }
         let connections = self.plan.connections.len();
-        let flows: Vec<_> = spread(trace.flows as usize, connections)
-            .map(|index| (index as u32, self.plan.connections[index].data_ends().0))
-            .collect();
+        let close_up = match &trace.around[..] {
+            [] => None,
+            around => Some(CloseUp::new(&self.plan, around)?),
+        };
+        let evenly = spread(trace.flows as usize, connections).map(|index| index as u32);
+        let chosen: BTreeSet<u32> = match close_up {
+            Some(_) => trace.around.iter().map(|op| op.connection).collect(),
+            None => evenly.collect(),
+        };
+        let sender = |index: u32| self.plan.connections[index as usize].data_ends().0;
+        let flows: Vec<_> = chosen.into_iter().map(|index| (index, sender(index))).collect();
         for part in &mut self.parts {
             let ports = part.world.network.ports().count();
             part.use_queue();
             part.tap = Some(Box::new(Tap::new(trace, ports)));
+            part.close_up.clone_from(&close_up);
             if let Some(recorder) = &mut part.world.recorder
                 && !flows.is_empty()
             {
                 let tracer = FlowTracer::new(flows.iter().copied(), trace.events);
+                let tracer = tracer.around(&trace.around);
                 recorder.tracer = Some(Box::new(tracer));
                 part.world.observes_sent = true;
             }

@@ -1,6 +1,6 @@
 //! `apus rerun`: the runs of a bundle again, compared with its results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -79,7 +79,7 @@ impl Rerun {
         let kept_in = out.map_or(Ok(()), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
-            keep(&dir, &scenario, &all, &json, (&[], &[]))
+            keep(&dir, "rerun", &scenario, (&all, &all), &json, (&[], &[]), BTreeMap::new())
         });
         let verdict = judge(&bundle, &scenario, &runs, &json).map_err(Failure::Run)?;
         if self.json {

@@ -1,7 +1,5 @@
 //! A comparison as text, JSON, table and page.
 
-use std::fmt::Write;
-
 use apus_scenario::Scenario;
 use apus_sim::columns::{CellType, Table, Value as Cell, unit_of};
 use serde_json::{Map, Value, json};
@@ -10,7 +8,7 @@ use super::paired::Difference;
 use super::table::{Contestant, Metrics, Spread, heading};
 use super::tuning::Objective;
 use crate::output::OutputDir;
-use crate::svg::{COLOURS, escape};
+use crate::report;
 use crate::tables::{column, write_any};
 use crate::text::{bounds, columns, number};
 
@@ -257,83 +255,41 @@ impl Report<'_> {
 
     /// Returns the page, in one file.
     pub fn html(&self) -> String {
-        let title = escape(&self.scenario.name);
-        let mut page = format!(
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\n\
-             <style>body{{font:14px sans-serif;margin:2em}}td,th{{padding:2px 12px;text-align:right}}\
-             td:first-child,th:first-child{{text-align:left}}tr:nth-child(even){{background:#f4f4f4}}\
-             figure{{display:inline-block;margin:1em}}</style>\n<h1>{title}</h1>\n<p>{}</p>\n",
-            escape(self.scenario.title.as_deref().unwrap_or_default())
-        );
-        let medians = self.medians(|value| match value {
-            Spread { median, min, max } if min < max => {
-                let max = if max.is_finite() { number(max) } else { "unbounded".to_owned() };
-                format!("{} ({} … {max})", bounds(median), number(min))
-            }
-            value => bounds(value.median),
-        });
-        page += &format!("<p>{}; in brackets the spread.</p>\n", escape(&self.caption()));
-        page += &table(&medians);
-        page.extend(self.notes().map(|note| format!("<p>{}</p>\n", escape(&note))));
-        for (caption, lines) in self.tables() {
-            page += &format!("<p>{}</p>\n{}", escape(&caption), table(&lines));
-        }
-        page.extend(self.rows().iter().map(|(name, values)| self.bars(name, values)));
-        page + "</html>\n"
+        let rows = self.rows();
+        let metrics: Vec<String> = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let of = |(index, one): (usize, &Contestant)| report::Row {
+            label: one.label.clone(),
+            values: Vec::new(),
+            numbers: rows
+                .iter()
+                .map(|(_, values)| values[index].map(|value| (value.median, value.min, value.max)))
+                .collect(),
+            chosen: false,
+        };
+        let unit = |name: &str| match unit_of(name) {
+            "" => String::new(),
+            unit => format!(" [{unit}]"),
+        };
+        let heading = |name: &String| {
+            let heading = self.heading(name);
+            heading.strip_suffix(&unit(name)).map_or(heading.clone(), str::to_owned)
+        };
+        let place = report::Comparison::place;
+        let comparison = report::Comparison {
+            caption: self.caption(),
+            headings: metrics.iter().map(heading).collect(),
+            axes: Vec::new(),
+            rows: self.contestants.iter().enumerate().map(of).collect(),
+            reasons: self.notes().collect(),
+            tables: self.tables(),
+            against: [place(&metrics, "op_latency_us.p99", 0), place(&metrics, "goodput_gbps", 1)],
+            metrics,
+        };
+        let subtitle = self.scenario.title.as_deref().unwrap_or_default();
+        let report = report::Report::new("compare", &self.scenario.name, subtitle);
+        let setup = Some(&self.scenario.runs[0].setup);
+        report::Report { setup, comparison: Some(comparison), ..report }.html()
     }
-
-    /// Returns a chart with a bar per algorithm, and a line from the smallest to the largest value
-    /// over the seeds.
-    fn bars(&self, name: &str, values: &[Option<Spread>]) -> String {
-        const WIDTH: f64 = 420.0;
-        const LEFT: f64 = 110.0;
-        const ROW: f64 = 24.0;
-        let most = values.iter().flatten().map(Spread::shown_end).fold(0.0, f64::max);
-        if most <= 0.0 {
-            return String::new();
-        }
-        let height = ROW * values.len() as f64 + 28.0;
-        let scale = (WIDTH - LEFT - 70.0) / most;
-        let mut svg = format!(
-            "<figure><svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" \
-             height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\
-             <text x=\"4\" y=\"15\" font-weight=\"bold\">{}</text>\n",
-            escape(&self.heading(name))
-        );
-        for (index, (one, value)) in self.contestants.iter().zip(values).enumerate() {
-            let y = 24.0 + ROW * index as f64;
-            let colour = COLOURS[index % COLOURS.len()];
-            let _ = write!(svg, "<text x=\"4\" y=\"{}\">{}</text>", y + 14.0, escape(&one.label));
-            let Some(value) = value else { continue };
-            let (median, min, max) = (value.median.lower, value.min, value.shown_end());
-            let at = |value: f64| LEFT + value * scale;
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.1}\" height=\"16\" fill=\"{colour}\"/>\
-                 <line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{}\" y2=\"{}\" stroke=\"black\"/>\
-                 <text x=\"{:.1}\" y=\"{}\">{}</text>",
-                median * scale,
-                at(min),
-                at(max),
-                y + 8.0,
-                y + 8.0,
-                at(max) + 5.0,
-                y + 13.0,
-                escape(&bounds(value.median))
-            );
-        }
-        svg + "</svg></figure>\n"
-    }
-}
-
-/// Returns a table of a page. A first row that begins with an empty cell is the header.
-fn table(lines: &[Vec<String>]) -> String {
-    let row = |line: &Vec<String>| {
-        let tag = if line[0].is_empty() { "th" } else { "td" };
-        let cells = line.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    };
-    format!("<table>{}</table>\n", lines.iter().map(row).collect::<String>())
 }
 
 /// Returns the text of a difference.

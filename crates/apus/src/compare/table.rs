@@ -68,11 +68,6 @@ impl Spread {
             "max": finite(self.max),
         })
     }
-
-    /// Returns the largest value that a chart can show.
-    pub(super) fn shown_end(&self) -> f64 {
-        if self.max.is_finite() { self.max } else { self.median.lower }
-    }
 }
 
 /// Metrics that a comparison shows for every scenario.

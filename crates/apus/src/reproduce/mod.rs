@@ -12,6 +12,7 @@ mod pool;
 mod result;
 pub mod tables;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS};
@@ -281,10 +282,10 @@ fn keep_results(
 ) -> Result<(), Failure> {
     let all: Vec<&Summary> = experiment.summaries.iter().flatten().collect();
     keep_cost(dir, all.iter().copied()).map_err(Failure::Run)?;
-    let json = to_json(&Runs::new(all))? + "\n";
+    let json = to_json(&Runs::new(all.clone()))? + "\n";
     let first: Vec<_> = experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
     let numbers = (&experiment.checks[..], &experiment.shown[..]);
-    keep(dir, scenario, &first, &json, numbers).map_err(Failure::Run)
+    keep(dir, "reproduce", scenario, (&first, &all), &json, numbers, BTreeMap::new()).map_err(Failure::Run)
 }
 
 /// Returns the message of an interrupted command.

@@ -16,6 +16,7 @@ use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;
 use grid::{Point, read_axis};
+pub use results::of_rows;
 use plan::Plan;
 use results::Partial;
 use shard::{Shard, read_shard};

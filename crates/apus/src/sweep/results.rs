@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::table::{self, Done};
 use crate::chart;
 use crate::output::OutputDir;
+use crate::report::{self, Comparison, Report};
 
 /// Returns the content of sweep.json.
 pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
@@ -43,7 +44,50 @@ pub fn write(
     let title = format!("{} over {first}", plan.file);
     table::write(dir, &plan.vary, runs)?;
     dir.write("sweep.json", json)?;
-    dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))
+    dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))?;
+    let done = runs.iter().filter(|run| run.summary.is_some()).count();
+    let caption = format!(
+        "{done} of {} runs complete; medians over the seeds, in brackets the smallest and the largest value",
+        runs.len()
+    );
+    let reasons = runs.iter().filter_map(|run| run.failure.clone()).collect();
+    let comparison = of_rows(caption, &plan.vary, rows, &plan.metrics, None, reasons);
+    let report = Report { comparison: Some(comparison), ..Report::new("sweep", &title, "") };
+    dir.write("report.html", &report.html())
+}
+
+/// Returns rows of settings as a comparison of a report; `chosen` is the place of the command's choice.
+pub fn of_rows(
+    caption: String,
+    axes: &[Axis],
+    rows: &[table::Row],
+    metrics: &[String],
+    chosen: Option<usize>,
+    reasons: Vec<String>,
+) -> Comparison {
+    let row = |(place, row): (usize, &table::Row)| {
+        let settings = axes.iter().zip(&row.values).map(|(axis, value)| format!("{} = {value}", axis.key));
+        let parts: Vec<String> = settings.chain(row.variant.clone()).collect();
+        let numbers = row.medians.iter().zip(&row.spreads);
+        report::Row {
+            label: parts.join(", "),
+            values: row.values.clone(),
+            numbers: numbers.map(|(median, (min, max))| Some(((*median)?, *min, *max))).collect(),
+            chosen: chosen == Some(place),
+        }
+    };
+    let axis = |axis: &Axis| report::Axis { key: axis.key.clone(), values: axis.values.clone() };
+    let place = Comparison::place;
+    Comparison {
+        caption,
+        headings: metrics.to_vec(),
+        axes: axes.iter().map(axis).collect(),
+        rows: rows.iter().enumerate().map(row).collect(),
+        reasons,
+        tables: Vec::new(),
+        against: [place(metrics, "fabric_rtt_us.p99", 0), place(metrics, "goodput_gbps", 1)],
+        metrics: metrics.to_vec(),
+    }
 }
 
 /// Shortest time between two versions of the table of a sweep in progress.

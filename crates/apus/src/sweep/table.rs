@@ -75,6 +75,8 @@ pub struct Row {
     pub variant: Option<String>,
     /// Medians, in the order of the metrics.
     pub medians: Vec<Option<Bounds>>,
+    /// Smallest and largest values over the seeds.
+    pub spreads: Vec<(f64, f64)>,
 }
 
 /// Returns the medians over the seeds of each setting, in the order of the runs.
@@ -84,16 +86,25 @@ pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     };
     let groups = runs.chunk_by(same);
     let row = |group: &[Done]| {
-        let median_of = |name: &String| {
+        let values_of = |name: &String| -> Vec<Bounds> {
             let summaries = group.iter().filter_map(|run| run.summary.as_ref());
-            let values = summaries.filter_map(|summary| Bounds::of_metric(summary, name));
-            Bounds::median(&values.collect::<Vec<_>>())
+            summaries.filter_map(|summary| Bounds::of_metric(summary, name)).collect()
         };
         let Point { values, variant, .. } = &group[0].point;
-        let medians = metrics.iter().map(median_of).collect();
-        Row { values: values.clone(), variant: variant.clone(), medians }
+        Row {
+            values: values.clone(),
+            variant: variant.clone(),
+            medians: metrics.iter().map(|name| Bounds::median(&values_of(name))).collect(),
+            spreads: metrics.iter().map(|name| spread(&values_of(name))).collect(),
+        }
     };
     groups.map(row).collect()
+}
+
+/// Returns the smallest lower and the largest upper bound.
+pub fn spread(values: &[Bounds]) -> (f64, f64) {
+    let min = values.iter().map(|value| value.lower).fold(f64::INFINITY, f64::min);
+    (min, values.iter().map(|value| value.upper).fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Returns the heading of a metric, with its unit.

@@ -36,6 +36,8 @@ impl Parameter {
 pub(super) struct Sample {
     pub(super) value: Span,
     pub(super) medians: Vec<Option<Bounds>>,
+    /// Smallest and largest values over the seeds.
+    pub(super) spreads: Vec<(f64, f64)>,
 }
 
 impl Sample {
@@ -159,7 +161,7 @@ mod tests {
         medians[GOODPUT] = Some(Bounds::exact(goodput));
         medians[LATENCY] = Some(latency);
         medians[JAIN] = Some(Bounds::exact(1.0));
-        Sample { value: Span::from_us(us), medians }
+        Sample { value: Span::from_us(us), medians, spreads: Vec::new() }
     }
 
     fn kept(samples: Vec<Sample>) -> Vec<bool> {

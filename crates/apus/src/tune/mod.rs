@@ -92,8 +92,9 @@ impl Tune {
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
             let charts = report.charts();
+            let page = report.html();
             let files = charts.iter().map(|(name, chart)| (*name, chart));
-            for (name, text) in [("tune.json", &json)].into_iter().chain(files) {
+            for (name, text) in [("tune.json", &json), ("report.html", &page)].into_iter().chain(files) {
                 dir.write(name, text).map_err(Failure::Run)?;
             }
         }

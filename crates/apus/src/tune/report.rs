@@ -9,6 +9,7 @@ use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::table::{Row, heading};
+use crate::sweep::of_rows;
 use crate::text::{bounds, columns, number};
 
 const P50: usize = 1;
@@ -81,6 +82,10 @@ impl Report<'_> {
     }
 
     fn table(&self, curve: &Curve) -> String {
+        columns(&self.lines(curve), "")
+    }
+
+    fn lines(&self, curve: &Curve) -> Vec<Vec<String>> {
         let mut rows = vec![vec![curve.parameter.name().to_owned(), "keeps".to_owned()]];
         rows[0].extend(METRICS.iter().map(|name| heading(name)));
         for sample in &curve.samples {
@@ -90,7 +95,7 @@ impl Report<'_> {
             row.extend(sample.medians.iter().map(|x| x.map_or("-".to_owned(), bounds)));
             rows.push(row);
         }
-        columns(&rows, "")
+        rows
     }
 
     /// Returns the reasons for these values, with numbers of the curves.
@@ -226,6 +231,34 @@ impl Report<'_> {
         charts
     }
 
+    /// Returns the page: the values of the target, with the chosen one and the reasons.
+    pub(super) fn html(&self) -> String {
+        let curve = |curve: &Curve, tuned: Option<Span>, reasons| {
+            let key = curve.parameter.name().to_owned();
+            let values: Vec<String> = curve.samples.iter().map(|one| one.value.to_string()).collect();
+            let row = |(sample, value): (&Sample, &String)| Row {
+                values: vec![value.clone()],
+                variant: None,
+                medians: sample.medians.clone(),
+                spreads: sample.spreads.clone(),
+            };
+            let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
+            let chosen = curve.samples.iter().position(|sample| Some(sample.value) == tuned);
+            let caption = format!("{key} tuned to {}, medians over seeds: {}", shown(tuned), self.seeds);
+            let axes = [Axis { key, values }];
+            of_rows(caption, &axes, &rows, &METRICS.map(str::to_owned), chosen, reasons)
+        };
+        let mut comparison = curve(&self.target, self.base(), self.reasons());
+        if let Some(scaling) = &self.scaling {
+            let lines = self.lines(scaling);
+            let caption = format!("fs_range with base_target {}", shown(self.base()));
+            comparison.tables.push((caption, lines));
+        }
+        let subtitle = format!("target delay of {}", self.label);
+        let report = crate::report::Report::new("tune", self.setup.name(), &subtitle);
+        crate::report::Report { setup: Some(self.setup), comparison: Some(comparison), ..report }.html()
+    }
+
     fn chart(&self, curve: &Curve, tuned: Option<Span>) -> String {
         let values: Vec<String> =
             curve.samples.iter().map(|sample| sample.value.to_string()).collect();
@@ -233,6 +266,7 @@ impl Report<'_> {
             values: vec![value.clone()],
             variant: None,
             medians: sample.medians.clone(),
+            spreads: Vec::new(),
         };
         let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
         let name = curve.parameter.name();

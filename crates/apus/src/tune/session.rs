@@ -9,6 +9,7 @@ use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
 use crate::batch::{Execute, Job};
 use crate::failure::Failure;
+use crate::sweep::table::spread;
 
 /// State that all measurements of a search share.
 pub(super) struct Session<'a> {
@@ -60,11 +61,14 @@ impl Session<'_> {
         }
         let of_value = summaries.chunks(self.seeds as usize).zip(values);
         let samples = of_value.map(|(summaries, value)| {
-            let median = |name: &&str| {
-                let values = summaries.iter().filter_map(|s| Bounds::of_metric(s, name));
-                Bounds::median(&values.collect::<Vec<_>>())
+            let values_of = |name: &&str| -> Vec<Bounds> {
+                summaries.iter().filter_map(|s| Bounds::of_metric(s, name)).collect()
             };
-            Sample { value: *value, medians: METRICS.iter().map(median).collect() }
+            Sample {
+                value: *value,
+                medians: METRICS.iter().map(|name| Bounds::median(&values_of(name))).collect(),
+                spreads: METRICS.iter().map(|name| spread(&values_of(name))).collect(),
+            }
         });
         Ok(samples.collect())
     }

@@ -17,6 +17,7 @@ mod flags;
 mod layers;
 mod memory;
 mod out_dir;
+mod page;
 mod publishing;
 #[cfg(feature = "real")]
 mod real;

@@ -74,6 +74,8 @@ pub(super) struct Class<W> {
     pub(super) trims: bool,
     /// Index of its level.
     pub(super) level: u8,
+    /// Times that it was paused.
+    pub(super) pauses: u32,
     limit: u64,
     limit_packets: u64,
     /// Packets dropped at the port.
@@ -104,6 +106,7 @@ impl<W: SwitchHalf> Class<W> {
             paused: false,
             trims: config.trim.is_some(),
             level: level.expect("each priority has a level") as u8,
+            pauses: 0,
             limit: config.limit.get(),
             limit_packets: u64::from(config.limit_packets),
             dropped: Count::default(),

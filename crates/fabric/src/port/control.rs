@@ -157,7 +157,9 @@ impl<W: SwitchHalf> Port<W> {
         schedule: &mut S,
     ) {
         self.catch_up(now, common, schedule);
-        self.classes[class.index()].paused = paused;
+        let class = &mut self.classes[class.index()];
+        class.pauses += u32::from(paused && !class.paused);
+        class.paused = paused;
         self.resume(now, common, schedule);
     }
 

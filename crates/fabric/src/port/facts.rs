@@ -159,6 +159,7 @@ impl<W: SwitchHalf> Port<W> {
             tally.stays_less(self.free_at.since(now), self.in_service.bytes);
         }
         let mut counters = tally.counters(self.queued(now));
+        counters.pauses = self.classes.iter().map(|class| u64::from(class.pauses)).sum();
         if let Some(trimmer) = self.stops.as_ref().and_then(|stops| stops.trimmer.as_ref()) {
             (counters.trimmed, counters.headers_lost) = trimmer.counts();
         }

@@ -3,6 +3,8 @@
 //! Recording is optional and bounded: entries beyond a limit are omitted and counted, and a note
 //! reports them. The tables are the same for any number of threads.
 
+mod around;
+mod fold;
 mod ports;
 mod quantity;
 mod recorder;
@@ -14,6 +16,9 @@ use apus_cc::FieldLayout;
 use apus_transport::{FlowCounters, OpKind, Outcome};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, Time};
 
+pub(crate) use around::CloseUp;
+pub use around::{Around, Passed, Passings, QueueSeen};
+pub use fold::{Cell, NetworkOverTime, Place, PortGroup};
 pub(crate) use ports::drops_at;
 pub use quantity::{FlowSample, FlowState, Quantity};
 pub(crate) use recorder::Recorder;
@@ -127,6 +132,8 @@ pub struct FlowRecord {
     pub from: HostId,
     /// Its peer.
     pub to: HostId,
+    /// Its workload: index into `groups` of the summary; their number if it has none.
+    pub group: u32,
     /// Kind of its ops.
     pub kind: OpKind,
     /// Its algorithm.
@@ -237,6 +244,10 @@ pub struct PortSample {
     pub mean_queue_bytes: f64,
     /// Packets dropped in the interval.
     pub drops: u64,
+    /// Packets marked in the interval.
+    pub marked: u64,
+    /// Times that the port was paused in the interval.
+    pub pauses: u64,
 }
 
 /// A distribution as points: a value in microseconds and the fraction of values at or below.
@@ -275,6 +286,8 @@ pub struct Recording {
     pub sampled_ports: Vec<PortId>,
     /// By time and sampled port.
     pub port_samples: Vec<Vec<PortSample>>,
+    /// The links over time, folded and one by one.
+    pub network: NetworkOverTime,
     /// Fabric RTT per acknowledgement of the measured phase.
     pub fabric_rtt: Cdf,
     /// End-to-end RTT per acknowledgement.

@@ -48,20 +48,15 @@ pub(super) fn port_records<W: SwitchHalf>(
     before: &[PortCounters],
     after: &[PortCounters],
 ) -> Vec<PortRecord> {
-    let hosts = network.hosts() as usize;
-    let place = |node| match node {
-        Node::Host(host) => host.index(),
-        Node::Switch(switch) => hosts + switch.index(),
-    };
     network
         .ports()
         .map(|port| {
             let (old, new) = (&before[port.index()], &after[port.index()]);
-            let (from, to) = network.port_ends(port);
+            let (from, to) = ends(network, port);
             PortRecord {
                 port,
-                from: place(from),
-                to: place(to),
+                from,
+                to,
                 rate: network.rate(port),
                 offered_packets: new.offered.packets - old.offered.packets,
                 sent_packets: new.sent.packets - old.sent.packets,
@@ -90,6 +85,17 @@ pub(crate) fn drops_at<F: AlgorithmFactory>(parts: &[Part<F>], port: PortId) -> 
     sum
 }
 
+/// Returns the node of a port and the one at the other end of its link, as indices of nodes: hosts, then switches.
+pub(super) fn ends<W: SwitchHalf>(network: &Network<Header, W>, port: PortId) -> (usize, usize) {
+    let hosts = network.hosts() as usize;
+    let place = |node| match node {
+        Node::Host(host) => host.index(),
+        Node::Switch(switch) => hosts + switch.index(),
+    };
+    let (from, to) = network.port_ends(port);
+    (place(from), place(to))
+}
+
 /// Returns hosts, then switches, each with its distance from the nearest host.
 pub(super) fn nodes<W: SwitchHalf>(
     network: &Network<Header, W>,
@@ -98,18 +104,14 @@ pub(super) fn nodes<W: SwitchHalf>(
     let hosts = network.hosts() as usize;
     let mut tiers = vec![u32::MAX; hosts + switches];
     tiers[..hosts].fill(0);
-    let place = |node| match node {
-        Node::Host(host) => host.index(),
-        Node::Switch(switch) => hosts + switch.index(),
-    };
     let mut changed = true;
     while changed {
         changed = false;
         for port in network.ports() {
-            let (from, to) = network.port_ends(port);
-            let further = tiers[place(from)].saturating_add(1);
-            if further < tiers[place(to)] {
-                tiers[place(to)] = further;
+            let (from, to) = ends(network, port);
+            let further = tiers[from].saturating_add(1);
+            if further < tiers[to] {
+                tiers[to] = further;
                 changed = true;
             }
         }

@@ -5,6 +5,7 @@ use apus_fabric::PortCounters;
 use apus_transport::FlowCounters;
 use apus_units::{FlowId, PortId, Time};
 
+use super::fold::Fold;
 use super::ports::{choose_ports, drops_at, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::build::PlanError;
 use crate::columns::{faults_of_plan, gbps};
+use crate::groups::GroupPlan;
 use crate::losses::Causes;
 use crate::part::Part;
 use crate::plan::Plan;
@@ -41,6 +43,7 @@ pub(crate) struct Sampler {
     samples: Vec<Vec<FlowSample>>,
     bands: Vec<[Band; Quantity::ALL.len()]>,
     port_samples: Vec<Vec<PortSample>>,
+    fold: Fold,
     notes: Vec<String>,
 }
 
@@ -81,6 +84,8 @@ impl Sampler {
         }
         let ports = choose_ports(&network, plan, record, &mut notes);
         let begin = plan.connections.iter().map(|connection| connection.start).min();
+        let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
+        let fold = Fold::new(&network, &nodes(&network, plan.topology.switches.len()), samples);
         Ok(Self {
             record,
             next: begin.unwrap_or(Time::ZERO) + record.interval,
@@ -96,6 +101,7 @@ impl Sampler {
             samples: Vec::new(),
             bands: Vec::new(),
             port_samples: Vec::new(),
+            fold,
             notes,
         })
     }
@@ -140,11 +146,14 @@ impl Sampler {
                 queue_bytes: counters.queued.bytes,
                 mean_queue_bytes: byte_time as f64 / interval.as_ps_f64(),
                 drops: counters.dropped.packets - before.dropped.packets,
+                marked: counters.marked - before.marked,
+                pauses: counters.pauses - before.pauses,
             };
             *before = counters;
             sample
         });
         self.port_samples.push(samples.collect());
+        self.fold.sample(now, port_counters);
     }
 
     fn flow_sample<F: AlgorithmFactory>(
@@ -195,12 +204,14 @@ impl Sampler {
         for record in &mut ports {
             record.causes = Causes::of(&drops_at(parts, record.port));
         }
+        let groups = GroupPlan::new(plan);
         let flows = plan.connections.iter().enumerate().map(|(index, connection)| {
             let now = flow_counters(parts, self.seats[index].1);
             let then = &self.counters_at_warmup[index];
             FlowRecord {
                 from: connection.from,
                 to: connection.to,
+                group: groups.of(index),
                 kind: connection.kind,
                 algorithm: connection.algorithm.name(),
                 fields: connection.algorithm.fields(),
@@ -211,6 +222,7 @@ impl Sampler {
             }
         });
         let flows = flows.collect();
+        let network = self.fold.finish(&self.times, &self.ports, &self.port_samples, &ports);
         self.keep_busiest(&ports);
         let kept = self.watched.iter().filter(|(_, kept)| *kept);
         Recording {
@@ -229,6 +241,7 @@ impl Sampler {
             bands: self.bands,
             sampled_ports: self.ports,
             port_samples: self.port_samples,
+            network,
             fabric_rtt: Cdf::new(),
             end_to_end_rtt: Cdf::new(),
             op_latency: Cdf::new(),
@@ -304,6 +317,9 @@ impl Recording {
         for part in parts {
             if let Some(tap) = part.tap.take() {
                 tap.finish(&mut self.traced);
+            }
+            if let Some(close_up) = part.close_up.take() {
+                self.traced.passed = close_up.finish();
             }
             let recorder = part.world.recorder.as_mut();
             if let Some(tracer) = recorder.and_then(|recorder| recorder.tracer.take()) {

@@ -11,6 +11,7 @@ use apus_transport::{Endpoint, FlowCounters, Handled, RttSample, Transmit};
 use apus_units::{FlowId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
 
+use super::around::{Around, Passings, Windows};
 use crate::host::Host;
 use crate::world::World;
 
@@ -25,13 +26,16 @@ pub struct Trace {
     pub flows: u32,
     /// Number of events that are kept: the first ones.
     pub events: u64,
+    /// Ops around which everything is kept: the events of their flows, and all packets at the ports of their
+    /// paths. The other fields have no effect then.
+    pub around: Vec<Around>,
 }
 
 impl Trace {
     /// Returns `true` if nothing is traced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ports.is_empty() && self.flows == 0
+        self.ports.is_empty() && self.flows == 0 && self.around.is_empty()
     }
 }
 
@@ -87,6 +91,8 @@ pub struct Traced {
     pub events: Vec<FlowEvent>,
     /// Events of the flows, with those beyond the limit.
     pub events_seen: u64,
+    /// What was kept around ops.
+    pub passed: Passings,
 }
 
 impl Traced {
@@ -176,6 +182,8 @@ impl Tap {
 pub(crate) struct FlowTracer {
     /// The traced connections, and the host at which each is observed.
     flows: BTreeMap<u32, HostId>,
+    /// Times outside of which nothing is kept, by connection; empty: everything is kept.
+    windows: BTreeMap<u32, Windows>,
     most: u64,
     events: Vec<FlowEvent>,
     seen: u64,
@@ -183,7 +191,16 @@ pub(crate) struct FlowTracer {
 
 impl FlowTracer {
     pub(crate) fn new(flows: impl Iterator<Item = (u32, HostId)>, most: u64) -> Self {
-        Self { flows: flows.collect(), most, events: Vec::new(), seen: 0 }
+        let windows = BTreeMap::new();
+        Self { flows: flows.collect(), windows, most, events: Vec::new(), seen: 0 }
+    }
+
+    /// Keeps the events of connections near these ops only.
+    pub(crate) fn around(mut self, around: &[Around]) -> Self {
+        for op in around {
+            self.windows.entry(op.connection).or_default().add(op.from, op.until);
+        }
+        self
     }
 
     fn push<F: AlgorithmFactory>(
@@ -194,6 +211,9 @@ impl FlowTracer {
         what: FlowEventKind,
     ) {
         if self.flows.get(&connection) != Some(&host) {
+            return;
+        }
+        if self.windows.get(&connection).is_some_and(|windows| !windows.contain(at)) {
             return;
         }
         self.seen += 1;

@@ -1,0 +1,148 @@
+// Data, state in the address, numbers with units, colours, and elements.
+const data = JSON.parse(document.getElementById("data").textContent);
+const report = window.report = { data, pictures: [] };
+const byId = id => document.getElementById(id);
+
+// Makes an element: properties beginning with "on" are listeners, "data" and "style" are objects, the others attributes.
+function h(tag, props, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (key === "data") Object.assign(node.dataset, value);
+    else if (key === "style") Object.assign(node.style, value);
+    else if (key === "text") node.textContent = value;
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+// State that the address holds, so that a selection can be sent to somebody.
+const state = {};
+const listeners = [];
+function readState() {
+  for (const key of Object.keys(state)) delete state[key];
+  for (const [key, value] of new URLSearchParams(location.hash.slice(1))) state[key] = value;
+}
+function setState(changes, quiet) {
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null || value === undefined || value === "") delete state[key];
+    else state[key] = String(value);
+  }
+  const text = new URLSearchParams(state).toString();
+  try { history.replaceState(null, "", text ? "#" + text : location.pathname + location.search); } catch { /* A page in a frame may not. */ }
+  if (!quiet) listeners.forEach(([keys, act]) => { if (keys.some(key => key in changes)) act(); });
+}
+const onState = (keys, act) => listeners.push([keys, act]);
+const runs = data.runs;
+const runIndex = () => Math.max(0, Math.min(runs.length - 1, Number(state.run ?? 0) || 0));
+const recorded = () => runs.filter(run => run.recording);
+
+// Numbers: three to four digits, and the unit that makes them readable.
+function number(value, digits = 4) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!Number.isFinite(value)) return "∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e15 || size < 1e-6) return value.toExponential(2);
+  const decimals = Math.max(0, Math.min(9, digits - 1 - Math.floor(Math.log10(size))));
+  const text = value.toFixed(decimals);
+  const short = text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+  return Math.abs(value) >= 1e4 ? Number(short).toLocaleString("en-US").replace(/,/g, "\u202f") : short;
+}
+function scaled(value, steps) {
+  const size = Math.abs(value);
+  for (const [unit, scale] of steps) if (size >= scale) return number(value / scale, 3) + "\u00a0" + unit;
+  const [unit, scale] = steps.at(-1);
+  return number(value / scale, 3) + "\u00a0" + unit;
+}
+const bytes = value => value === 0 ? "0\u00a0B" : scaled(value, [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]]);
+const micros = value => value === 0 ? "0" : scaled(value, [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]]);
+const percent = value => number(value * 100, 3) + "\u00a0%";
+const count = value => Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
+function quantity(value, metric) {
+  if (value === null || value === undefined) return "–";
+  if (metric.fraction) return value >= 0.1 || value === 0 ? number(value, 3) : percent(value);
+  if (metric.unit === "us") return micros(value);
+  if (metric.unit === "B") return bytes(value);
+  if (metric.unit === "") return Number.isInteger(value) ? count(value) : number(value);
+  return number(value, 4) + "\u00a0" + metric.unit;
+}
+// A number of the first screen, or its bounds if unfinished ops leave it open.
+function bounded(entry, metric) {
+  if (!entry) return "–";
+  if (entry.value !== null) return quantity(entry.value, metric);
+  return entry.upper === null ? "≥ " + quantity(entry.lower, metric) : `${quantity(entry.lower, metric)} … ${quantity(entry.upper, metric)}`;
+}
+// The name of a metric in words: its unit is beside each number.
+function words(name) {
+  return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/(\D)[._](?=\D)|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
+    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median");
+}
+const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
+const capital = text => text ? text[0].toUpperCase() + text.slice(1) : text;
+
+// Colours of the theme, read when a picture is drawn, so that a saved picture has them too.
+const theme = {};
+function readTheme() {
+  const style = getComputedStyle(document.documentElement);
+  const read = name => style.getPropertyValue("--" + name).trim();
+  for (const name of ["ink", "soft", "line", "paper", "card", "good", "bad", "warn", "accent"]) theme[name] = read(name);
+  theme.series = [0, 1, 2, 3, 4, 5, 6, 7].map(i => read("s" + i));
+  theme.heat = [0, 1, 2, 3, 4].map(i => read("h" + i));
+}
+const colour = index => theme.series[index % theme.series.length];
+const dashes = [null, "7 3", "2 3", "9 3 2 3"];
+const dash = index => dashes[Math.floor(index / theme.series.length) % dashes.length];
+const parts = text => [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16));
+function heatColour(share) {
+  const at = Math.max(0, Math.min(1, share)) * (theme.heat.length - 1);
+  const low = Math.min(theme.heat.length - 2, Math.floor(at)), t = at - low;
+  const [a, b] = [parts(theme.heat[low]), parts(theme.heat[low + 1])];
+  return a.map((v, i) => Math.round(v + (b[i] - v) * t));
+}
+const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
+
+// Bytes of a matrix in base64, as numbers by row and column.
+function matrix({ most, cells }, rows, columns) {
+  const text = atob(cells), scale = (most ?? 0) / 255;
+  return { most: most ?? 0, at: (row, column) => text.charCodeAt(row * columns + column) * scale, rows, columns };
+}
+function counts(triples, rows, columns) {
+  const values = new Float64Array(rows * columns);
+  let most = 0;
+  for (let i = 0; i < triples.length; i += 3) {
+    values[triples[i] * columns + triples[i + 1]] += triples[i + 2];
+    most = Math.max(most, triples[i + 2]);
+  }
+  return { most, at: (row, column) => values[row * columns + column], rows, columns };
+}
+
+// Definitions: shown on hover and on focus.
+const tip = byId("tip");
+function showTip(content, x, y) {
+  tip.replaceChildren(...(Array.isArray(content) ? content : [content]));
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  tip.style.left = Math.max(6, Math.min(x, document.documentElement.clientWidth - box.width - 8)) + "px";
+  tip.style.top = (y + box.height + 12 > innerHeight && y - box.height - 14 > 0 ? y - box.height - 14 : y) + "px";
+}
+const hideTip = () => { tip.hidden = true; };
+function define(label, text) {
+  if (!text) return h("span", { text: label });
+  const show = event => {
+    const box = event.currentTarget.getBoundingClientRect();
+    event.currentTarget.setAttribute("aria-describedby", "tip");
+    showTip(text, box.left, box.bottom + 6);
+  };
+  return h("button", { class: "def", type: "button", text: label, onmouseenter: show, onfocus: show, onclick: show,
+    onmouseleave: hideTip, onblur: hideTip, onkeydown: event => { if (event.key === "Escape") hideTip(); } });
+}
+function definition(name) {
+  const known = data.definitions[name];
+  if (!known) return null;
+  const [unit, text, over] = known;
+  return `${capital(text)}.${over && over !== "-" ? ` ${capital(over)}.` : ""}${unit ? ` In ${unit}.` : ""} (${name})`;
+}
+function say(text) { byId("live").textContent = text; }

@@ -1,0 +1,172 @@
+// One op, followed to its cause: where its time went, its packets, its flow, the queues on its path, and who was in them.
+const PARTS = { before: ["before sending", 7], again: ["loss and retransmission", 1], queue: ["waiting in queues", 0], travel: ["transmission and propagation", 2], host: ["in the hosts", 4], back: ["acknowledgement", 5] };
+
+// Index of the op among those that were followed; null if it was not.
+function causeOf(run, flow, op, submit) {
+  const all = run.causes?.ops ?? [];
+  const place = all.findIndex(one => one.flow === flow && (op === null ? one.op === null && Math.abs(one.submit_us - submit) < 0.01 : one.op === op));
+  return place < 0 ? null : place;
+}
+
+function causePictures() {
+  const withCauses = runs.filter(run => run.causes);
+  if (!withCauses.length) return null;
+  const box = section("cause", "One op, followed to its cause", null);
+  const body = h("div");
+  box.append(body);
+  const run = () => runs[runIndex()].causes ? runs[runIndex()] : withCauses[0];
+  const at = () => { const n = Number(state.op); return Number.isInteger(n) && run().causes.ops[n] ? n : 0; };
+  const fill = () => {
+    forget(body);
+    const causes = run().causes, op = causes.ops[at()];
+    if (!op) { body.append(h("p", { class: "note", text: causes.failed ? capital(causes.failed) + "." : "No op was followed." })); return; }
+    body.append(...followed(run(), causes, op, at()));
+    body.querySelectorAll("figure").forEach(figure => { if (figure.getBoundingClientRect().top < innerHeight + 300) figure.picture.draw(); });
+  };
+  onState(["run", "op"], fill);
+  queueMicrotask(fill);
+  return box;
+}
+
+function nameOf(run, flow) {
+  const known = run.causes.flows[flow] ?? run.recording.ops.flows[flow];
+  return known ? `flow ${flow}: host ${known[0]} → host ${known[1]}` : flow === null ? "signals of switches" : `flow ${flow}`;
+}
+
+function followed(run, causes, op, place) {
+  const ideal = op.slowdown ? op.latency_us / op.slowdown : null;
+  const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
+  const worst = [...op.parts].sort((a, b) => b[2] - a[2])[0];
+  const chooser = select("Op", causes.ops.map((one, i) => [i, `${i + 1}. ${one.slowdown === null ? "unfinished" : number(one.slowdown, 3) + "×"}, ${bytes(one.size)}, flow ${one.flow}`]), place, value => setState({ op: value, hop: null }));
+  const move = step => h("button", { type: "button", text: step < 0 ? "← slower" : "faster →", disabled: !causes.ops[place + step], onclick: () => setState({ op: place + step, hop: null }) });
+  const unit = micros;
+  const share = part => number(part[2] / total * 100, 2) + "\u00a0%";
+  const waits = op.waits.map((wait, i) => ({ ...wait, i, name: op.ports.find(port => port.port === wait.port)?.name ?? "" }));
+  let hop = state.hop !== undefined && waits[Number(state.hop)] ? Number(state.hop) : Math.max(0, waits.reduce((best, wait, i) => wait.us > (waits[best]?.us ?? -1) ? i : best, 0));
+  const wait = () => waits[hop];
+  const reason = worst[0] === "queue" ? (() => { const own = [...waits].sort((a, b) => b.us - a.us)[0]; return `${share(worst)} of the time its last packet waited at ${own.name}, behind ${bytes(own.bytes)} of ${plural(own.flows, "flow")}.`; })() :
+    worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: the flow's window, its pace and its earlier ops held it back.` :
+      worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
+  const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
+  const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
+  const head = h("div", { class: "card cause" },
+    h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, move(-1), chooser, move(1))),
+    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
+    h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " Only the first 0.5 ms and the last 1.5 ms were recorded." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
+  const sync = "op";
+  const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
+  const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The way of the packet whose acknowledgement ended the op: from the submission of the op to that acknowledgement. The parts add up to the latency.",
+    draw: width => {
+      const left = 4, scale = (width - 8) / total, space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
+      const shown = op.parts.filter(part => part[2] > 0);
+      const rows = Math.ceil(shown.length / Math.max(1, Math.floor(width / 330)));
+      const per = Math.ceil(shown.length / rows), own = (width - 8) / per, height = 42 + rows * 22;
+      const make = (tag, attributes, text) => { const node = document.createElementNS(space, tag); for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value); if (text) node.textContent = text; svg.append(node); return node; };
+      for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-size": 12, "aria-label": shown.map(part => `${part[1]} ${unit(part[2])}`).join("; ") })) svg.setAttribute(key, value);
+      let x = left, queues = 0;
+      shown.forEach((part, i) => {
+        const tint = colour(PARTS[part[0]][1]), w = Math.max(0.6, part[2] * scale);
+        const fade = part[0] === "queue" ? 1 - 0.16 * (queues++ % 4) : 1;
+        const bar = make("rect", { x, y: 2, width: Math.max(0.5, w - 0.8), height: 26, fill: tint, "fill-opacity": fade });
+        bar.addEventListener("pointermove", event => showTip(`${part[1]}: ${unit(part[2])}, ${share(part)}`, event.clientX + 14, event.clientY + 14));
+        bar.addEventListener("pointerleave", hideTip);
+        if (w > 46) make("text", { x: x + w / 2, y: 20, "text-anchor": "middle", fill: theme.card, "font-weight": 650, "pointer-events": "none" }, share(part));
+        const [cx, cy] = [left + (i % per) * own, 46 + Math.floor(i / per) * 22];
+        make("rect", { x: cx, y: cy - 8, width: 11, height: 11, rx: 2, fill: tint, "fill-opacity": fade });
+        make("text", { x: cx + 17, y: cy + 2, fill: theme.ink }, `${part[1]}: ${unit(part[2])}`);
+        x += w;
+      });
+      return svg;
+    }, rows: () => [["kind", "part", "us"], ...op.parts] });
+  const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission: waiting in ports is dark, travelling light; the circle is its acknowledgement, a red cross a loss, behind the last port that the packet left.",
+    draw: width => ladder(width, op, domain), note: () => `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
+    rows: () => [["packet", "offset_bytes", "bytes", "sent_us", "acknowledged_us", "fate", ...op.ports.map(port => `left ${port.name}, us`)], ...op.packets.map(([seq, offset, length, sent, acked, fate, hops]) => [seq, offset, length, sent, acked, fate, ...op.ports.map((_, i) => hops.find(one => one[0] === i)?.[1] ?? "")])] });
+  const states = op.states, time = states.map(one => one[0]);
+  const lossFaults = op.losses.map(([t, packets, what]) => ({ from: t, instant: true, text: `${plural(packets, "packet")} declared lost: ${what}` }));
+  const common = { xLabel: "time since the submission", xFormat: unit, readout: unit, sync, height: 210, xDomain: domain, faults: lossFaults };
+  const line = (name, i, n, more) => ({ name, colour: colour(n), x: time, y: states.map(one => one[i]), step: true, ...more });
+  const present = one => one.y.some(v => v !== null);
+  const windows = [line("window in force", 1, 0, { width: 2.25 }), line("fabric window", 2, 5, { dash: "6 3" }), line("endpoint window", 3, 4, { dash: "2 3" })].filter(present);
+  const delays = [line("fabric delay of acknowledgements", 6, 0, { step: false }), line("endpoint delay", 7, 4, { step: false }), line("smoothed RTT", 5, 5, { dash: "6 3" }), line("target delay", 4, 1, { width: 2.25, dash: "8 4" })].map(one => { const keep = one.y.map((v, i) => i).filter(i => one.y[i] !== null); return { ...one, x: keep.map(i => one.x[i]), y: keep.map(i => one.y[i]) }; }).filter(one => one.x.length);
+  const pictures = [];
+  const simple = (id, title, about, lines, text, more) => { if (!lines.length) return; const self = picture({ id, title, about, draw: width => h("div", {}, lineChart(width, { ...common, series: lines, yLabel: text, ...more }), legend(lines, () => self.refresh())), rows: () => [["line", "us", text], ...lines.flatMap(one => one.x.map((x, i) => [one.name, x, one.y[i]]))] }); pictures.push(self.figure); };
+  simple("op-window", "Its flow: windows", definition("workload.x.cwnd_packets") ?? "Congestion window of the flow as its algorithm shows it.", windows, "packets");
+  simple("op-delay", "Its flow: delays and target", "Delays that each acknowledgement shows, and the target of the algorithm.", delays, "delay", { yFormat: unit });
+  // A line ends where no packet left the port for a while: nothing is known of it in between.
+  const broken = (x, y) => {
+    const steps = x.slice(1).map((t, i) => t - x[i]).sort((a, b) => a - b), gap = 6 * (steps[steps.length >> 1] ?? Infinity);
+    const [bx, by] = [[], []];
+    x.forEach((t, i) => { if (i > 0 && t - x[i - 1] > gap) { bx.push((t + x[i - 1]) / 2); by.push(null); } bx.push(t); by.push(y[i]); });
+    return { x: bx, y: by };
+  };
+  const queues = op.ports.map((port, i) => ({ name: port.name, colour: colour(i), ...broken(port.at_us, port.queue) })).filter(one => one.x.length);
+  simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes });
+  const who = waits.length ? picture({ id: "op-queue-members", title: "Who was in the queue", about: "The packets that left the port while the op's last packet waited in it: in a FIFO queue those before it. Choose the port of the path.",
+    controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
+    draw: width => members(width, run, op, wait()), note: () => `${unit(wait().us)} at ${wait().name}, from ${unit(wait().arrived_us)} of simulated time: ${bytes(wait().bytes)} of ${plural(wait().flows, "flow")} left before it.${wait().flows > wait().named.length ? ` The ${wait().named.length} largest are named.` : ""}`,
+    rows: () => [["port", "flow", "packets", "bytes"], ...wait().named.map(([flow, packets, size]) => [wait().name, nameOf(run, flow), packets, size])] }) : null;
+  if (who) pictures.push(who.figure);
+  return [head, h("div", { class: "grid", data: { sync } }, parts.figure, packets.figure), h("div", { class: "grid two-wide", data: { sync } }, ...pictures)];
+}
+
+// Packets from top to bottom, time from left to right.
+function ladder(width, op, whole) {
+  const domain = zooms.get("op") ?? whole, left = 58, right = 14, top = 10, bottom = 36;
+  const row = Math.max(3, Math.min(14, 420 / Math.max(1, op.packets.length))), height = top + bottom + row * op.packets.length;
+  const x = svgScale(domain, "linear", left, width - right);
+  const marks = [], dots = [], crosses = [];
+  op.packets.forEach(([seq, , , sent, acked, fate, hops], i) => {
+    let here = sent;
+    for (const [port, leave, arrive] of hops) {
+      marks.push({ i, from: here, to: leave, wait: true, port });
+      marks.push({ i, from: leave, to: arrive, wait: false, port });
+      here = arrive;
+    }
+    if (acked !== null) { marks.push({ i, from: here, to: acked, wait: false, back: true }); dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate });
+  });
+  const inside = marks.filter(mark => mark.to >= domain[0] && mark.from <= domain[1]).map(mark => ({ ...mark, from: Math.max(mark.from, domain[0]), to: Math.min(mark.to, domain[1]) }));
+  const thick = Math.max(1.5, row * 0.62);
+  const svg = plotOf({ width, height, marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit" },
+    x: { domain, label: null }, y: { domain: [-0.7, op.packets.length - 0.3], reverse: true, axis: null }, clip: true,
+    marks: [Plot.axisX({ label: null, color: theme.soft, ticks: Math.max(3, Math.round(width / 110)), tickFormat: micros, tickSize: 4 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: Math.round(width / 110) }),
+      Plot.ruleX(op.losses.map(([t]) => t).filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.bad, strokeOpacity: 0.5, strokeDasharray: "3 3" }),
+      Plot.ruleX([0, op.latency_us].filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.ink, strokeOpacity: 0.5 }),
+      Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.series[5] : theme.series[2], strokeWidth: thick * 0.45, strokeOpacity: 0.75 }),
+      Plot.link(inside.filter(mark => mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => colour(mark.port ?? 0), strokeWidth: thick, strokeLinecap: "butt" }),
+      Plot.dot(dots.filter(dot => dot.at <= domain[1]), { x: "at", y: "i", r: dot => dot.end ? Math.max(4, row * 0.45) : Math.max(1.6, row * 0.25), fill: dot => dot.end ? theme.accent : theme.card, stroke: dot => dot.end ? theme.accent : theme.series[5], strokeWidth: 1.5 }),
+      Plot.dot(crosses, { x: "at", y: "i", symbol: "times", r: Math.max(3, row * 0.4), stroke: theme.bad, strokeWidth: 2 })] });
+  label(svg, 2, height - bottom + 14, "packet ↓", "start");
+  label(svg, width / 2 + 20, height - 3, "time since the submission", "middle");
+  svg.setAttribute("role", "img");
+  const lost = op.packets.filter(packet => packet[5] === "lost" || packet[5] === "trimmed").length;
+  svg.setAttribute("aria-label", `${op.packets.length} transmissions of the op, ${lost} of them lost, the last acknowledged after ${micros(op.latency_us)}`);
+  const box = h("div", { class: "chart", tabindex: 0, role: "group", "aria-label": "Packets of the op: arrow keys name them" }, svg);
+  const tell = (i, px, py) => {
+    const [seq, offset, length, sent, acked, fate, hops] = op.packets[i];
+    let here = sent;
+    const lines = hops.map(([port, leave, arrive]) => { const line = h("div", { class: "tip-row" }, h("i", { style: { background: colour(port) } }), h("span", { text: op.ports[port].name }), h("b", { text: `${micros(Math.max(0, leave - here))} in port` })); here = arrive; return line; });
+    showTip([h("div", { class: "tip-head", text: `Packet ${seq}: bytes ${offset} to ${offset + length}${seq === op.chain ? ", ended the op" : ""}` }), h("div", { text: `sent after ${micros(sent)}` }), ...lines,
+      h("div", { class: acked === null ? "tip-fault" : "", text: acked !== null ? `acknowledged after ${micros(acked)}` : fate === "open" ? "neither acknowledged nor sent again in the recorded time" : `${fate}${hops.length ? " behind " + op.ports[hops.at(-1)[0]].name : ""}` })], px, py);
+  };
+  box.addEventListener("pointermove", event => { const i = Math.floor((event.clientY - svg.getBoundingClientRect().top - top) / row); if (op.packets[i]) tell(i, event.clientX + 16, event.clientY + 16); else hideTip(); });
+  box.addEventListener("pointerleave", hideTip);
+  let place = -1, down = null;
+  box.addEventListener("pointerdown", event => { down = event.clientX; });
+  box.addEventListener("pointerup", event => { if (down === null) return; const rect = svg.getBoundingClientRect(), [a, b] = [down, event.clientX].sort((p, q) => p - q); down = null; if (b - a > 6) zoom("op", [x.from(a - rect.left), x.from(b - rect.left)]); });
+  box.addEventListener("dblclick", () => zoom("op", null));
+  box.addEventListener("keydown", event => { const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (!step || !op.packets.length) return; event.preventDefault(); place = Math.max(0, Math.min(op.packets.length - 1, place + step)); const rect = svg.getBoundingClientRect(); tell(place, rect.left + 80, rect.top + top + row * place + 20); say(tip.innerText.replaceAll("\n", ", ")); });
+  box.addEventListener("blur", hideTip);
+  const key = h("div", { class: "legend" }, ...op.ports.map((port, i) => h("span", { class: "more" }, h("i", { class: "dot", style: { background: colour(i) } }), `in ${port.name}`)));
+  return h("div", {}, box, key);
+}
+
+// Bytes before the packet by flow; a click lists the ops of that flow.
+function members(width, run, op, wait) {
+  if (!wait.named.length) return h("p", { class: "note", text: "No other packet left the port while it waited." });
+  const rest = wait.bytes - wait.named.reduce((sum, one) => sum + one[2], 0);
+  const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: flow === op.flow ? `${nameOf(run, flow)} (its own flow)` : nameOf(run, flow), packets, size }));
+  if (rest > 0) bars.push({ flow: null, name: `${plural(wait.flows - wait.named.length, "other flow")}`, size: rest });
+  const most = Math.max(...bars.map(bar => bar.size));
+  return h("ul", { class: "bars" }, ...bars.map(bar => h("li", {}, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => { setState({ find: `flow ${bar.flow}:` }, true); const find = document.querySelector("#ops input[type=search]"); find.value = `flow ${bar.flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } }),
+    h("span", { class: "track" }, h("i", { style: { width: `${bar.size / most * 100}%`, background: bar.flow === op.flow ? theme.series[1] : theme.series[0] } })), h("b", { text: bytes(bar.size) }))));
+}

@@ -1,0 +1,173 @@
+// Settings or algorithms side by side: one against another, all at once, and as a table.
+const comparison = data.comparison;
+const valueOf = (row, i) => row.numbers[i] ? row.numbers[i][0] ?? row.numbers[i][1] : null;
+const isOpen = (row, i) => row.numbers[i] && row.numbers[i][0] === null;
+
+function comparePictures() {
+  if (!comparison || !comparison.rows.length) return null;
+  const { metrics, rows, axes } = comparison;
+  const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null));
+  if (!measured.length) return null;
+  // Rows have colours of their own if they are few; of a sweep, those of the first setting.
+  const colours = rows.map((row, i) => axes.length ? colour(Math.max(0, axes[0].values.indexOf(row.values[0])) % 8) : rows.length <= 8 ? colour(i) : theme.series[0]);
+  const name = i => words(metrics[i].heading);
+  const options = measured.map(i => [i, name(i)]);
+  let [x, y] = comparison.against.map(i => measured.includes(i) ? i : measured[0]);
+  const varied = i => new Set(rows.map(row => JSON.stringify(row.numbers[i]))).size > 1;
+  const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit}` : "");
+  const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
+
+  // A row is dominated if another one is at least as good in both numbers and better in one.
+  const front = () => {
+    const good = (row, i) => (metrics[i].better || 1) * valueOf(row, i);
+    const known = rows.filter(row => valueOf(row, x) !== null && valueOf(row, y) !== null && !isOpen(row, x) && !isOpen(row, y));
+    return known.filter(row => !known.some(other => good(other, x) >= good(row, x) && good(other, y) >= good(row, y) && (good(other, x) > good(row, x) || good(other, y) > good(row, y))));
+  };
+  const against = picture({ id: "trade-off", title: "One number against another", about: "Each point is a row of the table, the bars its spread over the seeds. Filled points are not beaten in both numbers by any other one (the Pareto front).",
+    controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
+    draw: width => {
+      const best = new Set(front());
+      const points = rows.map((row, i) => ({ row, i, x: valueOf(row, x), y: valueOf(row, y), best: best.has(row) })).filter(point => point.x !== null && point.y !== null);
+      const finite = (entry, j, other) => entry[j] === null ? other : entry[j];
+      const bars = points.filter(({ row }) => row.numbers[x][3] < row.numbers[x][4] || row.numbers[y][3] < row.numbers[y][4] || row.numbers[x][4] === null);
+      const range = (key, i) => { const all = points.flatMap(({ row }) => [finite(row.numbers[i], 3, valueOf(row, i)), finite(row.numbers[i], 4, valueOf(row, i))]); const [a, b] = [Math.min(...all), Math.max(...all)]; const pad = (b - a) * 0.1 || Math.abs(a) * 0.1 || 1; return [a >= 0 ? Math.max(0, a - pad) : a - pad, b + pad]; };
+      const chosen = points.filter(point => point.row.chosen);
+      const step = points.filter(point => point.best).sort((a, b) => a.x - b.x);
+      const labelled = points.length <= 14 ? points : points.filter(point => point.best || point.row.chosen);
+      // A label that would cover another one is left out; hover names the point.
+      const [xs, ys] = [svgScale(range("x", x), "linear", 66, width - 24), svgScale(range("y", y), "linear", 298, 16)], middle = range("x", x).reduce((a, b) => a + b) / 2;
+      const named = [];
+      for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) if (!named.some(other => Math.abs(ys.to(other.y) - ys.to(point.y)) < 13 && Math.abs(xs.to(other.x) - xs.to(point.x)) < 6.5 * Math.max(short(other.row).length, short(point.row).length))) named.push(point);
+      const svg = plotOf({ width, height: 340, marginLeft: 66, marginBottom: 42, marginRight: 24, marginTop: 16, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit", overflow: "visible" },
+        x: { domain: range("x", x), label: null, grid: false, tickFormat: v => number(v, 3), ticks: Math.round(width / 100) }, y: { domain: range("y", y), label: null, tickFormat: v => number(v, 4), ticks: 6 },
+        marks: [Plot.gridY({ stroke: theme.line, strokeOpacity: 1 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1 }), Plot.line(step, { x: "x", y: "y", stroke: theme.soft, strokeDasharray: "4 4" }),
+          Plot.link(bars, { x1: p => finite(p.row.numbers[x], 3, p.x), x2: p => finite(p.row.numbers[x], 4, p.x), y1: "y", y2: "y", stroke: p => colours[p.i], strokeOpacity: 0.5 }), Plot.link(bars, { x1: "x", x2: "x", y1: p => finite(p.row.numbers[y], 3, p.y), y2: p => finite(p.row.numbers[y], 4, p.y), stroke: p => colours[p.i], strokeOpacity: 0.5 }),
+          Plot.dot(points, { x: "x", y: "y", r: 5, fill: p => p.best ? colours[p.i] : theme.card, stroke: p => colours[p.i], strokeWidth: 2 }), Plot.dot(chosen, { x: "x", y: "y", r: 10, stroke: theme.accent, strokeWidth: 2 }),
+          ...[true, false].map(right => Plot.text(named.filter(p => (p.x > middle) === right), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy: -9, fontSize: 11.5, fill: theme.ink, stroke: theme.card, strokeWidth: 3 }))] });
+      label(svg, width / 2 + 30, 337, titled(x) + arrow(metrics[x].better, "→", "←"), "middle");
+      label(svg, 2, 9, titled(y) + arrow(metrics[y].better, "↑", "↓"), "start");
+      svg.setAttribute("role", "img");
+      svg.setAttribute("aria-label", `${name(y)} against ${name(x)}: ${rows.slice(0, 12).map(row => `${row.label} ${numberOf(row, x)}, ${numberOf(row, y)}`).join("; ")}`);
+      svg.querySelectorAll('[data-mark="dot"] circle').forEach((node, i) => {
+        const point = points[i];
+        if (!point) return;
+        node.addEventListener("pointermove", event => showTip(rowTip(point.row), event.clientX + 14, event.clientY + 14));
+        node.addEventListener("pointerleave", hideTip);
+      });
+      return svg;
+    },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); return `${front().map(row => short(row)).slice(0, 8).join(", ")}: not beaten in both numbers.${open.length ? ` ${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended, so that the lower bound is drawn.` : ""}`; },
+    rows: () => tableRows() });
+  const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
+  const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
+  const rowTip = row => [h("div", { class: "tip-head", text: row.label + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
+
+  const parallel = picture({ id: "parallel-coordinates", title: "All numbers at once", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
+    draw: width => drawParallel(width), note: "Axes end at the smallest and the largest value; a number without a better direction grows upwards.", rows: () => tableRows() });
+  function drawParallel(width) {
+    const shown = measured.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; }).slice(0, Math.max(3, Math.floor(width / 92)));
+    if (!shown.length) return h("p", { class: "note", text: "All numbers are equal." });
+    const height = 340, top = 62, bottom = 30, space = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(space, "svg");
+    const make = (tag, attributes, text) => { const node = document.createElementNS(space, tag); for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value); if (text !== undefined) node.textContent = text; svg.append(node); return node; };
+    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-size": 11, "aria-label": `Parallel coordinates of ${rows.length} rows over ${shown.map(i => metrics[i].heading).join(", ")}` })) svg.setAttribute(key, value);
+    const at = place => shown.length === 1 ? width / 2 : 44 + place / (shown.length - 1) * (width - 88);
+    const scales = shown.map(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); const [a, b] = [Math.min(...all), Math.max(...all)]; const up = metrics[i].better >= 0; return { a, b, to: v => { const t = (v - a) / (b - a); return up ? height - bottom - t * (height - bottom - top) : top + t * (height - bottom - top); }, ends: up ? [b, a] : [a, b] }; });
+    shown.forEach((i, place) => {
+      make("line", { x1: at(place), x2: at(place), y1: top, y2: height - bottom, stroke: theme.line, "stroke-width": 1.5 });
+      const lines = [""];
+      for (const word of name(i).split(" ")) { if ((lines.at(-1) + word).length > 13 && lines.at(-1)) lines.push(word); else lines[lines.length - 1] += (lines.at(-1) ? " " : "") + word; }
+      lines.slice(0, 3).forEach((text, n) => make("text", { x: at(place), y: 12 + 12 * n, "text-anchor": "middle", fill: theme.ink }, text));
+      make("text", { x: at(place), y: top - 6, "text-anchor": "middle", fill: theme.soft }, quantity(scales[place].ends[0], metrics[i]));
+      make("text", { x: at(place), y: height - bottom + 15, "text-anchor": "middle", fill: theme.soft }, quantity(scales[place].ends[1], metrics[i]));
+    });
+    const paths = rows.map((row, r) => {
+      const points = shown.map((i, place) => valueOf(row, i) === null ? null : [at(place), scales[place].to(valueOf(row, i))]).filter(Boolean);
+      const path = make("polyline", { points: points.map(point => point.map(v => v.toFixed(1)).join()).join(" "), fill: "none", stroke: row.chosen ? theme.accent : colours[r], "stroke-width": row.chosen ? 3.5 : 2, "stroke-opacity": rows.length > 30 ? 0.45 : 0.85 });
+      path.addEventListener("pointermove", event => { light(r); showTip(rowTip(row), event.clientX + 14, event.clientY + 14); });
+      path.addEventListener("pointerleave", () => { light(null); hideTip(); });
+      return path;
+    });
+    const light = which => paths.forEach((path, r) => path.setAttribute("stroke-opacity", which === null ? (rows.length > 30 ? 0.45 : 0.85) : r === which ? 1 : 0.12));
+    const names = rows.length > 16 ? null : h("div", { class: "legend", role: "group", "aria-label": "Rows" }, ...rows.map((row, r) => h("button", { type: "button", onmouseenter: () => light(r), onmouseleave: () => light(null), onfocus: () => light(r), onblur: () => light(null) }, h("i", { style: { borderTopColor: row.chosen ? theme.accent : colours[r] } }), short(row) + (row.chosen ? " (chosen)" : ""))));
+    return h("div", {}, svg, names);
+  }
+  const tableRows = () => [["row", ...axes.map(axis => axis.key), ...measured.map(i => metrics[i].name)], ...rows.map(row => [row.label, ...row.values, ...measured.map(i => valueOf(row, i))])];
+  const small = axes.length >= 2 ? smallMultiples() : axes.length === 1 ? overAxis() : barPictures();
+  function overAxis() {
+    const box = h("div", { class: "grid four-wide" });
+    for (const i of measured) {
+      const one = picture({ id: "over-" + metrics[i].name, title: capital(name(i)), about: definition(metrics[i].name),
+        draw: width => axisLines(width, i, rows, axes[0], 200), rows: () => tableRows() });
+      box.append(one.figure);
+    }
+    return box;
+  }
+  function axisLines(width, i, members, axis, height, domain) {
+    const other = row => row.label.split(", ").filter(part => !part.startsWith(axis.key + " = ")).join(", ");
+    const names = [...new Set(members.map(other))];
+    const order = axis.values;
+    const series = names.map((name, n) => { const own = members.filter(row => other(row) === name && valueOf(row, i) !== null); return { name: name || metrics[i].heading, colour: colour(n), x: own.map(row => order.indexOf(row.values[axes.indexOf(axis)])), y: own.map(row => valueOf(row, i)), own }; });
+    const areas = series.filter(one => one.own.some(row => row.numbers[i][3] < row.numbers[i][4])).map(one => ({ x: one.x, low: one.own.map(row => row.numbers[i][3]), high: one.own.map(row => row.numbers[i][4] ?? valueOf(row, i)), colour: one.colour }));
+    const step = Math.ceil(order.length / Math.max(2, width / 62));
+    const chart = lineChart(width, { series, areas, points: true, xLabel: axis.key.split(".").at(-1), yLabel: titled(i), height, xDomain: [-0.3, order.length - 0.7], xTicks: order.map((_, n) => n).filter(n => n % step === 0), xFormat: n => order[Math.round(n)] ?? "", readout: n => `${axis.key} = ${order[n]}` });
+    const pick = members.find(row => row.chosen);
+    if (pick) {
+      const x = svgScale([-0.3, order.length - 0.7], "linear", 58, width - 18).to(order.indexOf(pick.values[0]));
+      const rule = document.createElementNS("http://www.w3.org/2000/svg", "line");
+      for (const [key, value] of Object.entries({ x1: x, x2: x, y1: 12, y2: height - 38, stroke: theme.accent, "stroke-width": 2, "stroke-dasharray": "5 4" })) rule.setAttribute(key, value);
+      chart.querySelector("svg").append(rule);
+      label(chart.querySelector("svg"), x + 5, 22, "chosen", "start");
+    }
+    return names.length > 1 ? h("div", {}, chart, legend(series, () => {})) : chart;
+  }
+  // Two settings: a small picture for each value of the second one, with equal axes.
+  function smallMultiples() {
+    let i = measured[0];
+    const one = picture({ id: "small-multiples", title: `Over ${axes[0].key}, for each ${axes[1].key}`, wide: true, about: "Every small picture has the same axes.",
+      controls: [select("Number", options, i, value => { i = Number(value); one.refresh(); })],
+      draw: width => {
+        const per = Math.max(1, Math.min(axes[1].values.length, Math.floor(width / 240))), own = Math.floor(width / per) - 17;
+        const all = rows.map(row => valueOf(row, i)).filter(v => v !== null), high = Math.max(...all, 0), low = Math.min(...all, 0);
+        return h("div", { class: "small" }, ...axes[1].values.map(value => h("div", {}, h("h4", { text: `${axes[1].key.split(".").at(-1)} = ${value}` }), axisLinesFixed(own, i, rows.filter(row => row.values[1] === value), [low, high]))));
+      }, rows: () => tableRows() });
+    return h("div", { class: "grid" }, one.figure);
+  }
+  function axisLinesFixed(width, i, members, [low, high]) {
+    const axis = axes[0];
+    const series = [{ name: metrics[i].heading, colour: theme.series[0], x: members.map(row => axis.values.indexOf(row.values[0])), y: members.map(row => valueOf(row, i)) }];
+    const step = Math.ceil(axis.values.length / Math.max(2, width / 62)), span = axis.values.map((_, n) => n);
+    return lineChart(width, { series, areas: [{ x: [-0.3, axis.values.length - 0.7], low: [low, low], high: [high, high], colour: theme.card, opacity: 0 }], points: true, xLabel: axis.key.split(".").at(-1), yLabel: titled(i), height: 180, xDomain: [-0.3, axis.values.length - 0.7], xTicks: span.filter(n => n % step === 0), xFormat: n => axis.values[Math.round(n)] ?? "", readout: n => `${axis.key} = ${axis.values[n]}` });
+  }
+  // Algorithms: a small picture per number, with bars and the spread over the seeds.
+  function barPictures() {
+    const one = picture({ id: "bars", title: "Number by number", wide: true, about: "Median over the seeds; the line is the smallest to the largest value. An arrow marks a lower bound: ops had not ended.",
+      draw: width => {
+        const per = Math.max(1, Math.floor(width / 300)), own = Math.floor(width / per) - 16;
+        return h("div", { class: "small" }, ...measured.filter(varied).map(i => h("div", {}, h("h4", {}, define(name(i), definition(metrics[i].name)), h("span", { class: "soft", text: arrow(metrics[i].better, "↑", "↓").replace(/[()]/g, "") })), bars(own, i))));
+      }, note: measured.every(varied) ? "" : `Equal for all: ${measured.filter(i => !varied(i)).map(i => `${name(i)} ${numberOf(rows[0], i)}`).join(", ")}.`, rows: () => tableRows() });
+    return h("div", { class: "grid" }, one.figure);
+  }
+  function bars(width, i) {
+    const top = Math.max(...rows.map(row => row.numbers[i] ? Math.max(valueOf(row, i), row.numbers[i][4] ?? 0) : 0)) || 1;
+    const shown = rows.map((row, r) => ({ name: row.label, value: valueOf(row, i), row, r })).filter(bar => bar.value !== null);
+    const svg = plotOf({ width, height: 26 * rows.length + 8, marginLeft: 84, marginRight: 74, marginTop: 2, marginBottom: 4, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit", overflow: "visible" },
+      x: { domain: [0, top], axis: null }, y: { domain: rows.map(row => row.label), label: null, tickSize: 0 },
+      marks: [Plot.barX(shown, { x: "value", y: "name", fill: bar => colours[bar.r], fillOpacity: 0.85, insetTop: 4, insetBottom: 4 }), Plot.link(shown.filter(bar => bar.row.numbers[i][4] !== null && bar.row.numbers[i][3] < bar.row.numbers[i][4]), { x1: bar => bar.row.numbers[i][3], x2: bar => bar.row.numbers[i][4], y1: "name", y2: "name", stroke: theme.ink, strokeWidth: 1.5 }),
+        Plot.text(shown, { x: bar => Math.max(bar.value, bar.row.numbers[i][4] ?? 0), y: "name", text: bar => numberOf(bar.row, i), dx: 6, textAnchor: "start", fill: theme.ink })] });
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", `${metrics[i].heading}: ${rows.map(row => `${row.label} ${numberOf(row, i)}`).join("; ")}`);
+    return svg;
+  }
+  const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
+  const limit = 200;
+  const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
+    h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, row.label + (row.chosen ? " ← chosen" : "")),
+      ...measured.map(i => { const entry = row.numbers[i]; const known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined); const best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
+        return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null); }))))));
+  const chosen = rows.find(row => row.chosen);
+  return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
+    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : null,
+    comparison.reasons.length ? h("ul", { class: "reasons" }, ...comparison.reasons.map(text => h("li", { text }))) : null,
+    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), small, table, ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
+}

@@ -1,0 +1,179 @@
+// The first screen: what was run, whether it finished, and the numbers that matter.
+function titleBlock() {
+  const verbs = { run: "Run", reproduce: "Reproduction", compare: "Comparison", sweep: "Sweep", tune: "Tuning", emulate: "Emulation", rerun: "Repeated run" };
+  byId("top").append(
+    h("p", { class: "kind", text: `${verbs[data.command] ?? "Report"} · apus ${data.program}` }),
+    h("h1", { text: data.title }),
+    data.subtitle ? h("p", { class: "subtitle", text: data.subtitle }) : "");
+}
+
+function whatWasRun() {
+  const box = h("dl", { class: "what" });
+  const all = runs.length ? runs.map(run => run.setup) : [data.setup];
+  if (!all[0]) return null;
+  const line = (name, key) => {
+    const texts = [...new Set(all.map(setup => setup?.[key] ?? ""))].filter(Boolean);
+    if (!texts.length) return;
+    const shown = texts.slice(0, 3);
+    box.append(h("dt", { text: name }), h("dd", {}, ...shown.map(text => h("div", { text })), texts.length > 3 ? h("div", { class: "soft", text: `and ${texts.length - 3} more, which differ in their settings` }) : null));
+  };
+  line("Topology", "topology");
+  line("Load", "load");
+  line("Algorithm", "algorithms");
+  line("Time", "time");
+  if (!runs.length) return box;
+  const seeds = [...new Set(runs.map(run => run.seeds))];
+  const text = seeds.every(n => n === 1) ? `one seed (${[...new Set(runs.map(run => run.seed))].join(", ")}): numbers have no spread over seeds` :
+    `${Math.max(...seeds)} seeds from ${runs[0].seed} upwards: numbers are medians; pictures show the first seed`;
+  box.append(h("dt", { text: "Seeds" }), h("dd", { text }));
+  if (runs.length > 1) box.append(h("dt", { text: "Runs" }), h("dd", { text: `${runs.length}: ${runs.slice(0, 8).map(run => run.label).join(", ")}${runs.length > 8 ? " and others" : ""}` }));
+  return box;
+}
+
+const LEVELS = { bad: ["✕", "Problem"], warn: ["!", "Warning"], info: ["i", "Note"], good: ["✓", "Finished"] };
+function statusBlock() {
+  const list = h("ul", { class: "status", "aria-label": "Did it finish?" });
+  // Equal sentences of several runs are one.
+  const lines = new Map();
+  for (const run of runs) {
+    for (const { level, text } of run.status) {
+      const key = level + text;
+      if (!lines.has(key)) lines.set(key, { level, text, of: [] });
+      lines.get(key).of.push(run.label);
+    }
+  }
+  const order = ["bad", "warn", "info", "good"];
+  let all = [...lines.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
+  const finished = all.filter(line => line.level === "good");
+  if (finished.length > 1) {
+    all = all.filter(line => line.level !== "good");
+    const of = finished.flatMap(line => line.of);
+    all.push({ level: "good", text: "Finished: all ops of the measured phase ended, no flow stopped, no fault", of });
+  }
+  const more = all.length > 6;
+  const show = ({ level, text, of }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
+    h("span", { class: "unseen", text: LEVELS[level][1] + ": " }),
+    h("span", {}, runs.length > 1 ? h("b", { text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + ": " }) : null, text));
+  list.append(...(more ? all.slice(0, 5) : all).map(show));
+  if (more) {
+    list.append(h("li", { class: "more" }, h("button", { type: "button", text: `Show ${all.length - 5} more`, onclick: event => {
+      event.currentTarget.parentElement.replaceWith(...all.slice(5).map(show));
+    } })));
+  }
+  return list;
+}
+
+// A run: four cards of numbers, each beside what it should be compared with.
+function numberCards(run) {
+  const cards = h("div", { class: "cards" });
+  for (const part of [...new Set(data.metrics.map(metric => metric.part))]) {
+    const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name]);
+    if (!rows.length) continue;
+    cards.append(h("div", { class: "card" }, h("h3", { text: part }), h("table", { class: "numbers" },
+      h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col", text: "number" }), h("th", { scope: "col", text: "value" }))),
+      h("tbody", {}, ...rows.map(metric => {
+        const entry = run.numbers[metric.name];
+        const [value, what] = entry.beside ?? [];
+        const spread = entry.max > entry.min ? `${quantity(entry.min, metric)} … ${quantity(entry.max, metric)} over the seeds` : null;
+        const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
+        return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
+          h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
+            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value !== null && value > 0 ? number(entry.value / value, 2) + " × " : ""}${quantity(value, metric)} ${what}` : `${quantity(value, metric)} is ${what}` }) : null,
+            spread ? h("span", { class: "beside", text: spread }) : null));
+      })))));
+  }
+  return cards;
+}
+
+// Several runs: one table, a column per run, the best value of each row marked.
+function numberTable() {
+  const metrics = data.metrics.filter(metric => runs.some(run => run.numbers[metric.name]));
+  const rows = [];
+  let part = "";
+  for (const metric of metrics) {
+    if (metric.part !== part) {
+      part = metric.part;
+      rows.push(h("tr", { class: "part" }, h("th", { scope: "rowgroup", colspan: runs.length + 1, text: part })));
+    }
+    const values = runs.map(run => run.numbers[metric.name]?.value ?? null);
+    const known = values.filter(value => value !== null);
+    const best = metric.better > 0 ? Math.max(...known) : Math.min(...known), worst = metric.better > 0 ? Math.min(...known) : Math.max(...known);
+    rows.push(h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))), ...runs.map((run, i) => {
+      const entry = run.numbers[metric.name];
+      const differs = metric.better && known.length > 1 && best !== worst && Math.abs(best - worst) > 0.01 * Math.max(Math.abs(best), Math.abs(worst));
+      const spread = entry && entry.max > entry.min ? h("span", { class: "beside", text: `${quantity(entry.min, metric)} … ${quantity(entry.max, metric)}` }) : null;
+      return h("td", { class: differs && values[i] === best ? "best" : null }, bounded(entry, metric), spread);
+    })));
+  }
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers of all runs" }, h("table", { class: "wide-numbers" },
+    h("caption", { text: "Bold: the best run of a row, where runs differ by more than 1 %. Point at a name for its definition." }),
+    h("thead", {}, h("tr", {}, h("td"), ...runs.map((run, i) => h("th", { scope: "col" }, h("i", { class: "dot", style: { background: colour(i) } }), run.label)))),
+    h("tbody", {}, ...rows)));
+}
+
+function plainTable(lines, caption, header = true) {
+  const isNumber = text => /^([<>≥] ?=? )?-?[\d.]+( [+.]+-? [\d.]+)?( .*)?$/.test(text);
+  const [head, ...rest] = header ? lines : [null, ...lines];
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", {}, h("caption", { text: caption }),
+    head ? h("thead", {}, h("tr", {}, ...head.map((text, i) => text ? h("th", { scope: "col", class: rest.some(row => isNumber(row[i] ?? "")) ? "n" : null, text }) : h("td")))) : null,
+    h("tbody", {}, ...rest.map(row => h("tr", {}, ...row.map((text, i) => i === 0 && header ? h("th", { scope: "row", text }) : h("td", { class: isNumber(text) ? "n" : null, text })))))));
+}
+
+function checksBlock() {
+  const all = [...data.checks, ...data.shown];
+  if (!all.length) return null;
+  const unit = one => one.unit ? " " + one.unit : "";
+  const band = one => one.low === null && one.high === null ? "shown" : one.low === null ? `≤ ${number(one.high)}` : one.high === null ? `≥ ${number(one.low)}` : `${number(one.low)} … ${number(one.high)}`;
+  const verdict = { pass: ["✓ pass", "pass"], fail: ["✕ FAIL", "fail"], differs: ["≠ differs", "differs"], stale: ["✕ STALE", "fail"] };
+  const rows = all.map(one => {
+    const [text, name] = verdict[one.verdict] ?? ["", ""];
+    const measured = one.censored ? (one.lower === null ? "censored" : `≥ ${number(one.lower)}${unit(one)} (censored)`) : one.measured === null ? "not measured" : number(one.measured) + unit(one);
+    return h("tr", {}, h("th", { scope: "row", text: one.name }),
+      h("td", { class: "n", text: one.paper === null ? "–" : number(one.paper) + unit(one) }), h("td", { class: "n", text: measured }),
+      h("td", { class: "n", text: one.spread && one.spread[0] < one.spread[1] ? `${number(one.spread[0])} … ${number(one.spread[1])}` : "" }),
+      h("td", { class: "n", text: one.deviation_percent === null || one.deviation_percent === undefined ? "" : `${one.deviation_percent > 0 ? "+" : ""}${number(one.deviation_percent, 3)} %` }),
+      h("td", { class: "n", text: band(one) }),
+      h("td", { class: name, text: text + (one.pass && one.seeds_outside ? `, ${one.seeds_outside} of ${one.seeds.length} seeds outside` : "") }),
+      h("td", { text: one.fitted ? "fitted" : one.kind || "" }),
+      h("td", { class: "why", text: [one.source, one.censored || one.differs || one.why].filter(Boolean).join(". ") }));
+  });
+  const head = ["", "paper", "simulated (median)", "over the seeds", "off by", "accepted", "verdict", "kind", "source, and why it differs"];
+  const failed = data.checks.filter(one => one.verdict === "fail" || one.verdict === "stale").length;
+  return section("checks", "Paper and simulation", `${data.checks.length} checks: ${data.checks.filter(one => one.verdict === "pass").length} pass, ${failed} fail, ${data.checks.filter(one => one.verdict === "differs").length} differ for a stated reason.`,
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Checks" }, h("table", { id: "check-table" },
+      h("thead", {}, h("tr", {}, ...head.map((text, i) => text ? h("th", { scope: "col", class: i > 0 && i < 6 ? "n" : null, text }) : h("td")))), h("tbody", {}, ...rows))));
+}
+
+function jobsBlock() {
+  const of = runs.flatMap(run => (run.jobs ?? []).map(job => [run, job]));
+  if (!of.length) return null;
+  const us = value => value === null || value === undefined ? "not ended" : micros(value);
+  const head = ["job", ...(runs.length > 1 ? ["run"] : []), "completion", "ideal", "slowdown", "bus bandwidth", "compute", "send", "wait", "unfinished"];
+  const rows = of.map(([run, job]) => [job.name, ...(runs.length > 1 ? [run.label] : []), us(job.completion_us), us(job.ideal_us), job.slowdown === null ? "–" : number(job.slowdown, 3),
+    job.bus_bandwidth_gbps === null ? "–" : number(job.bus_bandwidth_gbps, 3) + " Gb/s", us(job.compute_us), us(job.send_us), us(job.wait_us), count(job.unfinished)]);
+  return section("jobs", "Jobs", null, plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks"));
+}
+
+function firstScreen() {
+  const box = h("section", { id: "summary", "aria-labelledby": "summary-title" }, h("h2", { class: "unseen", id: "summary-title", text: "Summary" }));
+  if (!runs.length) {
+    const what = whatWasRun();
+    if (what) box.append(what);
+  } else {
+    box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
+    box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
+  }
+  return box;
+}
+
+function details() {
+  const box = section("details", "Everything else", null);
+  for (const run of runs) {
+    const own = h("details", {}, h("summary", { text: runs.length > 1 ? `All numbers of ${run.label}` : "All numbers of the run" }), h("pre", { tabindex: 0, text: run.text }));
+    if (run.workloads.length) own.append(plainTable(run.workloads, "Workloads side by side"));
+    if (run.notes.length) own.append(h("h3", { text: "What the run leaves out" }), h("ul", {}, ...run.notes.map(text => h("li", { text }))));
+    if (run.setup) own.append(h("details", {}, h("summary", { text: "Settings, as a scenario" }), h("pre", { tabindex: 0, text: run.setup.settings })));
+    box.append(own);
+  }
+  return box;
+}

@@ -1,0 +1,103 @@
+// Flows and ports over time: the bands of all flows, and single lines.
+const QUANTITIES = [
+  [["goodput_gbps", "rate per flow, Gb/s"], ["cwnd_packets", "window, packets"], ["fabric_cwnd_packets", "fabric window, packets"], ["endpoint_cwnd_packets", "endpoint window, packets"]],
+  [["smoothed_rtt_us", "smoothed RTT, µs"], ["target_delay_us", "target delay, µs"], ["pacing_delay_us", "pacing delay, µs"], ["in_flight_packets", "packets in flight"]],
+];
+// Faults of the whole run are no bands, which would cover every picture; a note names them.
+const lasts = (recording, fault) => !fault.instant && fault.at_us <= recording.warmup_us && (fault.until_us ?? Infinity) >= recording.duration_us;
+const faultsOf = recording => recording.faults.filter(fault => !lasts(recording, fault)).map(fault => ({ from: fault.at_us, to: fault.until_us ?? recording.duration_us, instant: fault.instant, text: fault.text }));
+const lastingOf = recording => recording.faults.filter(fault => lasts(recording, fault)).map(fault => fault.text);
+
+function overTime() {
+  const all = recorded();
+  if (!all.length || !all[0].recording.times_us.length) return null;
+  const overlay = all.length > 1;
+  let filter = "";
+  const grid = h("div", { class: "grid two-wide", data: { sync: "time" } });
+  const time = recording => ({ x: recording.times_us, faults: faultsOf(recording), warmup: recording.warmup_us, domain: [Math.min(0, recording.times_us[0]), Math.max(recording.duration_us, recording.times_us.at(-1))] });
+  const common = () => {
+    const shown = overlay ? all : [runs[runIndex()].recording ? runs[runIndex()] : all[0]];
+    return { shown, recording: shown[0].recording, faults: shown.flatMap(run => faultsOf(run.recording)), warmup: shown[0].recording.warmup_us,
+      xDomain: [0, Math.max(...shown.map(run => time(run.recording).domain[1]))], xFormat: micros, readout: micros, xLabel: "simulated time", sync: "time", height: 240 };
+  };
+  const singles = (run, members, faint) => members.map((one, i) => ({ name: one.name ?? flowName(run, one.flow), colour: colour(i), x: run.recording.times_us, y: one.values, faint, hidden: filter ? !(one.name ?? flowName(run, one.flow)).toLowerCase().includes(filter) : faint && i >= 4, width: 1.1 }));
+  for (const members of QUANTITIES) {
+    const present = members.filter(([column]) => all.some(run => run.recording.quantities[column]));
+    if (!present.length) continue;
+    let column = present[0][0];
+    const unit = text => text.split(", ").at(-1);
+    const view = picture({ id: "over-time-" + members[0][0], title: "Flows over time", wide: false,
+      about: "Every sample of the active flows: dark band 25 to 75 %, light band 5 to 95 %, line median, dashed the mean; thin lines are single flows. With several runs, the medians of each.",
+      controls: [select("Quantity", present, column, value => { column = value; series = null; view.refresh(); })],
+      draw: (width, self) => {
+        const base = common(), text = present.find(([key]) => key === column)[1];
+        series ??= build(base, text);
+        const areas = overlay ? [] : bands(base);
+        const chart = lineChart(width, { ...base, series, areas, yLabel: text });
+        self.chart = chart;
+        return h("div", {}, chart, legend(series, () => self.refresh()));
+      },
+      note: () => {
+        const run = common().shown[0], q = run.recording.quantities[column];
+        if (!q || overlay) return overlay ? "Medians over the active flows of each run." : "";
+        return `${capital(q.definition)}. ${q.flows.length < run.recording.flow_count ? `Single lines: ${q.flows.length} of ${count(run.recording.flow_count)} flows, spread evenly; four are shown until you choose others below or by the filter.` : ""}${run.recording.every > 1 ? ` Every ${run.recording.every}th sample is drawn.` : ""}`;
+      },
+      rows: () => { const lines = series ?? build(common(), ""); return [["time_us", ...lines.map(one => one.name)], ...lines[0].x.map((t, i) => [t, ...lines.map(one => one.y[i])])]; } });
+    let series = null;
+    const bands = ({ recording }) => {
+      const b = recording.quantities[column]?.bands;
+      if (!b || recording.flow_count < 2) return [];
+      return [{ x: recording.times_us, low: b.p5, high: b.p95, colour: theme.series[0], opacity: 0.13 }, { x: recording.times_us, low: b.p25, high: b.p75, colour: theme.series[0], opacity: 0.2 }];
+    };
+    const build = ({ shown, recording }) => {
+      if (overlay) return shown.filter(run => run.recording.quantities[column]).map(run => ({ name: run.label, colour: colour(runs.indexOf(run)), dash: dash(runs.indexOf(run)), x: run.recording.times_us, y: run.recording.quantities[column].bands.p50 }));
+      const q = recording.quantities[column], lines = [];
+      if (!q) return lines;
+      if (recording.flow_count > 1) {
+        lines.push({ name: "median of flows", colour: theme.ink, x: recording.times_us, y: q.bands.p50, width: 2 }, { name: "mean", colour: theme.ink, dash: "5 4", x: recording.times_us, y: q.bands.mean, width: 1.25 });
+        if (column === "smoothed_rtt_us" && recording.quantities.target_delay_us) lines.push({ name: "median target", colour: theme.bad, dash: "8 4", x: recording.times_us, y: recording.quantities.target_delay_us.bands.p50 });
+      }
+      return [...lines, ...singles(shown[0], q.flows, recording.flow_count > 1)];
+    };
+    view.reset = () => { series = null; };
+    grid.append(view.figure);
+  }
+  for (const [key, title, text, about] of [["queue_kb", "Queues of the busiest ports", "mean queue, kB", "Time average of the wire bytes in the port over each interval, the packet in service included."], ["throughput_gbps", "Throughput of the busiest ports", "throughput, Gb/s", "Wire bytes sent in each interval."]]) {
+    if (!all.some(run => run.recording.ports.length)) continue;
+    let series = null;
+    const view = picture({ id: "ports-" + key, title, about,
+      draw: (width, self) => {
+        const base = common();
+        series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, colour: colour(runs.indexOf(run)), dash: dash(runs.indexOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
+          singles(base.shown[0], base.recording.ports.map(port => ({ name: port.name, values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? !one.name.toLowerCase().includes(filter) : i >= 6, width: 1.5 }));
+        self.chart = lineChart(width, { ...base, series, yLabel: text });
+        return h("div", {}, self.chart, legend(series, () => self.refresh()));
+      },
+      note: () => overlay ? "The port that carried most of each run." : `The ${plural(common().recording.ports.length, "switch port")} that carried most; port_samples.csv has their samples.`,
+      rows: () => { const { shown } = common(), ports = shown[0].recording.ports; return [["time_us", ...ports.map(port => port.name)], ...shown[0].recording.times_us.map((t, i) => [t, ...ports.map(port => port[key][i])])]; } });
+    view.reset = () => { series = null; };
+    grid.append(view.figure);
+  }
+  const names = ["fabric RTT", "end-to-end RTT", "op latency"];
+  let which = names[0];
+  const spread = picture({ id: "distribution", title: "Distribution of delays", about: "Fraction of acknowledgements (RTTs) or ops (latency) at or below a value, over the measured phase.",
+    controls: [select("Distribution", names.map(name => [name, name]), which, value => { which = value; spread.refresh(); })],
+    draw: width => {
+      const shown = overlay ? all : common().shown;
+      const series = shown.map(run => ({ name: overlay ? run.label : which, colour: colour(overlay ? runs.indexOf(run) : 0), dash: overlay ? dash(runs.indexOf(run)) : null, x: run.recording.cdfs[which][0], y: run.recording.cdfs[which][1] })).filter(one => one.x.length > 1);
+      if (!series.length) return h("p", { class: "note", text: "Nothing was measured." });
+      const low = Math.min(...series.map(one => one.x[0])), high = Math.max(...series.map(one => one.x.at(-1)));
+      return h("div", {}, lineChart(width, { series, xLabel: which, yLabel: "fraction at or below", xType: low > 0 && high / low > 50 ? "log" : "linear", xFormat: micros, yFormat: v => number(v, 3), height: 240, xTicks: Math.max(3, width / 130) }), overlay ? legend(series, () => {}) : "");
+    },
+    rows: () => [["run", `${which}, us`, "fraction"], ...(overlay ? all : common().shown).flatMap(run => run.recording.cdfs[which][0].map((x, i) => [run.label, x, run.recording.cdfs[which][1][i]]))] });
+  const bands = all.some(run => faultsOf(run.recording).length), lasting = [...new Set(all.flatMap(run => lastingOf(run.recording)))];
+  const faults = `${bands ? " Red bands are faults." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
+  const box = section("time", "Over time", "A drag over a picture zooms all of them; a double click shows the whole run again." + faults,
+    h("div", { class: "bar" }, h("label", {}, "Flows and ports whose name contains ", h("input", { id: "filter", type: "search", placeholder: "flow 7, host 3…", oninput: event => {
+      filter = event.target.value.trim().toLowerCase();
+      for (const figure of grid.querySelectorAll("figure")) { figure.picture.reset?.(); figure.picture.refresh(); }
+    } }))), grid);
+  grid.append(spread.figure);
+  onState(["run"], () => { for (const figure of grid.querySelectorAll("figure")) { figure.picture.reset?.(); figure.picture.refresh(); } });
+  return box;
+}

@@ -1,0 +1,91 @@
+//! `apus report`: one page of the results of several directories.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{data_of, page};
+use crate::failure::Failure;
+use crate::open;
+use crate::output::{print, write_file};
+
+/// Make one report of stored results.
+///
+/// Each DIR is a directory that a command has written with `--out`. The runs of all directories are side by side in the
+/// same axes.
+#[derive(Args)]
+pub struct ReportCommand {
+    /// Directories of results.
+    #[arg(required = true, value_name = "DIR")]
+    dirs: Vec<PathBuf>,
+    /// Page to write.
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Open the page in a browser.
+    #[arg(long)]
+    open: bool,
+}
+
+impl ReportCommand {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let mut all: Option<Value> = None;
+        for dir in &self.dirs {
+            let file = dir.join("report.html");
+            let text = fs::read_to_string(&file).map_err(|error| {
+                Failure::Input(format!(
+                    "{}: cannot be read: {error}; DIR must be a directory of results, written with `--out DIR`",
+                    file.display()
+                ))
+            })?;
+            let Some(mut data) = data_of(&text) else {
+                let why = "has no data of this version of apus; run the command again";
+                return Err(Failure::Input(format!("{}: {why}", file.display())));
+            };
+            if self.dirs.len() > 1 {
+                name_runs(&mut data, &dir.display().to_string());
+            }
+            match &mut all {
+                None => all = Some(data),
+                Some(first) => join(first, data),
+            }
+        }
+        let Some(all) = all else { return Ok(()) };
+        if self.out.exists() && fs::read_to_string(&self.out).is_ok_and(|old| data_of(&old).is_none()) {
+            let why = "exists and is no report; choose another name with --out";
+            return Err(Failure::Input(format!("{}: {why}", self.out.display())));
+        }
+        let title = all["title"].as_str().unwrap_or_default();
+        write_file(&self.out, &page(title, &all)).map_err(Failure::Run)?;
+        print(&format!("{}\n", self.out.display()))?;
+        if self.open { open::open(&self.out) } else { Ok(()) }
+    }
+}
+
+/// Puts the directory before the labels of its runs.
+fn name_runs(data: &mut Value, dir: &str) {
+    let runs = data["runs"].as_array_mut().into_iter().flatten();
+    for run in runs {
+        let label = run["label"].as_str().unwrap_or_default().to_owned();
+        run["label"] = Value::from(format!("{dir}: {label}"));
+    }
+}
+
+/// Adds the runs, checks and comparison of another report.
+fn join(all: &mut Value, more: Value) {
+    let Value::Object(more) = more else { return };
+    for (key, value) in more {
+        match (&mut all[&key], value) {
+            (Value::Array(own), Value::Array(theirs)) if key != "metrics" => own.extend(theirs),
+            (Value::Object(own), Value::Object(theirs)) if key == "definitions" => own.extend(theirs),
+            (own @ Value::Null, theirs) => *own = theirs,
+            (own, theirs) if key == "title" && *own != theirs => {
+                let joined = format!("{}, {}", own.as_str().unwrap_or(""), theirs.as_str().unwrap_or(""));
+                *own = Value::from(joined);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `report.html`: the results of any command as one page that needs no network.
+//!
+//! The page is a template with its style, its scripts and a chart library (Observable Plot) in line. The data is
+//! JSON within the page, reduced to the resolution of a screen; what is left out is said where it shows.
+
+mod causes;
+mod chain;
+mod command;
+mod comparison;
+mod matrix;
+mod network;
+mod numbers;
+mod ops;
+mod setup;
+mod timeline;
+
+use std::collections::BTreeMap;
+
+use apus_scenario::experiment::{CheckResult, Shown};
+use apus_scenario::{Scenario, Setup};
+use apus_sim::results::TABLES;
+use apus_sim::summary::Summary;
+use serde_json::{Value, json};
+
+use crate::program;
+pub use causes::SecondRun;
+pub use command::ReportCommand;
+pub use comparison::{Axis, Comparison, Row};
+
+const PAGE: &str = include_str!("../../assets/report/page.html");
+const STYLE: &str = include_str!("../../assets/report/report.css");
+/// The scripts in the order in which the page runs them.
+const SCRIPTS: [&str; 11] = [
+    include_str!("../../assets/report/base.js"),
+    include_str!("../../assets/report/picture.js"),
+    include_str!("../../assets/report/lines.js"),
+    include_str!("../../assets/report/first.js"),
+    include_str!("../../assets/report/slowdown.js"),
+    include_str!("../../assets/report/causes.js"),
+    include_str!("../../assets/report/network.js"),
+    include_str!("../../assets/report/topology.js"),
+    include_str!("../../assets/report/overtime.js"),
+    include_str!("../../assets/report/compare.js"),
+    include_str!("../../assets/report/main.js"),
+];
+const CHARTS: &str = include_str!("../../assets/plot/plot.min.js");
+const CHARTS_LICENCE: &str = include_str!("../../assets/plot/LICENSE");
+
+/// Beginning of the data in the page.
+const DATA: &str = "<script id=\"data\" type=\"application/json\">";
+
+/// Content of a report.
+pub struct Report<'a> {
+    /// The command whose results it has.
+    pub command: &'static str,
+    /// Heading.
+    pub title: &'a str,
+    /// Subtitle.
+    pub subtitle: &'a str,
+    /// Setup of a comparison.
+    pub setup: Option<&'a Setup>,
+    /// Scenario of the runs, if they have one.
+    pub scenario: Option<&'a Scenario>,
+    /// Runs; those with a recording have pictures.
+    pub runs: Vec<&'a Summary>,
+    /// Runs of all seeds, for the spread of numbers.
+    pub all: Vec<&'a Summary>,
+    /// Checks of an experiment.
+    pub checks: &'a [CheckResult],
+    /// Numbers without a band.
+    pub shown: &'a [Shown],
+    /// By name of a run: what happened to its slowest ops ([`SecondRun`]).
+    pub causes: BTreeMap<String, Value>,
+    /// Settings or algorithms side by side.
+    pub comparison: Option<Comparison>,
+}
+
+impl<'a> Report<'a> {
+    /// Returns a report without content.
+    pub fn new(command: &'static str, title: &'a str, subtitle: &'a str) -> Self {
+        Self {
+            command,
+            title,
+            subtitle,
+            setup: None,
+            scenario: None,
+            runs: Vec::new(),
+            all: Vec::new(),
+            checks: &[],
+            shown: &[],
+            causes: BTreeMap::new(),
+            comparison: None,
+        }
+    }
+
+    /// Returns the page.
+    pub fn html(&self) -> String {
+        page(self.title, &self.data())
+    }
+
+    /// Returns the data of the page.
+    fn data(&self) -> Value {
+        let recorded = self.runs.iter().filter(|run| run.recording.is_some()).count().max(1);
+        let runs: Vec<Value> = self.runs.iter().map(|summary| self.run(summary, recorded)).collect();
+        let metrics = self.comparison.iter().flat_map(|all| &all.metrics);
+        let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
+        for name in metrics.map(String::as_str).chain(numbers::METRICS.iter().map(|m| m.name)) {
+            definitions.extend(definition(name).map(|text| (name.to_owned(), text)));
+        }
+        json!({
+            "command": self.command,
+            "program": program::BUILD,
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "setup": self.setup.map(setup::describe),
+            "checks": self.checks,
+            "shown": self.shown,
+            "definitions": definitions,
+            "metrics": numbers::declarations(),
+            "runs": runs,
+            "comparison": self.comparison.as_ref().map(Comparison::json),
+        })
+    }
+
+    fn run(&self, summary: &Summary, runs: usize) -> Value {
+        let setup = self.setup_of(summary);
+        let seeds: Vec<&Summary> =
+            self.all.iter().copied().filter(|other| other.name == summary.name).collect();
+        let prefix = format!("{}/", self.title);
+        let mut value = json!({
+            "name": summary.name,
+            "label": summary.name.strip_prefix(&prefix).unwrap_or(&summary.name),
+            "seed": summary.seed,
+            "seeds": seeds.len().max(1),
+            "setup": setup.map(setup::describe),
+            "status": numbers::status(summary),
+            "numbers": numbers::of(summary, &seeds),
+            "text": crate::text::overview(summary),
+            "workloads": crate::text::workloads::table(summary),
+            "jobs": summary.jobs,
+            "notes": summary.notes,
+        });
+        if let Some(recording) = &summary.recording {
+            value["recording"] = timeline::json(recording, runs);
+            value["recording"]["ops"] = ops::json(summary, recording, runs);
+            value["recording"]["network"] = network::json(recording);
+            value["causes"] = self.causes.get(&summary.name).cloned().unwrap_or(Value::Null);
+        }
+        value
+    }
+
+    fn setup_of(&self, summary: &Summary) -> Option<&Setup> {
+        let runs = self.scenario.iter().flat_map(|scenario| &scenario.runs);
+        runs.map(|run| &run.setup).find(|setup| setup.name() == summary.name)
+    }
+}
+
+/// Returns the unit, the definition and the scope of a metric.
+fn definition(name: &str) -> Option<Value> {
+    let columns = TABLES.first()?.columns.iter();
+    let column = columns.clone().find(|column| column.explains(name))?;
+    Some(json!([apus_sim::columns::unit_of(name), column.definition, column.aggregation]))
+}
+
+/// Returns the page with this data.
+fn page(title: &str, data: &Value) -> String {
+    // Only this text could end the script element.
+    let data = data.to_string().replace('<', "\\u003c");
+    let licence = CHARTS_LICENCE.replace("*/", "");
+    let scripts = SCRIPTS.concat();
+    let title = crate::svg::escape(title);
+    let parts = [
+        ("{{title}}", title.as_str()),
+        ("{{style}}", STYLE),
+        ("{{data}}", &data),
+        ("{{licence}}", &licence),
+        ("{{charts}}", CHARTS),
+        ("{{scripts}}", &scripts),
+    ];
+    let mut page = String::new();
+    let mut rest = PAGE;
+    // One part at a time, so that no text of a part is replaced.
+    for (place, part) in parts {
+        let Some((before, after)) = rest.split_once(place) else { continue };
+        page += before;
+        page += part;
+        rest = after;
+    }
+    page + rest
+}
+
+/// Returns the data of a page; `None` if it is no report of this version.
+fn data_of(page: &str) -> Option<Value> {
+    let (_, rest) = page.split_once(DATA)?;
+    serde_json::from_str(rest.split_once("</script>")?.0).ok()
+}
+
+/// Returns a number to four digits, more than a screen shows; `null` if there is none.
+fn short(value: f64) -> Value {
+    if !value.is_finite() {
+        return Value::Null;
+    }
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+        json!(rounded as i64)
+    } else {
+        json!(rounded)
+    }
+}

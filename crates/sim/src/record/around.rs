@@ -1,0 +1,207 @@
+//! Everything that happens around chosen ops: the packets at the ports of their paths, and the queues there.
+//!
+//! The ops are those of an earlier run with the same seed, so that only they are recorded and a run of any size
+//! can be looked into.
+
+use std::collections::BTreeSet;
+
+use apus_cc::AlgorithmFactory;
+use apus_fabric::RouteError;
+use apus_units::{PacketNumber, PortId, Span, Time};
+use apus_wire::Body;
+
+use crate::build::{PlanError, build_network};
+use crate::host::Host;
+use crate::plan::Plan;
+use crate::world::World;
+
+/// Maximum number of packets that are kept: about 200 MB.
+const MAX_PASSED: usize = 4_000_000;
+/// Samples of a queue per op.
+const QUEUE_SAMPLES: u64 = 256;
+/// Maximum number of paths of a connection that spreads its packets whose ports are observed.
+const MAX_PATHS: u32 = 64;
+
+/// An op, by its connection and the span of time that is of interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// Its connection.
+    pub connection: u32,
+    /// Begin of the span.
+    pub from: Time,
+    /// End of the span.
+    pub until: Time,
+}
+
+/// A packet that left a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed {
+    /// When its last bit left the port.
+    pub left: Time,
+    /// When it reached the node at the end of the link.
+    pub arrives: Time,
+    /// The port.
+    pub port: PortId,
+    /// Its connection; `None` for a signal of a switch.
+    pub connection: Option<u32>,
+    /// Its number.
+    pub seq: PacketNumber,
+    /// Everything that occupies the link.
+    pub wire_bytes: u32,
+    /// Whether it carries data or what is left of it, and is no acknowledgement.
+    pub is_data: bool,
+}
+
+/// Occupancy of a port.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueSeen {
+    /// When.
+    pub at: Time,
+    /// The port.
+    pub port: PortId,
+    /// Wire bytes in the port.
+    pub bytes: u64,
+}
+
+/// What was kept around ops.
+#[derive(Clone, Debug, Default)]
+pub struct Passings {
+    /// Packets in order of their arrival at the ends of links.
+    pub packets: Vec<Passed>,
+    /// Packets that would have been kept without the limit.
+    pub seen: u64,
+    /// Queues, in order of time.
+    pub queues: Vec<QueueSeen>,
+}
+
+/// Spans of time, in any order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Windows(Vec<(Time, Time)>);
+
+impl Windows {
+    /// Adds a span.
+    pub(super) fn add(&mut self, from: Time, until: Time) {
+        self.0.push((from, until));
+    }
+
+    /// Returns `true` if a span contains this time.
+    pub(super) fn contain(&self, at: Time) -> bool {
+        self.shortest(at).is_some()
+    }
+
+    /// Returns the length of the shortest span that contains this time.
+    fn shortest(&self, at: Time) -> Option<Span> {
+        let own = self.0.iter().filter(|(from, until)| *from <= at && at <= *until);
+        own.map(|(from, until)| until.since(*from)).min()
+    }
+}
+
+/// Keeps the packets and queues at the ports of the paths of chosen ops.
+#[derive(Clone, Debug)]
+pub(crate) struct CloseUp {
+    /// By port.
+    windows: Box<[Windows]>,
+    /// By port: time of the next look at its queue.
+    next_look: Box<[Time]>,
+    kept: Passings,
+}
+
+impl CloseUp {
+    /// Observes the ports on the paths of these ops.
+    ///
+    /// # Errors
+    /// If there is no path.
+    pub(crate) fn new<F: AlgorithmFactory>(
+        plan: &Plan<F>,
+        around: &[Around],
+    ) -> Result<Box<Self>, PlanError> {
+        let mut network = build_network(plan)?;
+        let ports = network.ports().count();
+        let mut windows = vec![Windows::default(); ports].into_boxed_slice();
+        let no_route = |error: RouteError| PlanError::Route(error);
+        for op in around {
+            let connection = &plan.connections[op.connection as usize];
+            let (source, sink) = connection.data_ends();
+            let mut routes = vec![
+                network
+                    .route(source, sink, u64::from(op.connection), 0)
+                    .map_err(no_route)?,
+            ];
+            if connection.spread.is_some() {
+                let set = network.path_set(source, sink).map_err(no_route)?;
+                routes.extend((0..set.count().min(MAX_PATHS)).map(|number| set.route(number)));
+            }
+            let mut path: BTreeSet<PortId> =
+                routes.into_iter().flat_map(|route| network.route_ports(route)).collect();
+            if let Some(reroute) = &connection.reroute {
+                path.extend(reroute.path.iter().copied());
+            }
+            path.into_iter().for_each(|port| windows[port.index()].add(op.from, op.until));
+        }
+        let next_look = vec![Time::ZERO; ports].into_boxed_slice();
+        Ok(Box::new(Self { windows, next_look, kept: Passings::default() }))
+    }
+
+    /// A packet is about to arrive at the end of the link of `port`.
+    pub(crate) fn on_arrival<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        world: &mut World<F>,
+        hosts: &[Host<F>],
+    ) {
+        let Some(shortest) = self.windows[port.index()].shortest(now) else { return };
+        if self.next_look[port.index()] <= now {
+            self.next_look[port.index()] = now + shortest / QUEUE_SAMPLES;
+            let bytes = world.network.port_counters(port, now).queued.bytes;
+            self.kept.queues.push(QueueSeen { at: now, port, bytes });
+        }
+        let (network, mut scheduler) = world.network();
+        let Some(packet) = network.arriving(now, port, &mut scheduler) else { return };
+        self.kept.seen += 1;
+        if self.kept.packets.len() >= MAX_PASSED {
+            return;
+        }
+        let packet = world.network.pool().packet(packet);
+        let header = &packet.payload;
+        let connection = match header.body {
+            Body::Signal(_) => None,
+            // A header names the flow of its receiver.
+            _ => {
+                let receiver = hosts.get(packet.dst.index());
+                receiver.and_then(|host| host.flows.get(header.flow.index())).map(|f| f.connection)
+            }
+        };
+        self.kept.packets.push(Passed {
+            left: now.saturating_sub(world.network.delay(port)),
+            arrives: now,
+            port,
+            connection,
+            seq: header.seq,
+            wire_bytes: packet.wire_bytes,
+            is_data: matches!(header.body, Body::Data(_) | Body::Trimmed(_)),
+        });
+    }
+
+    /// Returns what was kept.
+    pub(crate) fn finish(self) -> Passings {
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Span, Time, Windows};
+
+    #[test]
+    fn the_shortest_of_the_windows_at_a_time_counts() {
+        let mut windows = Windows::default();
+        let at = |us| Time::ZERO + Span::from_us(us);
+        windows.add(at(10), at(50));
+        windows.add(at(20), at(30));
+        let found = [9, 10, 25, 31, 51].map(|us| windows.shortest(at(us)));
+        let us = |us| Some(Span::from_us(us));
+        assert_eq!(found, [None, us(40), us(10), us(40), None]);
+        assert!(!windows.contain(at(51)) && windows.contain(at(50)));
+    }
+}

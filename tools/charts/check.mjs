@@ -1,0 +1,208 @@
+// Makes reports with the command, opens each in Chromium, uses it, and measures. See tools/check-report.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import puppeteer from "puppeteer-core";
+
+const [apus, ...options] = process.argv.slice(2);
+const shots = options.includes("--shots") ? resolve(options[options.indexOf("--shots") + 1]) : null;
+const folder = mkdtempSync(join(tmpdir(), "apus-report-"));
+const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(path => { try { return statSync(path); } catch { return false; } });
+if (!chromium) throw new Error("Chromium is not installed (Debian: apt-get install chromium)");
+
+const faults = `duration = "6ms"
+topology = "leaf-spine leaves=2 hosts_per_leaf=4 spines=2 100Gbps 1us 4MB"
+algorithm = { name = "swift", profile = "falcon" }
+[[workload]]
+kind = "permutation"
+size = "256kB"
+[[fault]]
+link = "leaf 0 <-> spine 0"
+kind = "down"
+at = "2ms"
+until = "3ms"
+`;
+const mixed = `duration = "1ms"
+warmup = "200us"
+topology = "star hosts=9 100Gbps 1us 400kB"
+algorithm = { name = "swift" }
+[[workload]]
+kind = "incast"
+size = "64kB"
+outstanding = 2
+[[workload]]
+name = "small"
+kind = "poisson"
+load = 0.1
+sizes = "google_all_rpc"
+`;
+const unfinished = `duration = "1ms"
+drain = "0s"
+algorithm = { name = "swift" }
+topology = "star hosts=3 100Gbps 1us"
+[[workload]]
+kind = "incast"
+size = "1GB"
+`;
+const sixty = `duration = "3ms"
+topology = "fat-tree k=4 100Gbps 1us 1MB"
+algorithm = { name = "swift" }
+[[workload]]
+kind = "all-to-all"
+hosts = [0, 1, 2, 3, 4, 5, 6, 7]
+size = "64kB"
+[sweep]
+key = "algorithm.base_target"
+values = ["15us", "25us", "40us"]
+`;
+// A million flows: 1024 hosts, each with an op to every other one.
+const large = `duration = "100us"
+drain = "0s"
+topology = "fat-tree k=16 100Gbps 1us 1MB"
+algorithm = { name = "swift" }
+[[workload]]
+kind = "all-to-all"
+size = "4kB"
+`;
+// Name, files, command, and the limit of the size in MB.
+const cases = [
+  ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2],
+  ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4],
+  ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2],
+  ["mixed", { "mixed.toml": mixed }, ["run", "mixed.toml"], 4],
+  ["flows-5000", {}, ["run", "bench/incast-5000"], 2],
+  ["compare", { "mixed.toml": mixed }, ["compare", "mixed.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"], 2],
+  ["sweep", { "mixed.toml": mixed }, ["sweep", "mixed.toml", "--vary", "algorithm.base_target=20us,30us,50us", "--vary", "workload.0.outstanding=1,2,4", "--seeds", "2"], 2],
+  ["tune", { "mixed.toml": mixed }, ["tune", "mixed.toml"], 2],
+  ["reproduce", {}, ["reproduce", "swift/fig17", "--quick"], 4],
+];
+if (options.includes("--large")) cases.push(["flows-1000000", { "large.toml": large }, ["run", "large.toml"], 15]);
+
+const browser = await puppeteer.launch({ executablePath: chromium, headless: true, userDataDir: join(folder, "profile"), protocolTimeout: 600_000,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
+let failed = false;
+const check = (good, text) => { if (!good) { failed = true; console.log(`  FAILED: ${text}`); } };
+const make = ([name, files, command]) => {
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+  const started = performance.now();
+  try {
+    execFileSync(resolve(apus), [...command, "--out", name], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
+  } catch (error) {
+    // Checks of an experiment may differ; a page is written nevertheless.
+    if (command[0] !== "reproduce") throw error;
+  }
+  const page = join(folder, name, command[0] === "reproduce" ? command[1] : "", "report.html");
+  return { page, seconds: (performance.now() - started) / 1e3, bytes: statSync(page).size };
+};
+const open = async (file, width, scheme, hash = "") => {
+  const page = await browser.newPage();
+  const problems = [];
+  page.on("pageerror", error => problems.push(error.message));
+  page.on("console", message => { if (message.type() === "error") problems.push(message.text()); });
+  await page.setViewport({ width, height: 900 });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  await page.goto(`file://${file}${hash}`, { waitUntil: "load" });
+  return [page, problems];
+};
+const drawAll = page => page.evaluate(() => report.pictures.forEach(one => { one.visible = true; one.draw(); }));
+
+if (options.includes("--figures")) {
+  await figures();
+} else {
+  console.log("report            made, s   size, MB   first pictures, ms   slowest interaction, ms");
+  for (const one of cases) await examine(one);
+}
+await browser.close();
+rmSync(folder, { recursive: true });
+process.exit(failed ? 1 : 0);
+
+async function examine(one) {
+  const [name, , , limit] = one, { page: file, seconds, bytes } = make(one);
+  const [page, problems] = await open(file, 1400, "light");
+  const ready = Number(await page.evaluate(() => document.documentElement.dataset.readyMs));
+  const times = await page.evaluate(use);
+  const slowest = Object.entries(times).sort((a, b) => b[1] - a[1])[0] ?? ["none", 0];
+  console.log(`${name.padEnd(17)} ${seconds.toFixed(1).padStart(7)} ${(bytes / 1e6).toFixed(2).padStart(10)} ${String(ready).padStart(20)} ${slowest[1].toFixed(0).padStart(10)} (${slowest[0]})`);
+  check(bytes < limit * 1e6, `${(bytes / 1e6).toFixed(2)} MB, at most ${limit}`);
+  check(ready < 1000, `first pictures after ${ready} ms, at most 1000`);
+  check(slowest[1] < 100, `${slowest[0]} took ${slowest[1].toFixed(0)} ms, at most 100`);
+  for (const [width, scheme] of [[1400, "light"], [1400, "dark"], [390, "light"]]) {
+    const [other, more] = await open(file, width, scheme);
+    await drawAll(other);
+    await other.evaluate(axe);
+    const { violations } = await other.evaluate(() => axe.run({ resultTypes: ["violations"] }));
+    for (const violation of violations) check(false, `axe-core, ${scheme}, ${width} px: ${violation.id}: ${violation.help} (${violation.nodes.length}: ${violation.nodes[0].html.slice(0, 120)})`);
+    const overflow = await other.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    check(overflow <= 0, `${scheme}, ${width} px: the page is ${overflow} px too wide`);
+    if (shots) {
+      mkdirSync(shots, { recursive: true });
+      await other.screenshot({ path: join(shots, `${name}-${scheme}-${width}.png`), fullPage: true });
+    }
+    problems.push(...more);
+    await other.close();
+  }
+  check(problems.length === 0, problems.slice(0, 3).join("; "));
+  await page.close();
+}
+
+// What a person does, each with its time: runs in the page.
+async function use() {
+  const times = {}, frame = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+  const timed = async (name, act) => { await frame(); const from = performance.now(); act(); document.body.offsetHeight; times[name] = Math.max(times[name] ?? 0, performance.now() - from); await frame(); };
+  const see = async id => { document.querySelector(`[data-picture="${id}"]`)?.scrollIntoView(); await frame(); await new Promise(done => setTimeout(done, 120)); };
+  const view = id => report.pictures.find(one => one.figure.dataset.picture === id);
+  for (const box of document.querySelectorAll("main select")) {
+    box.scrollIntoView({ block: "center" });
+    await new Promise(done => setTimeout(done, 60));
+    for (const option of [...box.options].slice(0, 3)) await timed(`choose ${box.getAttribute("aria-label")}`, () => { box.value = option.value; box.dispatchEvent(new Event("change")); });
+  }
+  if (view("slowdown-tail")) {
+    await see("slowdown-tail");
+    await timed("brush a tail", () => report.setState({ tail: "0.9-1" }));
+    const find = document.querySelector("#ops input");
+    await timed("filter ops", () => { find.value = "host 1"; find.dispatchEvent(new Event("input")); });
+    await timed("show all ops", () => { find.value = ""; find.dispatchEvent(new Event("input")); });
+    const follow = document.querySelector("#ops .follow");
+    if (follow) {
+      document.getElementById("cause").scrollIntoView();
+      await timed("follow an op", () => report.setState({ op: 1 }));
+      await timed("follow another op", () => report.setState({ op: 0 }));
+    }
+  }
+  const slider = document.getElementById("slider");
+  if (slider) {
+    await see("topology");
+    for (const place of [0.2, 0.5, 0.9]) await timed("move the slider", () => { slider.value = Math.round(place * slider.max); slider.dispatchEvent(new Event("input")); });
+  }
+  if (view("over-time-goodput-gbps")) {
+    await see("over-time-goodput-gbps");
+    const [low, high] = view("over-time-goodput-gbps").chart.range;
+    await timed("zoom", () => report.zoom("time", [low + (high - low) / 4, high - (high - low) / 4]));
+    await timed("zoom out", () => report.zoom("time", null));
+    const filter = document.getElementById("filter");
+    await timed("filter flows", () => { filter.value = "host 1"; filter.dispatchEvent(new Event("input")); });
+  }
+  return times;
+}
+
+// The pictures of the documentation.
+async function figures() {
+  const { page: file } = make(["faults", { "faults.toml": faults }, ["run", "faults.toml"]]);
+  const out = new URL("../../docs/figures/", import.meta.url).pathname;
+  const [page] = await open(file, 1000, "light", "#op=0");
+  await drawAll(page);
+  await page.evaluate(() => document.querySelectorAll("#cause figure").forEach(one => one.picture.draw()));
+  const svg = ids => page.evaluate(ids => {
+    const box = document.createElement("div");
+    box.style.cssText = "position:absolute;left:0;top:0;width:900px";
+    const all = ids.map(id => document.querySelector(`[data-picture="${id}"] .drawing`));
+    all.forEach(one => box.append(one));
+    document.body.append(box);
+    return report.svgOf(box).text;
+  }, ids);
+  writeFileSync(join(out, "report-cause.svg"), await svg(["op-parts", "op-packets"]) + "\n");
+  writeFileSync(join(out, "report-heat-map.svg"), await svg(["links-over-time", "network-heat-map"].slice(1)) + "\n");
+  console.log("docs/figures/report-cause.svg and docs/figures/report-heat-map.svg");
+}
