@@ -1,5 +1,5 @@
 # The two commands of the README, and the ones that CONTRIBUTING.md names.
-.PHONY: demo test events test-loaded quinn lint docs python-lock bench fuzz compiler
+.PHONY: demo test events figures test-loaded quinn lint docs python-lock bench fuzz compiler
 
 APUS = $(or $(CARGO_TARGET_DIR),target)/release/apus
 
@@ -35,6 +35,10 @@ python-lock:
 		--no-header python/requirements.in -o python/requirements.txt
 	target/python/venv/bin/uv pip compile --quiet --universal --upgrade --python-version 3.11 \
 		--no-header python/requirements-long.in -o python/requirements-long.txt
+
+# The pictures of docs/report.md and the README, drawn by a report in Chromium.
+figures: $(APUS)
+	tools/check-report --figures
 
 # The documentation as a site with search, in target/docs/site. The first run downloads the generator from
 # PyPI.

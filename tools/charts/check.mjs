@@ -203,6 +203,6 @@ async function figures() {
     return report.svgOf(box).text;
   }, ids);
   writeFileSync(join(out, "report-cause.svg"), await svg(["op-parts", "op-packets"]) + "\n");
-  writeFileSync(join(out, "report-heat-map.svg"), await svg(["links-over-time", "network-heat-map"].slice(1)) + "\n");
+  writeFileSync(join(out, "report-heat-map.svg"), await svg(["network-heat-map"]) + "\n");
   console.log("docs/figures/report-cause.svg and docs/figures/report-heat-map.svg");
 }

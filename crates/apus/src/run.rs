@@ -19,10 +19,10 @@ use crate::library::Gathered;
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
+use crate::report::SecondRun;
 use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::tables::TableFormat;
-use crate::report::SecondRun;
 use crate::{bundle, input, library, open, text};
 
 /// Number of slow ops of each workload that a report follows.

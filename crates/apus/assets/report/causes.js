@@ -1,5 +1,6 @@
 // One op, followed to its cause: where its time went, its packets, its flow, the queues on its path, and who was in them.
-const PARTS = { before: ["before sending", 7], again: ["loss and retransmission", 1], queue: ["waiting in queues", 0], travel: ["transmission and propagation", 2], host: ["in the hosts", 4], back: ["acknowledgement", 5] };
+// Ports have colours of their own, in all pictures of an op; what is no queue is grey, and a loss red.
+const partColour = (part, op) => ({ before: () => theme.series[7], again: () => theme.bad, queue: () => colour(op.ports.findIndex(port => part[1].endsWith(port.name))), travel: () => theme.soft, host: () => theme.series[4], back: () => theme.edge })[part[0]]();
 
 // Index of the op among those that were followed; null if it was not.
 function causeOf(run, flow, op, submit) {
@@ -46,7 +47,8 @@ function followed(run, causes, op, place) {
   const wait = () => waits[hop];
   const reason = worst[0] === "queue" ? (() => { const own = [...waits].sort((a, b) => b.us - a.us)[0]; return `${share(worst)} of the time its last packet waited at ${own.name}, behind ${bytes(own.bytes)} of ${plural(own.flows, "flow")}.`; })() :
     worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: the flow's window, its pace and its earlier ops held it back.` :
-      worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
+      op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "its packets were acknowledged one after another"}.` :
+        worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
@@ -63,22 +65,21 @@ function followed(run, causes, op, place) {
       const per = Math.ceil(shown.length / rows), own = (width - 8) / per, height = 42 + rows * 22;
       const make = (tag, attributes, text) => { const node = document.createElementNS(space, tag); for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value); if (text) node.textContent = text; svg.append(node); return node; };
       for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-size": 12, "aria-label": shown.map(part => `${part[1]} ${unit(part[2])}`).join("; ") })) svg.setAttribute(key, value);
-      let x = left, queues = 0;
+      let x = left;
       shown.forEach((part, i) => {
-        const tint = colour(PARTS[part[0]][1]), w = Math.max(0.6, part[2] * scale);
-        const fade = part[0] === "queue" ? 1 - 0.16 * (queues++ % 4) : 1;
-        const bar = make("rect", { x, y: 2, width: Math.max(0.5, w - 0.8), height: 26, fill: tint, "fill-opacity": fade });
+        const tint = partColour(part, op), w = Math.max(0.6, part[2] * scale);
+        const bar = make("rect", { x, y: 2, width: Math.max(0.5, w - 0.8), height: 26, fill: tint });
         bar.addEventListener("pointermove", event => showTip(`${part[1]}: ${unit(part[2])}, ${share(part)}`, event.clientX + 14, event.clientY + 14));
         bar.addEventListener("pointerleave", hideTip);
         if (w > 46) make("text", { x: x + w / 2, y: 20, "text-anchor": "middle", fill: theme.card, "font-weight": 650, "pointer-events": "none" }, share(part));
         const [cx, cy] = [left + (i % per) * own, 46 + Math.floor(i / per) * 22];
-        make("rect", { x: cx, y: cy - 8, width: 11, height: 11, rx: 2, fill: tint, "fill-opacity": fade });
+        make("rect", { x: cx, y: cy - 8, width: 11, height: 11, rx: 2, fill: tint });
         make("text", { x: cx + 17, y: cy + 2, fill: theme.ink }, `${part[1]}: ${unit(part[2])}`);
         x += w;
       });
       return svg;
     }, rows: () => [["kind", "part", "us"], ...op.parts] });
-  const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission: waiting in ports is dark, travelling light; the circle is its acknowledgement, a red cross a loss, behind the last port that the packet left.",
+  const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission: waiting in a port has its colour, travelling is grey; the circle is its acknowledgement, a red cross a loss, behind the last port that the packet left.",
     draw: width => ladder(width, op, domain), note: () => `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
     rows: () => [["packet", "offset_bytes", "bytes", "sent_us", "acknowledged_us", "fate", ...op.ports.map(port => `left ${port.name}, us`)], ...op.packets.map(([seq, offset, length, sent, acked, fate, hops]) => [seq, offset, length, sent, acked, fate, ...op.ports.map((_, i) => hops.find(one => one[0] === i)?.[1] ?? "")])] });
   const states = op.states, time = states.map(one => one[0]);
@@ -131,9 +132,9 @@ function ladder(width, op, whole) {
     marks: [Plot.axisX({ label: null, color: theme.soft, ticks: Math.max(3, Math.round(width / 110)), tickFormat: micros, tickSize: 4 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: Math.round(width / 110) }),
       Plot.ruleX(op.losses.map(([t]) => t).filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.bad, strokeOpacity: 0.5, strokeDasharray: "3 3" }),
       Plot.ruleX([0, op.latency_us].filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.ink, strokeOpacity: 0.5 }),
-      Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.series[5] : theme.series[2], strokeWidth: thick * 0.45, strokeOpacity: 0.75 }),
+      Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.edge : theme.soft, strokeWidth: thick * 0.45 }),
       Plot.link(inside.filter(mark => mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => colour(mark.port ?? 0), strokeWidth: thick, strokeLinecap: "butt" }),
-      Plot.dot(dots.filter(dot => dot.at <= domain[1]), { x: "at", y: "i", r: dot => dot.end ? Math.max(4, row * 0.45) : Math.max(1.6, row * 0.25), fill: dot => dot.end ? theme.accent : theme.card, stroke: dot => dot.end ? theme.accent : theme.series[5], strokeWidth: 1.5 }),
+      Plot.dot(dots.filter(dot => dot.at <= domain[1]), { x: "at", y: "i", r: dot => dot.end ? Math.max(4, row * 0.45) : Math.max(1.6, row * 0.25), fill: dot => dot.end ? theme.accent : theme.card, stroke: dot => dot.end ? theme.accent : theme.soft, strokeWidth: 1.5 }),
       Plot.dot(crosses, { x: "at", y: "i", symbol: "times", r: Math.max(3, row * 0.4), stroke: theme.bad, strokeWidth: 2 })] });
   label(svg, 2, height - bottom + 14, "packet ↓", "start");
   label(svg, width / 2 + 20, height - 3, "time since the submission", "middle");

@@ -14,7 +14,7 @@ function comparePictures() {
   const options = measured.map(i => [i, name(i)]);
   let [x, y] = comparison.against.map(i => measured.includes(i) ? i : measured[0]);
   const varied = i => new Set(rows.map(row => JSON.stringify(row.numbers[i]))).size > 1;
-  const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit}` : "");
+  const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
   // A row is dominated if another one is at least as good in both numbers and better in one.
@@ -115,9 +115,9 @@ function comparePictures() {
     if (pick) {
       const x = svgScale([-0.3, order.length - 0.7], "linear", 58, width - 18).to(order.indexOf(pick.values[0]));
       const rule = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      for (const [key, value] of Object.entries({ x1: x, x2: x, y1: 12, y2: height - 38, stroke: theme.accent, "stroke-width": 2, "stroke-dasharray": "5 4" })) rule.setAttribute(key, value);
+      for (const [key, value] of Object.entries({ x1: x, x2: x, y1: 22, y2: height - 38, stroke: theme.accent, "stroke-width": 2, "stroke-dasharray": "5 4" })) rule.setAttribute(key, value);
       chart.querySelector("svg").append(rule);
-      label(chart.querySelector("svg"), x + 5, 22, "chosen", "start");
+      label(chart.querySelector("svg"), x + 5, 32, "chosen", "start");
     }
     return names.length > 1 ? h("div", {}, chart, legend(series, () => {})) : chart;
   }
@@ -159,6 +159,21 @@ function comparePictures() {
     svg.setAttribute("aria-label", `${metrics[i].heading}: ${rows.map(row => `${row.label} ${numberOf(row, i)}`).join("; ")}`);
     return svg;
   }
+  const curves = comparison.distributions.length ? distributionPicture() : null;
+  // The percentiles of all rows in the same axes, which stretch the tail.
+  function distributionPicture() {
+    const at = comparison.percentiles.map(p => nines(p / 100)), sets = comparison.distributions;
+    let which = 0, log = true;
+    const self = picture({ id: "percentiles", title: "Delays by percentile", wide: true, about: "Medians over the seeds of each percentile. The axis stretches the tail: each step is ten times rarer. A line ends where ops had not ended.",
+      controls: [select("Distribution", sets.map(({ name }, i) => [i, name]), 0, value => { which = Number(value); lines = null; self.refresh(); }), select("Scale", [["log", "logarithmic"], ["linear", "linear"]], "log", value => { log = value === "log"; self.refresh(); })],
+      draw: width => {
+        lines ??= rows.map((row, r) => ({ name: row.label, colour: colours[r], dash: dash(r), x: at, y: sets[which].rows[r] }));
+        const positive = lines.every(one => one.y.every(v => v === null || v > 0));
+        return h("div", {}, lineChart(width, { series: lines, points: true, height: 280, xLabel: `percentile of ${sets[which].name}`, yLabel: sets[which].name, yType: log && positive ? "log" : "linear", yZero: !log, yFormat: micros, xDomain: [0, at.at(-1) + 0.05], xTicks: at.slice(1), xFormat: x => rankName(fractionOf(x)) }), legend(lines, () => self.refresh()));
+      }, rows: () => [["row", "distribution", ...comparison.percentiles.map(p => `p${p}, us`)], ...sets.flatMap(({ name, rows: of }) => rows.map((row, r) => [row.label, name, ...of[r]]))] });
+    let lines = null;
+    return h("div", { class: "grid" }, self.figure);
+  }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
   const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
@@ -169,5 +184,5 @@ function comparePictures() {
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
     chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : null,
     comparison.reasons.length ? h("ul", { class: "reasons" }, ...comparison.reasons.map(text => h("li", { text }))) : null,
-    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), small, table, ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
+    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, table, ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
 }

@@ -27,7 +27,7 @@ function nearest(xs, x) {
 function lineChart(width, options) {
   const { series, areas = [], faults = [], xLabel, yLabel, height = 230, xType = "linear", yType = "linear",
     sync, xTicks, xFormat, yFormat, yZero = true, warmup, onBrush, brushed, xDomain, readout, points, refs = [] } = options;
-  const left = 58, right = 18, bottom = 38, top = 14;
+  const left = 58, right = 18, bottom = 38, top = 22;
   const all = series.flatMap(one => [one.x[0], one.x.at(-1)]).filter(Number.isFinite);
   const whole = xDomain ?? [Math.min(...all), Math.max(...all)];
   const shown = (sync && zooms.get(sync)) || whole;

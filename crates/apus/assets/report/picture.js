@@ -39,8 +39,19 @@ function picture({ title, about, note, controls, draw, rows, wide, id }) {
   return self;
 }
 let printing = false;
-addEventListener("beforeprint", () => { printing = true; report.pictures.forEach(one => { if (one.stale) one.draw(); }); });
-addEventListener("afterprint", () => { printing = false; });
+// Paper is white: pictures are printed as in light mode, those out of sight too.
+let themeBefore;
+addEventListener("beforeprint", () => {
+  printing = true;
+  themeBefore = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  redraw();
+});
+addEventListener("afterprint", () => {
+  printing = false;
+  if (themeBefore) document.documentElement.dataset.theme = themeBefore; else delete document.documentElement.dataset.theme;
+  redraw();
+});
 
 function forget(container) {
   for (const figure of container.querySelectorAll("figure")) {

@@ -26,8 +26,9 @@ const tailRange = () => {
 
 const LEAD = "From the whole to the cause: drag over a tail in the first picture, choose one of its ops in the list, and follow it to the queue in which it waited.";
 function slowdownPictures() {
-  const series = curvesOf();
-  if (!series.length) return null;
+  if (!recorded().some(run => run.recording.ops.count > 0)) return null;
+  const series = curvesOf().filter(one => one.y.some(v => v !== null));
+  if (!series.length) return section("slowdown", "How slow were ops?", "No op of the measured phase ended, so that there is no slowdown. The oldest ops come first.", opList());
   const most = Math.max(...series.map(one => one.x.at(-1)));
   const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05);
   const open = () => recorded().map(run => [run, run.recording.ops.curves[0].points[0].filter(v => v === null).length]).filter(([, n]) => n > 0);
@@ -76,8 +77,8 @@ function slowdownPictures() {
       const step = Math.ceil(sizes.length / Math.max(3, width / 70));
       const domain = [-0.5, sizes.length - 0.5];
       const chart = lineChart(width, { series: lines, xLabel: "op size", yLabel: "slowdown", height: 300, points: true, xDomain: domain, yType: "log", yZero: false,
-        xTicks: sizes.map((_, i) => i).filter(i => i % step === 0), xFormat: i => (upTo ? "≤" : "") + bytes(sizes[Math.round(i)] ?? 0), yFormat: v => number(v, 3) + "×",
-        readout: i => { const bins = sets.map(([, bins]) => bins.find(bin => bin.size === sizes[i])).filter(Boolean); return `${upTo ? "up to " : ""}${bytes(sizes[i])}, ${plural(bins.reduce((n, bin) => n + bin.ops, 0), "op")}`; } });
+        xTicks: sizes.map((_, i) => i).filter(i => i % step === 0), xFormat: i => upTo ? "≤" + binary(sizes[Math.round(i)] ?? 0) : bytes(sizes[Math.round(i)] ?? 0), yFormat: v => number(v, 3) + "×",
+        readout: i => { const bins = sets.map(([, bins]) => bins.find(bin => bin.size === sizes[i])).filter(Boolean); return `${upTo ? "up to " + binary(sizes[i]) : bytes(sizes[i])}, ${plural(bins.reduce((n, bin) => n + bin.ops, 0), "op")}`; } });
       return h("div", {}, chart, legend(lines, () => {}));
     },
     note: () => { const n = sets.flatMap(([, bins]) => bins).reduce((sum, bin) => sum + bin.unfinished, 0); return n && !several ? `${plural(n, "op")} had not ended; a percentile among them is left out.` : ""; },

@@ -253,6 +253,28 @@ impl Report<'_> {
         write_any(dir, &table_of_metrics(), cells)
     }
 
+    /// Returns the percentiles of ops and packets by algorithm: medians over the seeds.
+    fn distributions(&self) -> Vec<report::Distribution> {
+        let mut all = Vec::new();
+        for (path, name) in [
+            ("op_latency_us", "op latency"),
+            ("fabric_rtt_us", "fabric RTT"),
+            ("endpoint_delay_us", "endpoint delay"),
+        ] {
+            let of = |one: &Contestant| -> Vec<Option<f64>> {
+                let value = |(stat, _): (&str, f64)| {
+                    one.spread(&format!("{path}.{stat}")).and_then(|spread| spread.median.value())
+                };
+                report::PERCENTILES.map(value).to_vec()
+            };
+            let rows: Vec<Vec<Option<f64>>> = self.contestants.iter().map(of).collect();
+            if rows.iter().flatten().flatten().any(|value| *value > 0.0) {
+                all.push(report::Distribution { name, rows });
+            }
+        }
+        all
+    }
+
     /// Returns the page, in one file.
     pub fn html(&self) -> String {
         let rows = self.rows();
@@ -281,6 +303,7 @@ impl Report<'_> {
             axes: Vec::new(),
             rows: self.contestants.iter().enumerate().map(of).collect(),
             reasons: self.notes().collect(),
+            distributions: self.distributions(),
             tables: self.tables(),
             against: [place(&metrics, "op_latency_us.p99", 0), place(&metrics, "goodput_gbps", 1)],
             metrics,

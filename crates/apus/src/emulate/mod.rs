@@ -5,6 +5,7 @@ pub mod host;
 pub mod inside;
 mod load;
 mod network;
+mod page;
 mod report;
 mod side;
 mod spec;
@@ -62,7 +63,7 @@ pub struct Emulate {
     /// a closed loop is a stream that never ends there, ops of an open loop are sent at their times.
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
-    /// Also writes the report to this file, as Markdown.
+    /// Also writes the report to this file: a page if its name ends with .html, otherwise Markdown.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -97,7 +98,13 @@ impl Emulate {
             comparisons.runs.push(run.execute(&watch)?);
         }
         if let Some(path) = &self.report {
-            let written = fs::write(path, comparisons.to_markdown());
+            let is_page = path.extension().is_some_and(|end| end == "html");
+            let text = if is_page {
+                comparisons.to_html(&scenario.name)
+            } else {
+                comparisons.to_markdown()
+            };
+            let written = fs::write(path, text);
             written.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
         }
         print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })

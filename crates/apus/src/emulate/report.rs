@@ -33,9 +33,9 @@ pub struct Comparison {
 }
 
 /// One row: the quantity, and its value on a side.
-type Row = (&'static str, fn(&Side) -> Option<Bounds>);
+pub(super) type Row = (&'static str, fn(&Side) -> Option<Bounds>);
 
-const ROWS: &[Row] = &[
+pub(super) const ROWS: &[Row] = &[
     ("goodput, Gb/s", |s| Some(Bounds::exact(s.goodput_gbps))),
     ("utilisation of the busiest port", |s| Some(Bounds::exact(s.utilisation))),
     ("packets dropped", |s| Some(Bounds::exact(s.drops as f64))),
@@ -77,6 +77,31 @@ impl Comparison {
         let (tcp, tcp_name) = tcp.unzip();
         let differences = differences(&simulated, &real);
         Self { name: name.to_owned(), simulated, real, tcp, tcp_name, differences, notes }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its sides with their names.
+    pub(super) fn sides(&self) -> Vec<(String, &Side)> {
+        let mut sides =
+            vec![("simulator".to_owned(), &self.simulated), ("real".to_owned(), &self.real)];
+        let tcp = self.tcp.as_ref().zip(self.tcp_name.as_ref());
+        sides.extend(tcp.map(|(side, name)| (format!("TCP {name}"), side)));
+        sides
+    }
+
+    /// Returns what differs and why, and what is left out.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &String> {
+        self.differences.iter().chain(&self.notes)
+    }
+
+    /// Returns the table with its header.
+    pub(super) fn table(&self) -> Vec<Vec<String>> {
+        let mut table = vec![self.header()];
+        table.extend(self.rows());
+        table
     }
 
     fn header(&self) -> Vec<String> {

@@ -6,65 +6,136 @@ use apus_sim::record::Passed;
 use apus_units::{Span, Time};
 use serde_json::{Value, json};
 
-use super::causes::{Seen, Sent, Target};
+use super::causes::{Seen, Sent};
+use super::second_run::Target;
 
 /// Flows that are named of those before a packet in a queue.
 const MAX_NAMED: usize = 10;
 
 /// The packet whose acknowledgement ended an op.
 #[derive(Default)]
-pub(super) struct Chain {
+pub(super) struct Chain<'r> {
     /// Its number; `None` if none was acknowledged.
     pub(super) seq: Option<u64>,
     /// What took how long, in microseconds: `[kind, name, us]`. The sum is the latency.
     pub(super) parts: Vec<Value>,
     /// Its wait at each port, and the packets that left the port meanwhile.
     pub(super) waits: Vec<Value>,
+    /// The ports that its acknowledgement left.
+    pub(super) back: Vec<&'r Passed>,
 }
 
 /// Returns the chain of an op.
-pub(super) fn of(target: &Target, sent: &[Sent<'_>], seen: &Seen<'_>, flows: &mut BTreeSet<u32>) -> Chain {
-    let us = |span: Span| (span.as_us_f64() * 1e3).round() / 1e3;
-    let ended = target.op.number.is_some();
-    let acked = sent.iter().filter(|packet| packet.acked.is_some_and(|at| at <= target.ended || !ended));
+pub(super) fn of<'r>(
+    target: &Target,
+    sent: &[Sent<'_>],
+    seen: &Seen<'r>,
+    flows: &mut BTreeSet<u32>,
+) -> Chain<'r> {
+    if target.op.number.is_none() {
+        return unfinished(target, sent, seen, flows);
+    }
+    let acked = sent.iter().filter(|packet| packet.acked.is_some_and(|at| at <= target.ended));
     // A read ends with its data, which is acknowledged later.
-    let last = acked.max_by_key(|packet| (packet.acked, packet.at)).or_else(|| sent.iter().rfind(|packet| !packet.hops.is_empty()));
+    let last = acked
+        .max_by_key(|packet| (packet.acked, packet.at))
+        .or_else(|| sent.iter().rfind(|packet| !packet.hops.is_empty()));
     let Some(last) = last else {
-        let part = json!(["before", "before its first transmission", us(target.ended.since(target.submitted))]);
+        let all = target.ended.since(target.submitted);
+        let part = json!(["before", "before its first transmission", us(all)]);
         return Chain { parts: vec![part], ..Chain::default() };
     };
-    let first = sent.iter().filter(|one| one.offset == last.offset).map(|one| one.at).min().unwrap_or(last.at);
-    let mut parts = vec![json!(["before", "before its first transmission", us(first.since(target.submitted))])];
+    let first = sent
+        .iter()
+        .filter(|one| one.offset == last.offset)
+        .map(|one| one.at)
+        .min()
+        .unwrap_or(last.at);
+    let mut parts =
+        vec![json!(["before", "before its first transmission", us(first.since(target.submitted))])];
     if last.at > first {
         parts.push(json!(["again", "lost and sent again", us(last.at.since(first))]));
     }
-    let mut waits = Vec::new();
-    let mut waited = Span::ZERO;
-    let mut here = last.at;
-    for hop in &last.hops {
-        let transmission = seen.transmission(hop);
-        let wait = hop.left.since(here).saturating_sub(transmission);
-        waited += wait;
+    let (mut waits, waited, here) = queues(&last.hops, last.at, seen, flows);
+    for (wait, hop) in waits.iter().zip(&last.hops) {
         let name = seen.recording.port_name(hop.port);
-        parts.push(json!(["queue", format!("waiting at {name}"), us(wait)]));
-        waits.push(others(hop, here, wait, seen, flows));
-        here = hop.arrives;
+        parts.push(json!(["queue", format!("waiting at {name}"), wait["us"]]));
     }
     let travel = here.since(last.at).saturating_sub(waited);
     parts.push(json!(["travel", "transmission and propagation", us(travel)]));
-    let back = target.ended.saturating_sub(Span::ZERO).since(here);
-    match last.sample {
-        Some((_, endpoint)) if endpoint < back => {
-            parts.push(json!(["host", "in the hosts (endpoint delay)", us(endpoint)]));
-            parts.push(json!(["back", "acknowledgement, way back", us(back - endpoint)]));
-        }
-        _ => parts.push(json!(["back", if ended { "acknowledgement, way back" } else { "not ended" }, us(back)])),
+    let back = match (last.ack, last.acked) {
+        (Some(number), Some(at)) => seen.way_back(target.op.flow, number, here, at),
+        _ => Vec::new(),
+    };
+    // The acknowledgement leaves when the receiver has handled the packet.
+    let (remote, endpoint) = last.sample.unwrap_or_default();
+    let total = target.ended.since(here);
+    let (more, waited, _) = queues(&back, here + remote.min(total), seen, flows);
+    for (wait, hop) in more.iter().zip(&back) {
+        let name = seen.recording.port_name(hop.port);
+        parts.push(json!(["queue", format!("acknowledgement waiting at {name}"), wait["us"]]));
     }
-    Chain { seq: Some(last.seq), parts, waits }
+    waits.extend(more);
+    let endpoint = endpoint.min(total.saturating_sub(waited));
+    parts.push(json!(["host", "in the hosts (endpoint delay)", us(endpoint)]));
+    let rest = total.saturating_sub(waited + endpoint);
+    parts.push(json!(["back", "acknowledgement, way back", us(rest)]));
+    Chain { seq: Some(last.seq), parts, waits, back }
+}
+
+/// The parts of an op that had not ended: until its first packet, until its last acknowledgement, and since then.
+fn unfinished<'r>(
+    target: &Target,
+    sent: &[Sent<'_>],
+    seen: &Seen<'r>,
+    flows: &mut BTreeSet<u32>,
+) -> Chain<'r> {
+    let first = sent.iter().map(|packet| packet.at).min().unwrap_or(target.ended);
+    let acked = sent.iter().filter_map(|packet| packet.acked).max().unwrap_or(first);
+    let part = |kind: &str, name: &str, from: Time, until: Time| {
+        json!([kind, name, us(until.since(from))])
+    };
+    let parts = vec![
+        part("before", "before its first transmission", target.submitted, first),
+        part("travel", "until its last acknowledgement so far", first, acked),
+        part("again", "since then without an acknowledgement", acked, target.ended),
+    ];
+    let last = sent.iter().rfind(|packet| !packet.hops.is_empty());
+    let waits = last.map_or_else(Vec::new, |packet| queues(&packet.hops, packet.at, seen, flows).0);
+    Chain { seq: None, parts, waits, back: Vec::new() }
+}
+
+/// The waits of a packet that begins at `from` at the ports of its path, their sum, and when it reached the end of its
+/// last link.
+fn queues(
+    hops: &[&Passed],
+    from: Time,
+    seen: &Seen<'_>,
+    flows: &mut BTreeSet<u32>,
+) -> (Vec<Value>, Span, Time) {
+    let (mut waits, mut waited, mut here) = (Vec::new(), Span::ZERO, from);
+    for hop in hops {
+        let wait = hop.left.since(here).saturating_sub(seen.transmission(hop));
+        waited += wait;
+        waits.push(others(hop, here, wait, seen, flows));
+        here = hop.arrives;
+    }
+    (waits, waited, here)
+}
+
+/// Returns microseconds, to a nanosecond.
+fn us(span: Span) -> f64 {
+    (span.as_us_f64() * 1e3).round() / 1e3
 }
 
 /// The packets that left a port while a packet waited in it: in a FIFO queue those before it.
-fn others(hop: &Passed, arrived: Time, wait: Span, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) -> Value {
+fn others(
+    hop: &Passed,
+    arrived: Time,
+    wait: Span,
+    seen: &Seen<'_>,
+    flows: &mut BTreeSet<u32>,
+) -> Value {
     let all = seen.at_port.get(&hop.port).map(Vec::as_slice).unwrap_or_default();
     let first = all.partition_point(|packet| packet.left <= arrived);
     let end = all.partition_point(|packet| packet.left < hop.left);
@@ -80,11 +151,12 @@ fn others(hop: &Passed, arrived: Time, wait: Span, seen: &Seen<'_>, flows: &mut 
     order.sort_by_key(|(flow, (_, bytes))| (core::cmp::Reverse(*bytes), *flow));
     order.truncate(MAX_NAMED);
     flows.extend(order.iter().filter_map(|(flow, _)| *flow));
-    let named: Vec<Value> = order.into_iter().map(|(flow, (packets, bytes))| json!([flow, packets, bytes])).collect();
+    let named: Vec<Value> =
+        order.into_iter().map(|(flow, (packets, bytes))| json!([flow, packets, bytes])).collect();
     json!({
         "port": hop.port.get(),
         "arrived_us": (arrived.as_ps() as f64 * 1e-6 * 1e3).round() / 1e3,
-        "us": (wait.as_us_f64() * 1e3).round() / 1e3,
+        "us": us(wait),
         "bytes": total,
         "flows": count,
         "named": named,

@@ -22,7 +22,7 @@ pub struct ReportCommand {
     dirs: Vec<PathBuf>,
     /// Page to write.
     #[arg(long, value_name = "FILE", default_value = "report.html")]
-    out: PathBuf,
+    page: PathBuf,
     /// Open the page in a browser.
     #[arg(long)]
     open: bool,
@@ -53,14 +53,16 @@ impl ReportCommand {
             }
         }
         let Some(all) = all else { return Ok(()) };
-        if self.out.exists() && fs::read_to_string(&self.out).is_ok_and(|old| data_of(&old).is_none()) {
-            let why = "exists and is no report; choose another name with --out";
-            return Err(Failure::Input(format!("{}: {why}", self.out.display())));
+        if self.page.exists()
+            && fs::read_to_string(&self.page).is_ok_and(|old| data_of(&old).is_none())
+        {
+            let why = "exists and is no report; choose another name with --page";
+            return Err(Failure::Input(format!("{}: {why}", self.page.display())));
         }
         let title = all["title"].as_str().unwrap_or_default();
-        write_file(&self.out, &page(title, &all)).map_err(Failure::Run)?;
-        print(&format!("{}\n", self.out.display()))?;
-        if self.open { open::open(&self.out) } else { Ok(()) }
+        write_file(&self.page, &page(title, &all)).map_err(Failure::Run)?;
+        print(&format!("{}\n", self.page.display()))?;
+        if self.open { open::open(&self.page) } else { Ok(()) }
     }
 }
 
@@ -79,10 +81,13 @@ fn join(all: &mut Value, more: Value) {
     for (key, value) in more {
         match (&mut all[&key], value) {
             (Value::Array(own), Value::Array(theirs)) if key != "metrics" => own.extend(theirs),
-            (Value::Object(own), Value::Object(theirs)) if key == "definitions" => own.extend(theirs),
+            (Value::Object(own), Value::Object(theirs)) if key == "definitions" => {
+                own.extend(theirs)
+            }
             (own @ Value::Null, theirs) => *own = theirs,
             (own, theirs) if key == "title" && *own != theirs => {
-                let joined = format!("{}, {}", own.as_str().unwrap_or(""), theirs.as_str().unwrap_or(""));
+                let joined =
+                    format!("{}, {}", own.as_str().unwrap_or(""), theirs.as_str().unwrap_or(""));
                 *own = Value::from(joined);
             }
             _ => {}

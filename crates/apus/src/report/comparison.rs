@@ -2,6 +2,7 @@
 
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::unit_of;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::short;
@@ -26,6 +27,19 @@ pub struct Row {
     pub chosen: bool,
 }
 
+/// Percentiles of the distributions of a comparison, by their names in summary.json.
+pub const PERCENTILES: [(&str, f64); 6] =
+    [("p1", 1.0), ("p10", 10.0), ("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9)];
+
+/// A distribution of each row.
+#[derive(Serialize)]
+pub struct Distribution {
+    /// Its name.
+    pub name: &'static str,
+    /// By row: the percentiles [`PERCENTILES`], where they are known.
+    pub rows: Vec<Vec<Option<f64>>>,
+}
+
 /// A comparison.
 pub struct Comparison {
     /// Sentence about what is compared.
@@ -40,6 +54,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Sentences: reasons of a choice, and changes that a row needed.
     pub reasons: Vec<String>,
+    /// Distributions of ops and packets.
+    pub distributions: Vec<Distribution>,
     /// Further tables, each with its caption.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
     /// The two metrics of the first picture.
@@ -73,6 +89,8 @@ impl Comparison {
             "axes": self.axes.iter().map(axis).collect::<Vec<_>>(),
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
             "reasons": self.reasons,
+            "percentiles": PERCENTILES.map(|(_, percent)| percent),
+            "distributions": self.distributions,
             "tables": self.tables,
             "against": self.against,
         })
@@ -80,7 +98,10 @@ impl Comparison {
 
     /// Returns the place of a metric, or `other` if it is not compared.
     pub fn place(metrics: &[String], name: &str, other: usize) -> usize {
-        metrics.iter().position(|metric| metric == name).unwrap_or(other.min(metrics.len().saturating_sub(1)))
+        metrics
+            .iter()
+            .position(|metric| metric == name)
+            .unwrap_or(other.min(metrics.len().saturating_sub(1)))
     }
 }
 
@@ -89,9 +110,20 @@ pub(super) fn better(name: &str) -> i8 {
     let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
     if words(&["duplicate"]) {
         -1
-    } else if words(&["goodput", "throughput", "utilisation", "jain", "bandwidth"]) || name.ends_with("ops") {
+    } else if words(&["goodput", "throughput", "utilisation", "jain", "bandwidth"])
+        || name.ends_with("ops")
+    {
         1
-    } else if words(&["_us", "loss", "drop", "queue", "slowdown", "unfinished", "deviation", "stall"]) {
+    } else if words(&[
+        "_us",
+        "loss",
+        "drop",
+        "queue",
+        "slowdown",
+        "unfinished",
+        "deviation",
+        "stall",
+    ]) {
         -1
     } else {
         0

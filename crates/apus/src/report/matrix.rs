@@ -29,10 +29,17 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0u32, |word, (place, byte)| word | u32::from(*byte) << (16 - 8 * place));
+        let word = chunk
+            .iter()
+            .enumerate()
+            .fold(0u32, |word, (place, byte)| word | u32::from(*byte) << (16 - 8 * place));
         for digit in 0..4 {
             let shown = digit <= chunk.len();
-            text.push(if shown { char::from(DIGITS[(word >> (18 - 6 * digit)) as usize & 63]) } else { '=' });
+            text.push(if shown {
+                char::from(DIGITS[(word >> (18 - 6 * digit)) as usize & 63])
+            } else {
+                '='
+            });
         }
     }
     text

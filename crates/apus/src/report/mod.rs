@@ -11,6 +11,7 @@ mod matrix;
 mod network;
 mod numbers;
 mod ops;
+mod second_run;
 mod setup;
 mod timeline;
 
@@ -23,9 +24,9 @@ use apus_sim::summary::Summary;
 use serde_json::{Value, json};
 
 use crate::program;
-pub use causes::SecondRun;
 pub use command::ReportCommand;
-pub use comparison::{Axis, Comparison, Row};
+pub use comparison::{Axis, Comparison, Distribution, PERCENTILES, Row};
+pub use second_run::SecondRun;
 
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
@@ -101,7 +102,8 @@ impl<'a> Report<'a> {
     /// Returns the data of the page.
     fn data(&self) -> Value {
         let recorded = self.runs.iter().filter(|run| run.recording.is_some()).count().max(1);
-        let runs: Vec<Value> = self.runs.iter().map(|summary| self.run(summary, recorded)).collect();
+        let runs: Vec<Value> =
+            self.runs.iter().map(|summary| self.run(summary, recorded)).collect();
         let metrics = self.comparison.iter().flat_map(|all| &all.metrics);
         let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
         for name in metrics.map(String::as_str).chain(numbers::METRICS.iter().map(|m| m.name)) {

@@ -24,11 +24,11 @@ pub(super) fn json(recording: &Recording) -> Value {
     json!({
         "times_us": network.times.iter().map(|time| short(time.as_ps() as f64 * 1e-6)).collect::<Vec<_>>(),
         "groups": network.groups.iter().map(group).collect::<Vec<_>>(),
-        "group_cells": cells(&by_group),
+        "group_cells": cells(&by_group, true),
         "links": links,
         "link_count": network.candidates,
         "port_count": recording.ports.len(),
-        "link_cells": cells(&network.link_cells),
+        "link_cells": cells(&network.link_cells, false),
         "spread": spread(recording),
         "nodes": nodes(recording),
     })
@@ -39,7 +39,8 @@ fn group(group: &PortGroup) -> Value {
     json!([place(&group.from), place(&group.to), group.ports, short(group.rate_gbps)])
 }
 
-fn cells(rows: &[Vec<Cell>]) -> Value {
+/// The cells of rows; only groups have a busiest link.
+fn cells(rows: &[Vec<Cell>], grouped: bool) -> Value {
     let values = |of: fn(&Cell) -> f32| -> Vec<Vec<f64>> {
         rows.iter().map(|row| row.iter().map(|cell| f64::from(of(cell))).collect()).collect()
     };
@@ -48,7 +49,7 @@ fn cells(rows: &[Vec<Cell>]) -> Value {
     };
     json!({
         "utilisation": matrix::linear(&values(|cell| cell.utilisation)),
-        "busiest": matrix::linear(&values(|cell| cell.busiest)),
+        "busiest": grouped.then(|| matrix::linear(&values(|cell| cell.busiest))),
         "queue": matrix::linear(&values(|cell| cell.queue_bytes)),
         "drops": matrix::sparse(&counts(|cell| cell.drops)),
         "marks": matrix::sparse(&counts(|cell| cell.marks)),
@@ -60,7 +61,8 @@ fn cells(rows: &[Vec<Cell>]) -> Value {
 /// share the traffic.
 fn spread(recording: &Recording) -> Value {
     let seconds = recording.measured_seconds();
-    let mut by_tiers: std::collections::BTreeMap<(u32, u32), Vec<(f64, String)>> = Default::default();
+    let mut by_tiers: std::collections::BTreeMap<(u32, u32), Vec<(f64, String)>> =
+        Default::default();
     for port in &recording.ports {
         let tiers = (recording.nodes[port.from].tier, recording.nodes[port.to].tier);
         // Links up and down within the fabric have alternatives; the link of a host has none.

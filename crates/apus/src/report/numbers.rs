@@ -32,8 +32,16 @@ pub(super) const METRICS: [Metric; 15] = [
     Metric { name: "endpoint_delay_us.p99", heading: "endpoint delay, p99", part: "Packets" },
     Metric { name: "losses.loss_rate", heading: "packets lost", part: "Packets" },
     Metric { name: "duplicate_gbps", heading: "needless retransmissions", part: "Packets" },
-    Metric { name: "busiest_port.mean_queue_bytes", heading: "busiest port, mean queue", part: "Queues" },
-    Metric { name: "busiest_port.max_queue_bytes", heading: "busiest port, longest queue", part: "Queues" },
+    Metric {
+        name: "busiest_port.mean_queue_bytes",
+        heading: "busiest port, mean queue",
+        part: "Queues",
+    },
+    Metric {
+        name: "busiest_port.max_queue_bytes",
+        heading: "busiest port, longest queue",
+        part: "Queues",
+    },
     Metric { name: "stalled.at_end", heading: "flows without progress", part: "Queues" },
 ];
 
@@ -67,7 +75,11 @@ pub(super) fn of(summary: &Summary, seeds: &[&Summary]) -> Value {
             "beside": beside(metric.name, summary),
         })
     };
-    METRICS.iter().map(|metric| (metric.name.to_owned(), one(metric))).collect::<serde_json::Map<_, _>>().into()
+    METRICS
+        .iter()
+        .map(|metric| (metric.name.to_owned(), one(metric)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 /// Returns what a number should be compared with, as a value and its name.
@@ -78,18 +90,28 @@ fn beside(name: &str, summary: &Summary) -> Value {
         "busiest_port.utilisation" => with(1.0, "full link"),
         "fabric_rtt_us.p50" | "fabric_rtt_us.p99" => {
             let Some(recording) = &summary.recording else {
-                return summary.fabric_rtt_us.min.map_or(Value::Null, |min| with(min, "smallest seen"));
+                return summary
+                    .fabric_rtt_us
+                    .min
+                    .map_or(Value::Null, |min| with(min, "smallest seen"));
             };
             let flows = recording.flows.iter().map(|flow| flow.ideal.base_rtt.as_us_f64());
             median(flows.collect()).map_or(Value::Null, |rtt| with(rtt, "unloaded"))
         }
         "op_latency_us.p50" | "op_latency_us.p99" | "op_latency_us.p99_9" => {
             let Some(recording) = &summary.recording else { return Value::Null };
-            let ideal = recording.ops.iter().filter(|op| op.submitted >= recording.warmup).map(|op| {
-                let flow = &recording.flows[op.flow as usize];
-                flow.ideal.completion_time(op.size, recording.sizes).as_us_f64()
-            });
-            let percent = if name.ends_with("p50") { 50.0 } else if name.ends_with("p99") { 99.0 } else { 99.9 };
+            let ideal =
+                recording.ops.iter().filter(|op| op.submitted >= recording.warmup).map(|op| {
+                    let flow = &recording.flows[op.flow as usize];
+                    flow.ideal.completion_time(op.size, recording.sizes).as_us_f64()
+                });
+            let percent = if name.ends_with("p50") {
+                50.0
+            } else if name.ends_with("p99") {
+                99.0
+            } else {
+                99.9
+            };
             let ideal = percentile(ideal.collect(), percent);
             ideal.map_or(Value::Null, |us| with(us, "ideal"))
         }
@@ -121,9 +143,15 @@ pub(super) fn status(summary: &Summary) -> Value {
     let stalled = &summary.stalled;
     if stalled.at_end > 0 {
         let named: Vec<String> = stalled.flows.iter().take(3).map(ToString::to_string).collect();
-        lines.push(("bad", format!("{} made no further progress. {}", flows(stalled.at_end), named.join(". "))));
+        lines.push((
+            "bad",
+            format!("{} made no further progress. {}", flows(stalled.at_end), named.join(". ")),
+        ));
     } else if stalled.noticed > 0 {
-        lines.push(("warn", format!("{} made no progress for a time, and then went on", flows(stalled.noticed))));
+        lines.push((
+            "warn",
+            format!("{} made no progress for a time, and then went on", flows(stalled.noticed)),
+        ));
     }
     let measured = &summary.measured;
     if measured.unfinished_ops > 0 {
@@ -136,9 +164,13 @@ pub(super) fn status(summary: &Summary) -> Value {
         ));
     }
     for job in summary.jobs.iter().filter(|job| job.unfinished > 0) {
-        lines.push(("bad", format!("Job {}: {} operations have not ended", job.name, job.unfinished)));
+        lines.push((
+            "bad",
+            format!("Job {}: {} operations have not ended", job.name, job.unfinished),
+        ));
     }
-    lines.extend(summary.offered.warnings().into_iter().map(|warning| ("warn", sentence(&warning))));
+    lines
+        .extend(summary.offered.warnings().into_iter().map(|warning| ("warn", sentence(&warning))));
     let faults = summary.faults.iter().filter(|fault| fault.kind != "reroute").count();
     if faults > 0 {
         let listed: Vec<String> = summary.faults.iter().take(2).map(text::losses::fault).collect();
@@ -152,7 +184,9 @@ pub(super) fn status(summary: &Summary) -> Value {
     lines.sort_by_key(|(level, _)| ["bad", "warn", "info"].iter().position(|known| known == level));
     if !lines.iter().any(|(level, _)| *level != "info") {
         let ops = summary.op_latency_us.count;
-        let ended = format!("Finished: all {ops} ops of the measured phase ended, no flow stopped, no fault");
+        let ended = format!(
+            "Finished: all {ops} ops of the measured phase ended, no flow stopped, no fault"
+        );
         lines.insert(0, ("good", ended));
     }
     lines.into_iter().map(|(level, text)| json!({ "level": level, "text": text })).collect()

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::short;
 
 /// Ops that a page holds one by one, over all runs.
-const MAX_OPS: usize = 6_000;
+const MAX_OPS: usize = 4_000;
 /// The slowest ops of each workload that it always holds.
 const WORST: usize = 200;
 /// Maximum number of workloads with a distribution of their own.
@@ -58,7 +58,9 @@ pub(super) fn measured(recording: &Recording) -> Vec<Op> {
         group: group(op.flow),
     });
     let mut all: Vec<Op> = ended.chain(open).collect();
-    all.sort_by(|a, b| b.slowdown.total_cmp(&a.slowdown).then(b.us.total_cmp(&a.us)).then(a.flow.cmp(&b.flow)));
+    all.sort_by(|a, b| {
+        b.slowdown.total_cmp(&a.slowdown).then(b.us.total_cmp(&a.us)).then(a.flow.cmp(&b.flow))
+    });
     all
 }
 
@@ -66,14 +68,20 @@ pub(super) fn measured(recording: &Recording) -> Vec<Op> {
 pub(super) fn json(summary: &Summary, recording: &Recording, runs: usize) -> Value {
     let all = measured(recording);
     let name = |group: u32| {
-        summary.groups.get(group as usize).map_or_else(|| "others".to_owned(), |group| group.workload.clone())
+        summary
+            .groups
+            .get(group as usize)
+            .map_or_else(|| "others".to_owned(), |group| group.workload.clone())
     };
     let mut groups: BTreeMap<u32, Vec<&Op>> = BTreeMap::new();
     for op in &all {
         groups.entry(op.group).or_default().push(op);
     }
-    let mut curves = vec![json!({ "name": "all ops", "points": curve(&all.iter().collect::<Vec<_>>()), "ops": all.len() })];
-    let mut bins = vec![json!({ "name": "all ops", "bins": by_size(&all.iter().collect::<Vec<_>>()) })];
+    let mut curves = vec![
+        json!({ "name": "all ops", "points": curve(&all.iter().collect::<Vec<_>>()), "ops": all.len() }),
+    ];
+    let mut bins =
+        vec![json!({ "name": "all ops", "bins": by_size(&all.iter().collect::<Vec<_>>()) })];
     if groups.len() > 1 {
         for (&group, ops) in groups.iter().take(MAX_GROUPS) {
             curves.push(json!({ "name": name(group), "points": curve(ops), "ops": ops.len() }));
@@ -178,7 +186,16 @@ mod tests {
     use super::*;
 
     fn op(slowdown: f64, group: u32) -> Op {
-        Op { flow: 0, number: None, size: 1000, submitted: Time::ZERO, submit_us: 0.0, us: 1.0, slowdown, group }
+        Op {
+            flow: 0,
+            number: None,
+            size: 1000,
+            submitted: Time::ZERO,
+            submit_us: 0.0,
+            us: 1.0,
+            slowdown,
+            group,
+        }
     }
 
     /// Of 1000 slowdowns 1000, 999, ... 1 the p99 is the 990th smallest.
@@ -186,11 +203,15 @@ mod tests {
     fn percentiles_by_size_are_nearest_ranks() {
         let ops: Vec<Op> = (1..=1000).rev().map(|n| op(f64::from(n), 0)).collect();
         let bins = by_size(&ops.iter().collect::<Vec<_>>());
-        assert_eq!((&bins[0]["p50"], &bins[0]["p99"], &bins[0]["max"]), (&json!(500), &json!(990), &json!(1000)));
+        assert_eq!(
+            (&bins[0]["p50"], &bins[0]["p99"], &bins[0]["max"]),
+            (&json!(500), &json!(990), &json!(1000))
+        );
         let points = curve(&ops.iter().collect::<Vec<_>>());
         let last = points[0].as_array().and_then(|all| all.last());
         assert_eq!(last, Some(&json!(1000)));
-        let fractions: Vec<f64> = points[1].as_array().expect("list").iter().filter_map(Value::as_f64).collect();
+        let fractions: Vec<f64> =
+            points[1].as_array().expect("list").iter().filter_map(Value::as_f64).collect();
         assert!(fractions.is_sorted() && fractions.last() == Some(&1.0));
         // 0.999 is a point of its own: the tail has more points.
         assert!(fractions.contains(&0.999));

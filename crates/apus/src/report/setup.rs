@@ -8,8 +8,22 @@ use toml::Table;
 const MOST: usize = 7;
 /// Settings that come first.
 const FIRST: [&str; 16] = [
-    "name", "k", "leaves", "hosts_per_leaf", "spines", "hosts", "rate", "delay", "buffer", "size", "sizes", "load",
-    "outstanding", "senders", "receiver", "flows_per_pair",
+    "name",
+    "k",
+    "leaves",
+    "hosts_per_leaf",
+    "spines",
+    "hosts",
+    "rate",
+    "delay",
+    "buffer",
+    "size",
+    "sizes",
+    "load",
+    "outstanding",
+    "senders",
+    "receiver",
+    "flows_per_pair",
 ];
 
 /// Returns the lines of a run, and all of its settings as a scenario.
@@ -64,7 +78,8 @@ fn line(table: &Table) -> String {
         _ => None,
     };
     let kind = table.get("kind").and_then(text).unwrap_or_default();
-    let mut others: Vec<(&String, &toml::Value)> = table.iter().filter(|(key, _)| *key != "kind").collect();
+    let mut others: Vec<(&String, &toml::Value)> =
+        table.iter().filter(|(key, _)| *key != "kind").collect();
     let place = |key: &String| FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len());
     others.sort_by_key(|(key, _)| place(key));
     let others = others.into_iter().filter_map(|(key, value)| {
@@ -83,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_line_names_the_kind_and_its_settings() {
-        let table = "hosts = 4\nkind = \"star\"\nrate = \"100Gbps\"\nsenders = [1, 2]\nclass = [{}]\n";
+        let table =
+            "hosts = 4\nkind = \"star\"\nrate = \"100Gbps\"\nsenders = [1, 2]\nclass = [{}]\n";
         let table = toml::from_str(table).expect("TOML");
         let line = line(&table);
         assert!(line.starts_with("star, ") && line.contains("rate 100Gbps"), "{line}");

@@ -285,7 +285,8 @@ fn keep_results(
     let json = to_json(&Runs::new(all.clone()))? + "\n";
     let first: Vec<_> = experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
     let numbers = (&experiment.checks[..], &experiment.shown[..]);
-    keep(dir, "reproduce", scenario, (&first, &all), &json, numbers, BTreeMap::new()).map_err(Failure::Run)
+    keep(dir, "reproduce", scenario, (&first, &all), &json, numbers, BTreeMap::new())
+        .map_err(Failure::Run)
 }
 
 /// Returns the message of an interrupted command.

@@ -16,9 +16,9 @@ use apus_units::suggestion;
 use clap::Args;
 pub use grid::Axis;
 use grid::{Point, read_axis};
-pub use results::of_rows;
 use plan::Plan;
 use results::Partial;
+pub use results::of_rows;
 use shard::{Shard, read_shard};
 use table::{DEFAULT_METRICS, Done};
 

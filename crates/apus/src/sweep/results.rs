@@ -66,7 +66,8 @@ pub fn of_rows(
     reasons: Vec<String>,
 ) -> Comparison {
     let row = |(place, row): (usize, &table::Row)| {
-        let settings = axes.iter().zip(&row.values).map(|(axis, value)| format!("{} = {value}", axis.key));
+        let settings =
+            axes.iter().zip(&row.values).map(|(axis, value)| format!("{} = {value}", axis.key));
         let parts: Vec<String> = settings.chain(row.variant.clone()).collect();
         let numbers = row.medians.iter().zip(&row.spreads);
         report::Row {
@@ -84,6 +85,7 @@ pub fn of_rows(
         axes: axes.iter().map(axis).collect(),
         rows: rows.iter().enumerate().map(row).collect(),
         reasons,
+        distributions: Vec::new(),
         tables: Vec::new(),
         against: [place(metrics, "fabric_rtt_us.p99", 0), place(metrics, "goodput_gbps", 1)],
         metrics: metrics.to_vec(),

@@ -94,7 +94,9 @@ impl Tune {
             let charts = report.charts();
             let page = report.html();
             let files = charts.iter().map(|(name, chart)| (*name, chart));
-            for (name, text) in [("tune.json", &json), ("report.html", &page)].into_iter().chain(files) {
+            for (name, text) in
+                [("tune.json", &json), ("report.html", &page)].into_iter().chain(files)
+            {
                 dir.write(name, text).map_err(Failure::Run)?;
             }
         }

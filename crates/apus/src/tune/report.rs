@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
-use crate::sweep::table::{Row, heading};
 use crate::sweep::of_rows;
+use crate::sweep::table::{Row, heading};
 use crate::text::{bounds, columns, number};
 
 const P50: usize = 1;
@@ -235,7 +235,8 @@ impl Report<'_> {
     pub(super) fn html(&self) -> String {
         let curve = |curve: &Curve, tuned: Option<Span>, reasons| {
             let key = curve.parameter.name().to_owned();
-            let values: Vec<String> = curve.samples.iter().map(|one| one.value.to_string()).collect();
+            let values: Vec<String> =
+                curve.samples.iter().map(|one| one.value.to_string()).collect();
             let row = |(sample, value): (&Sample, &String)| Row {
                 values: vec![value.clone()],
                 variant: None,
@@ -244,7 +245,8 @@ impl Report<'_> {
             };
             let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
             let chosen = curve.samples.iter().position(|sample| Some(sample.value) == tuned);
-            let caption = format!("{key} tuned to {}, medians over seeds: {}", shown(tuned), self.seeds);
+            let caption =
+                format!("{key} tuned to {}, medians over seeds: {}", shown(tuned), self.seeds);
             let axes = [Axis { key, values }];
             of_rows(caption, &axes, &rows, &METRICS.map(str::to_owned), chosen, reasons)
         };
@@ -256,7 +258,8 @@ impl Report<'_> {
         }
         let subtitle = format!("target delay of {}", self.label);
         let report = crate::report::Report::new("tune", self.setup.name(), &subtitle);
-        crate::report::Report { setup: Some(self.setup), comparison: Some(comparison), ..report }.html()
+        crate::report::Report { setup: Some(self.setup), comparison: Some(comparison), ..report }
+            .html()
     }
 
     fn chart(&self, curve: &Curve, tuned: Option<Span>) -> String {

@@ -15,6 +15,8 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("run mine.toml --topology no-such-file --traffic t.csv", ["FILE]", "--t"]),
     ("run mine.toml --traffic t.csv", ["--traffic", "[FILE]"]),
     ("run --traffic t.csv", ["--topology", "--traffic"]),
+    ("run mine.toml --worst 3", ["--worst", "--out"]),
+    ("run mine.toml --open", ["--open", "--out"]),
     ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     (
@@ -67,8 +69,8 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 9] =
-    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job", "worlds"];
+const INDEPENDENT: [&str; 10] =
+    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job", "worlds", "report"];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {

@@ -51,7 +51,8 @@ fn probe(folder: &Path, browser: &str) -> Value {
     fs::write(folder.join("probed.html"), probed).expect("written");
     let dom = open(browser, &folder.join("probed.html"), &folder.join("profile"), UNTIL_DONE);
     let seen = dom.rsplit_once("<pre id=\"probe\">").expect("the probe ran").1;
-    let seen = seen.split_once("</pre>").expect("an end").0.replace("&gt;", ">").replace("&lt;", "<");
+    let seen =
+        seen.split_once("</pre>").expect("an end").0.replace("&gt;", ">").replace("&lt;", "<");
     let seen: Value = serde_json::from_str(&seen).expect("JSON");
     assert_eq!(seen["errors"], json!([]), "{seen}");
     seen
@@ -84,7 +85,10 @@ fn range(value: &Value) -> f64 {
 #[test]
 fn a_report_of_5000_flows_can_be_used() {
     let folder = folder("report");
-    apus(&folder, &["run", "bench/incast-5000", "--set", "duration=10ms", "--worst", "0", "--out", "out"]);
+    apus(
+        &folder,
+        &["run", "bench/incast-5000", "--set", "duration=10ms", "--worst", "0", "--out", "out"],
+    );
     let page = fs::read_to_string(folder.join("out/report.html")).expect("report");
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
     for outside in ["src=\"http", "href=\"http", "@import", "fetch(", "XMLHttpRequest"] {
@@ -92,8 +96,8 @@ fn a_report_of_5000_flows_can_be_used() {
     }
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
-    // Ops of 1 MiB of 5000 flows into one link of 100 Gb/s take 420 ms per round: few end in 10 ms, or none.
-    assert_eq!(seen["status"][0], "Warning: ".to_owned(), "{seen}");
+    // A round of ops of 1 MiB of 5000 flows takes 420 ms over a link of 100 Gb/s: none ends in 10 ms.
+    assert_eq!(seen["status"][0], "Problem: ", "{seen}");
     assert!(seen["definition"].as_str().expect("text").contains("op_latency_us"), "{seen}");
     let tip = seen["tip"].as_str().expect("text");
     assert!(tip.contains("median of flows") && tip.contains("ms"), "{seen}");
@@ -140,7 +144,8 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     apus(&folder, &["run", "two.toml", "--out", "out"]);
     let page = fs::read_to_string(folder.join("out/report.html")).expect("report");
     let data = page.split_once("type=\"application/json\">").expect("data").1;
-    let data: Value = serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON");
+    let data: Value =
+        serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON");
     let causes = &data["runs"][0]["causes"];
     assert_eq!(causes["failed"], Value::Null, "{causes}");
     for op in causes["ops"].as_array().expect("ops") {
@@ -152,11 +157,21 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     }
     // Both senders offer 8 Gb/s to a link of 8 Gb/s. Of 100 packets of each, the last one arrives when the port has sent
     // half of the 200, and waits for the others: 100 packets of 1064 B at 1 B/ns, 106 us, less one that is being sent.
-    let first = causes["ops"].as_array().expect("ops").iter().find(|op| op["submit_us"] == 0.0 && op["op"] == 0);
+    let first = causes["ops"]
+        .as_array()
+        .expect("ops")
+        .iter()
+        .find(|op| op["submit_us"] == 0.0 && op["op"] == 0);
     let first = first.expect("an op of the beginning");
-    let waits: Vec<f64> = first["waits"].as_array().expect("waits").iter().filter_map(|wait| wait["us"].as_f64()).collect();
+    let waits: Vec<f64> = first["waits"]
+        .as_array()
+        .expect("waits")
+        .iter()
+        .filter_map(|wait| wait["us"].as_f64())
+        .collect();
     assert!((waits[1] - 105.0).abs() < 3.0, "{waits:?}");
-    let flows: Vec<&Value> = first["waits"][1]["named"].as_array().expect("flows").iter().map(|one| &one[0]).collect();
+    let flows: Vec<&Value> =
+        first["waits"][1]["named"].as_array().expect("flows").iter().map(|one| &one[0]).collect();
     assert_eq!(flows.len(), 2, "both flows were in the queue: {first}");
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
@@ -203,11 +218,15 @@ fn faults_show_in_text_tables_and_page() {
     );
     let page = fs::read_to_string(folder.join("out/report.html")).expect("report");
     let data = page.split_once("type=\"application/json\">").expect("data").1;
-    let data: Value = serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON");
+    let data: Value =
+        serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON");
     let faults = data["runs"][0]["recording"]["faults"].as_array().expect("faults");
     let named: Vec<&Value> = faults.iter().map(|fault| &fault["text"]).collect();
     let back = "link down from 1000 us to 3000 us: host 1 -> switch 0";
-    assert!(named.len() == 2 && named.contains(&&json!(band)) && named.contains(&&json!(back)), "{named:?}");
+    assert!(
+        named.len() == 2 && named.contains(&&json!(band)) && named.contains(&&json!(back)),
+        "{named:?}"
+    );
     assert!(data["runs"][0]["status"].as_array().expect("lines").iter().any(|line| {
         line["level"] == "warn" && line["text"].as_str().is_some_and(|text| text.contains(band))
     }));
@@ -226,12 +245,13 @@ fn reproduce_writes_a_report_with_the_papers_numbers() {
         let page = fs::read_to_string(folder.join(name)).expect("page");
         page.matches("\"seeds\":1,\"setup\"").count()
     };
-    let printed = apus(&folder, &["report", "out/swift/fig17", "out/swift/fig17", "--out", "both.html"]);
+    let printed =
+        apus(&folder, &["report", "out/swift/fig17", "out/swift/fig17", "--page", "both.html"]);
     assert_eq!(printed, "both.html\n");
     assert_eq!(of("both.html"), 2 * of("out/swift/fig17/report.html"));
     let Some(browser) = browser() else { return };
     let dom = open(browser, &out.join("report.html"), &folder.join("profile"), UNTIL_DONE);
     assert!(dom.contains("throughput over its maximum, 25us"));
     assert!(dom.contains("<td class=\"pass\">✓ pass</td>"));
-    assert!(dom.contains("<svg"));
+    assert!(dom.contains("data-picture=\"slowdown-tail\""));
 }

@@ -1,7 +1,11 @@
 // Uses a report as a person would: reads the warnings, points at a definition, zooms, filters, brushes a tail, follows an op
 // to its flow and its queue, moves the slider, exports; leaves what it saw in an element that the test reads.
 (async () => {
-  const pause = () => new Promise(done => setTimeout(done, 40));
+  // Pictures out of sight are drawn when they come into sight; here at once.
+  const pause = async () => {
+    await new Promise(done => setTimeout(done, 40));
+    report.pictures.forEach(one => { if (one.stale) one.draw(); });
+  };
   const text = selector => document.querySelector(selector)?.textContent ?? "";
   const seen = { errors: window.problems };
   const done = () => document.body.append(Object.assign(document.createElement("pre"), { id: "probe", textContent: JSON.stringify(seen) }));
@@ -48,7 +52,7 @@
       seen.svg = report.svgOf(view(rate).body).text.slice(0, 40);
     }
     // Red bands of faults in the pictures over time.
-    seen.bands = [...document.querySelectorAll("#time figure svg")].filter(svg => [...svg.querySelectorAll('[data-mark="rect"]')].some(group => group.getAttribute("fill") === getComputedStyle(document.documentElement).getPropertyValue("--bad").trim())).length;
+    seen.bands = [...document.querySelectorAll("#time figure svg")].filter(svg => [...svg.querySelectorAll('[data-mark="rect"]')].some(group => group.outerHTML.includes(`fill="${getComputedStyle(document.documentElement).getPropertyValue("--bad").trim()}"`))).length;
     const slider = document.getElementById("slider");
     if (slider) {
       const times = [];

@@ -122,17 +122,17 @@ impl CloseUp {
         for op in around {
             let connection = &plan.connections[op.connection as usize];
             let (source, sink) = connection.data_ends();
-            let mut routes = vec![
-                network
-                    .route(source, sink, u64::from(op.connection), 0)
-                    .map_err(no_route)?,
-            ];
-            if connection.spread.is_some() {
-                let set = network.path_set(source, sink).map_err(no_route)?;
-                routes.extend((0..set.count().min(MAX_PATHS)).map(|number| set.route(number)));
+            let key = u64::from(op.connection);
+            let mut path: BTreeSet<PortId> = BTreeSet::new();
+            // The way of the acknowledgements too.
+            for (source, sink) in [(source, sink), (sink, source)] {
+                let mut routes = vec![network.route(source, sink, key, 0).map_err(no_route)?];
+                if connection.spread.is_some() {
+                    let set = network.path_set(source, sink).map_err(no_route)?;
+                    routes.extend((0..set.count().min(MAX_PATHS)).map(|number| set.route(number)));
+                }
+                path.extend(routes.into_iter().flat_map(|route| network.route_ports(route)));
             }
-            let mut path: BTreeSet<PortId> =
-                routes.into_iter().flat_map(|route| network.route_ports(route)).collect();
             if let Some(reroute) = &connection.reroute {
                 path.extend(reroute.path.iter().copied());
             }

@@ -110,8 +110,7 @@ impl Fold {
         nodes: &[NodeRecord],
         samples: u64,
     ) -> Self {
-        let links: Vec<(usize, usize)> =
-            network.ports().map(|port| ends(network, port)).collect();
+        let links: Vec<(usize, usize)> = network.ports().map(|port| ends(network, port)).collect();
         let tiers: Vec<u32> = nodes.iter().map(|node| node.tier).collect();
         let places = places(&tiers, &links);
         let mut known: BTreeMap<(Place, Place), Vec<usize>> = BTreeMap::new();
@@ -286,8 +285,7 @@ mod tests {
         let links = [(0, 4), (1, 4), (2, 5), (3, 5), (4, 6), (5, 6)];
         let found = places(&[0, 0, 0, 0, 1, 1, 2], &links);
         let of = |tier, pod| place(tier, Some(pod));
-        let expected =
-            [of(0, 0), of(0, 0), of(0, 1), of(0, 1), of(1, 0), of(1, 1), place(2, None)];
+        let expected = [of(0, 0), of(0, 0), of(0, 1), of(0, 1), of(1, 0), of(1, 1), place(2, None)];
         assert_eq!(found, expected);
     }
 
@@ -305,7 +303,8 @@ mod tests {
         let leaves = 130;
         let tiers: Vec<u32> =
             (0..leaves).map(|_| 0).chain((0..leaves).map(|_| 1)).chain([2]).collect();
-        let mut links: Vec<(usize, usize)> = (0..leaves).map(|leaf| (leaf, leaves + leaf)).collect();
+        let mut links: Vec<(usize, usize)> =
+            (0..leaves).map(|leaf| (leaf, leaves + leaf)).collect();
         links.extend((0..leaves).map(|leaf| (leaves + leaf, 2 * leaves)));
         let found = places(&tiers, &links);
         assert_eq!(found[0].pods, Some((0, 2)));

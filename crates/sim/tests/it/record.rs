@@ -4,9 +4,9 @@ use crate::support::{Plan, Simulation, Topology};
 use std::sync::Arc;
 
 use crate::support::{connection, plan, tier};
-use apus_sim::record::{Quantity, Record, Recording};
+use apus_sim::record::{Around, Passed, Quantity, Record, Recording, Trace};
 use apus_sim::summary::Summary;
-use apus_units::{Rate, Span};
+use apus_units::{Rate, Span, Time};
 
 fn recorded(plan: &Plan, record: Record) -> (Summary, Arc<Recording>) {
     let simulation = Simulation::new(plan).expect("plan").record(record).expect("record");
@@ -95,4 +95,66 @@ fn totals_are_of_the_measured_phase() {
     assert_eq!(recording.ops.len() as u64, summary.measured.ops + summary.startup.ops);
     let goodput = recording.samples.iter().map(|s| s[0].get(Quantity::Goodput));
     assert!(goodput.sum::<f64>() / 200.0 > 0.99 * summary.goodput_gbps);
+}
+
+/// The port to the receiver and the NIC of the sender send 1064 B per 6.296 us; the groups of ports have their sums.
+#[test]
+fn groups_of_links_have_the_bytes_of_their_ports() {
+    let plan = one_flow();
+    let (_, recording) = recorded(&plan, Record::of_duration(plan.duration));
+    let network = &recording.network;
+    assert_eq!(network.groups.len(), 2, "hosts to the switch, and back: {:?}", network.groups);
+    let seconds = plan.duration.as_secs_f64() / network.times.len() as f64;
+    for (index, group) in network.groups.iter().enumerate() {
+        assert_eq!((group.ports, group.rate_gbps), (3, 24.0));
+        let cells = network.group_cells.iter().map(|cells| cells[index]);
+        let sent: f64 =
+            cells.clone().map(|cell| f64::from(cell.utilisation) * 24e9 / 8.0 * seconds).sum();
+        let own = recording
+            .ports
+            .iter()
+            .filter(|port| network.group_of[port.port.index()] == index as u32);
+        let expected = own.map(|port| port.sent_bytes).sum::<u64>() as f64;
+        assert!((sent / expected - 1.0).abs() < 1e-4, "{sent} {expected}");
+        // One link of three is used: the busiest has three times the mean, less the acknowledgements of another one.
+        let busiest = cells.map(|cell| cell.busiest).fold(0.0, f32::max);
+        assert!((0.1..0.5).contains(&busiest), "{busiest}");
+    }
+    // The links that are kept one by one are the switch's own.
+    assert_eq!((network.links.len(), network.candidates), (3, 3));
+}
+
+/// Around the first 100 us: a packet every 6.296 us is at the switch after 2.064 us and at the receiver after 4.128 us, so
+/// 16 packets at each of both ports. Acknowledgements of 64 B and 20 B of overhead are at the switch after 5.212 us and back after
+/// 6.296 us: 16 and 15. Each leaves 1 us, the delay of its link, before it arrives.
+#[test]
+fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
+    let plan = one_flow();
+    let us = |us| Time::ZERO + Span::from_us(us);
+    let around = Around { connection: 0, from: us(0), until: us(100) };
+    let trace = Trace { events: 1000, around: vec![around], ..Trace::default() };
+    let record = Record { ops: 0, flows: 0, ports: 0, ..Record::of_duration(plan.duration) };
+    let simulation = Simulation::new(&plan).expect("plan").record(record).expect("record");
+    let simulation = simulation.trace(&trace).expect("trace");
+    let summary = simulation.run("test", &mut |_| {}).expect("run");
+    let plain = Simulation::new(&plan).expect("plan").run("test", &mut |_| {}).expect("run");
+    assert_eq!(
+        summary.work.event_hash, plain.work.event_hash,
+        "the events are those of a plain run"
+    );
+    let recording = summary.recording.expect("recorded");
+    let passed = &recording.traced.passed;
+    let data = |one: &&Passed| one.is_data;
+    assert_eq!(passed.packets.iter().filter(data).count(), 32);
+    assert_eq!((passed.packets.len(), passed.seen), (63, 63));
+    for packet in &passed.packets {
+        let bytes = if packet.is_data { 1064 } else { 84 };
+        assert_eq!((packet.connection, packet.wire_bytes), (Some(0), bytes));
+        assert_eq!(packet.arrives.since(packet.left), Span::from_us(1));
+    }
+    let first: Vec<u64> = passed.packets.iter().take(2).map(|packet| packet.left.as_ps()).collect();
+    assert_eq!(first, [1_064_000, 3_128_000]);
+    // Of the flow too, only the events of that time are kept.
+    let events = &recording.traced.events;
+    assert!(!events.is_empty() && events.iter().all(|event| event.at <= us(100)));
 }

@@ -1,0 +1,146 @@
+//! The second run, with the same seed, around the slowest ops of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apus_scenario::Setup;
+use apus_sim::record::{Around, Recording};
+use apus_sim::summary::Summary;
+use apus_units::{Span, Time};
+use serde_json::{Map, Value, json};
+
+use super::causes::{Seen, op};
+use super::ops::{Op, measured};
+
+/// Maximum number of ops of a run that are followed.
+const MAX_OPS: usize = 60;
+/// Of a longer op only the begin and the end are recorded.
+pub(super) const LONG: Span = Span::from_us(2000);
+/// Recorded of a long op at its begin; the rest of [`LONG`] is at its end.
+const BEGIN: Span = Span::from_us(500);
+/// Time before and after an op that is recorded too, as a part of its duration: one of 20.
+pub(super) const MARGIN: u64 = 20;
+
+/// An op that is followed.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) op: Op,
+    pub(super) submitted: Time,
+    pub(super) ended: Time,
+}
+
+/// Returns the slowest `worst` ops of each workload of a run.
+pub(super) fn choose(recording: &Recording, worst: usize) -> Vec<Target> {
+    let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut chosen = Vec::new();
+    let all = measured(recording);
+    let groups = all.iter().map(|op| op.group).collect::<BTreeSet<_>>().len().max(1);
+    let worst = worst.min((MAX_OPS / groups).max(1));
+    for op in all {
+        let count = taken.entry(op.group).or_default();
+        if *count >= worst || chosen.len() >= MAX_OPS {
+            continue;
+        }
+        *count += 1;
+        chosen.push(Target {
+            op,
+            submitted: op.submitted,
+            ended: op.submitted + Span::from_ps_f64(op.us * 1e6),
+        });
+    }
+    chosen
+}
+
+/// Returns the spans of time around ops that a second run records.
+fn around(targets: &[Target]) -> Vec<Around> {
+    let mut all = Vec::new();
+    for Target { op, submitted, ended } in targets {
+        let margin = ended.since(*submitted).min(LONG) / MARGIN;
+        let (from, until) = (submitted.saturating_sub(margin), *ended + margin);
+        let mut add = |from, until| all.push(Around { connection: op.flow, from, until });
+        if until.since(from) <= LONG {
+            add(from, until);
+        } else {
+            add(from, from + BEGIN);
+            add(until.saturating_sub(LONG - BEGIN), until);
+        }
+    }
+    all
+}
+
+/// The setup of the second run, and what it is to look into.
+pub struct SecondRun {
+    /// Records what happens around the ops.
+    pub setup: Setup,
+    targets: Vec<Target>,
+    name: String,
+    hash: String,
+}
+
+impl SecondRun {
+    /// Returns the second run for the slowest `worst` ops of each workload; `None` if there are no ops.
+    pub fn of(setup: &Setup, summary: &Summary, worst: usize) -> Option<Self> {
+        let targets = choose(summary.recording.as_deref()?, worst);
+        if targets.is_empty() || summary.interrupted {
+            return None;
+        }
+        Some(Self {
+            setup: setup.clone().around(around(&targets)),
+            targets,
+            name: summary.name.clone(),
+            hash: summary.work.event_hash.clone(),
+        })
+    }
+
+    /// Returns the name of the run and the content of its report.
+    pub fn results(&self, again: &Result<Summary, String>) -> (String, Value) {
+        let failed = |why: &str| (self.name.clone(), json!({ "failed": why, "ops": [] }));
+        let again = match again {
+            Ok(again) => again,
+            Err(why) => return failed(why),
+        };
+        if again.interrupted {
+            return failed("the second run was interrupted");
+        }
+        if again.work.event_hash != self.hash {
+            return failed(
+                "the second run with the same seed had other events than the first; this is a bug of apus",
+            );
+        }
+        let Some(recording) = again.recording.as_deref() else {
+            return failed("the second run was not recorded");
+        };
+        let seen = Seen::new(recording);
+        let mut flows = BTreeSet::new();
+        let ops: Vec<Value> =
+            self.targets.iter().map(|target| op(target, &seen, &mut flows)).collect();
+        let name = |flow: u32| {
+            let record = &recording.flows[flow as usize];
+            (flow.to_string(), json!([record.from.get(), record.to.get(), record.algorithm]))
+        };
+        let traced = &recording.traced;
+        let kept = traced.passed.packets.len() as u64;
+        let mut left_out = Vec::new();
+        if kept < traced.passed.seen {
+            left_out.push(format!(
+                "the first {kept} of {} packets at the ports were kept",
+                traced.passed.seen
+            ));
+        }
+        if (traced.events.len() as u64) < traced.events_seen {
+            left_out.push(format!(
+                "the first {} of {} events of flows were kept",
+                traced.events.len(),
+                traced.events_seen
+            ));
+        }
+        let value = json!({
+            "run_events": again.work.events,
+            "packets": kept,
+            "events": traced.events.len(),
+            "left_out": left_out,
+            "flows": flows.into_iter().map(name).collect::<Map<_, _>>(),
+            "ops": ops,
+        });
+        (self.name.clone(), value)
+    }
+}
