@@ -59,7 +59,7 @@ function scaled(value, steps) {
 }
 const bytes = value => value === 0 ? "0\u00a0B" : scaled(value, [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]]);
 // Sizes that are powers of two, of bins.
-const binary = value => value % 1048576 === 0 ? `${value / 1048576}\u00a0MiB` : value % 1024 === 0 ? `${value / 1024}\u00a0KiB` : `${value}\u00a0B`;
+const binary = value => value % 1048576 === 0 ? `${value / 1048576}\u00a0MiB` : value % 1024 === 0 ? `${value / 1024}\u00a0KiB` : bytes(value);
 const micros = value => value === 0 ? "0" : scaled(value, [["s", 1e6], ["ms", 1e3], ["µs", 1], ["ns", 1e-3]]);
 const percent = value => number(value * 100, 3) + "\u00a0%";
 const count = value => Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");

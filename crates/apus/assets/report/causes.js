@@ -49,11 +49,14 @@ function followed(run, causes, op, place) {
     worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: the flow's window, its pace and its earlier ops held it back.` :
       op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "its packets were acknowledged one after another"}.` :
         worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
+  // Ops of its flow that it had to wait for, if the page holds all ops.
+  const all = run.recording.ops;
+  const earlier = all.kept < all.count ? null : all.flow.filter((flow, i) => flow === op.flow && all.submit_us[i] < op.submit_us - 1e-3 && all.submit_us[i] + all.latency_us[i] > op.submit_us + 1e-3).length;
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, move(-1), chooser, move(1))),
-    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
+    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, earlier && worst[0] === "before" ? ` ${plural(earlier, "earlier op")} of the flow ${earlier === 1 ? "was" : "were"} outstanding when it was submitted.` : null, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
     h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " Only the first 0.5 ms and the last 1.5 ms were recorded." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];

@@ -184,6 +184,41 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     assert_eq!(seen["broken"], 1, "{seen}");
 }
 
+/// A comparison draws one number against another, percentiles and bars; of a sweep of two settings, small multiples.
+#[test]
+fn comparisons_share_axes() {
+    let folder = folder("report_compare");
+    let scenario = "duration = \"1ms\"\nalgorithm = { name = \"swift\" }\n\
+        topology = \"star hosts=5 100Gbps 1us 400kB\"\n[[workload]]\nkind = \"incast\"\nsize = \"16kB\"\n";
+    fs::write(folder.join("mine.toml"), scenario).expect("written");
+    apus(
+        &folder,
+        &["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "2", "--out", "out"],
+    );
+    let sweep = [
+        "sweep",
+        "mine.toml",
+        "--vary",
+        "workload.size=4kB,16kB",
+        "--vary",
+        "workload.outstanding=1,2",
+        "--out",
+        "swept",
+    ];
+    apus(&folder, &sweep);
+    let Some(browser) = browser() else { return };
+    probe(&folder, browser);
+    let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
+    assert!(dom.contains("\"distributions\":[{\"name\":\"op latency\""));
+    let opened =
+        open(browser, &folder.join("swept/report.html"), &folder.join("profile"), UNTIL_DONE);
+    for picture in ["trade-off", "parallel-coordinates", "small-multiples"] {
+        assert!(opened.contains(&format!("data-picture=\"{picture}\"")), "{picture}");
+    }
+    // Four rows of the table, one for each combination.
+    assert_eq!(opened.matches("<th scope=\"row\">").count(), 4);
+}
+
 /// A fault stands in the text, in `faults.csv` and in the data of the page.
 #[test]
 fn faults_show_in_text_tables_and_page() {
