@@ -108,8 +108,9 @@ const rgb = ([r, g, b]) => `rgb(${r},${g},${b})`;
 
 // Bytes of a matrix in base64, as numbers by row and column.
 function matrix({ most, cells }, rows, columns) {
-  const text = atob(cells), scale = (most ?? 0) / 255;
-  return { most: most ?? 0, at: (row, column) => text.charCodeAt(row * columns + column) * scale, rows, columns };
+  const text = atob(cells), scale = (most ?? 0) / 255, values = new Float32Array(text.length);
+  for (let i = 0; i < text.length; i++) values[i] = text.charCodeAt(i) * scale;
+  return { most: most ?? 0, at: (row, column) => values[row * columns + column], rows, columns };
 }
 function counts(triples, rows, columns) {
   const values = new Float64Array(rows * columns);

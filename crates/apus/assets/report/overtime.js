@@ -15,12 +15,28 @@ function overTime() {
   let filter = "";
   const grid = h("div", { class: "grid two-wide", data: { sync: "time" } });
   const time = recording => ({ x: recording.times_us, faults: faultsOf(recording), warmup: recording.warmup_us, domain: [Math.min(0, recording.times_us[0]), Math.max(recording.duration_us, recording.times_us.at(-1))] });
+  // One picture after the other, so that typing does not wait for all of them.
+  function again() {
+    for (const { picture } of grid.querySelectorAll("figure")) {
+      picture.reset?.();
+      picture.stale = true;
+      setTimeout(() => { if (picture.stale && picture.visible) picture.draw(); });
+    }
+  }
+  const MOST_MATCHES = 24;
+  const hidesBy = (names, other) => {
+    let found = 0;
+    return names.map((name, i) => filter ? !name.toLowerCase().includes(filter) || ++found > MOST_MATCHES : other(i));
+  };
   const common = () => {
     const shown = overlay ? all : [runs[runIndex()].recording ? runs[runIndex()] : all[0]];
     return { shown, recording: shown[0].recording, faults: shown.flatMap(run => faultsOf(run.recording)), warmup: shown[0].recording.warmup_us,
       xDomain: [0, Math.max(...shown.map(run => time(run.recording).domain[1]))], xFormat: micros, readout: micros, xLabel: "simulated time", sync: "time", height: 240 };
   };
-  const singles = (run, members, faint) => members.map((one, i) => ({ name: one.name ?? flowName(run, one.flow), colour: colour(i), x: run.recording.times_us, y: one.values, faint, hidden: filter ? !(one.name ?? flowName(run, one.flow)).toLowerCase().includes(filter) : faint && i >= 4, width: 1.1 }));
+  const singles = (run, members, faint) => {
+    const names = members.map(one => one.name ?? flowName(run, one.flow)), hidden = hidesBy(names, i => faint && i >= 4);
+    return members.map((one, i) => ({ name: names[i], colour: colour(i), x: run.recording.times_us, y: one.values, faint, hidden: hidden[i], width: 1.1 }));
+  };
   for (const members of QUANTITIES) {
     const present = members.filter(([column]) => all.some(run => run.recording.quantities[column]));
     if (!present.length) continue;
@@ -69,7 +85,7 @@ function overTime() {
       draw: (width, self) => {
         const base = common();
         series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, colour: colour(runs.indexOf(run)), dash: dash(runs.indexOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
-          singles(base.shown[0], base.recording.ports.map(port => ({ name: port.name, values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? !one.name.toLowerCase().includes(filter) : i >= 6, width: 1.5 }));
+          singles(base.shown[0], base.recording.ports.map(port => ({ name: port.name, values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? one.hidden : i >= 6, width: 1.5 }));
         self.chart = lineChart(width, { ...base, series, yLabel: text });
         return h("div", {}, self.chart, legend(series, () => self.refresh()));
       },
@@ -93,11 +109,11 @@ function overTime() {
   const bands = all.some(run => faultsOf(run.recording).length), lasting = [...new Set(all.flatMap(run => lastingOf(run.recording)))];
   const faults = `${bands ? " Red bands are faults." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
   const box = section("time", "Over time", "A drag over a picture zooms all of them; a double click shows the whole run again." + faults,
-    h("div", { class: "bar" }, h("label", {}, "Flows and ports whose name contains ", h("input", { id: "filter", type: "search", placeholder: "flow 7, host 3…", oninput: event => {
+    h("div", { class: "bar" }, h("label", {}, `Flows and ports (at most ${MOST_MATCHES}) whose name contains `, h("input", { id: "filter", type: "search", placeholder: "flow 7, host 3…", oninput: event => {
       filter = event.target.value.trim().toLowerCase();
-      for (const figure of grid.querySelectorAll("figure")) { figure.picture.reset?.(); figure.picture.refresh(); }
+      again();
     } }))), grid);
   grid.append(spread.figure);
-  onState(["run"], () => { for (const figure of grid.querySelectorAll("figure")) { figure.picture.reset?.(); figure.picture.refresh(); } });
+  onState(["run"], again);
   return box;
 }
