@@ -69,6 +69,11 @@ class Run:
         return Table.of([self._native], "ops", keys=False)
 
     @property
+    def job_ops(self) -> Table:
+        """Every operation of jobs: its rank, kind, peer and times."""
+        return Table.of([self._native], "job_ops", keys=False)
+
+    @property
     def flows(self) -> Table:
         """Every flow (connection): its goodput, losses and RTTs."""
         return Table.of([self._native], "flows", keys=False)
@@ -148,6 +153,11 @@ class Result(Sequence[Run]):
     def ops(self) -> Table:
         """Every op: its times, latency and slowdown."""
         return self._table("ops")
+
+    @property
+    def job_ops(self) -> Table:
+        """Every operation of jobs: its rank, kind, peer and times."""
+        return self._table("job_ops")
 
     @property
     def flows(self) -> Table:

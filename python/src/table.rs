@@ -195,6 +195,7 @@ fn visit<V: Visit>(name: &str, part: &Part, visit: V) -> Option<V::Output> {
     Some(match name {
         "workloads" => visit.rows(summary.workload_rows()),
         "ops" => visit.rows(recording.op_rows()),
+        "job_ops" => visit.rows(recording.job_op_rows()),
         "flows" => visit.rows(recording.flow_rows()),
         "ports" => visit.rows(recording.port_rows()),
         "faults" => visit.rows(recording.faults.iter().cloned()),

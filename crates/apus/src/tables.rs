@@ -43,6 +43,9 @@ pub struct TableFormat {
 pub fn write(dir: &OutputDir, summary: &Summary, recording: &Recording) -> Result<(), String> {
     write_rows(dir, summary.workload_rows())?;
     write_rows(dir, recording.op_rows())?;
+    if !recording.jobs.is_empty() {
+        write_rows(dir, recording.job_op_rows())?;
+    }
     write_rows(dir, recording.flow_rows())?;
     write_rows(dir, recording.port_rows())?;
     write_rows(dir, recording.faults.iter().cloned())?;

@@ -209,7 +209,12 @@ pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(Transfer) -
                 network.schedule(now.saturating_add(known), Event::Acknowledged { flight });
                 ranks[from as usize].on_delivered(now, message.op);
                 touched(from, now, &mut ranks, &mut network);
-                ranks[message.to as usize].on_arrival(now, from, message.tag, message.bytes);
+                ranks[message.to as usize].on_arrival(
+                    now,
+                    (from, message.op),
+                    message.tag,
+                    message.bytes,
+                );
                 message.to
             }
             Event::Acknowledged { flight } => {

@@ -21,5 +21,5 @@ pub mod loggops;
 mod matching;
 mod rank;
 
-pub use graph::{ANY, Action, Flaw, Graph, GraphError, Op, Program, ProgramBuilder};
-pub use rank::{Done, Message, OpTimes, Progress, Rank, Unexpected};
+pub use graph::{ANY, Action, Flaw, Graph, GraphError, Op, Part, Program, ProgramBuilder};
+pub use rank::{Done, Message, OpTimes, PartTimes, Progress, Rank, Unexpected};

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 
 use crate::columns::{
-    BUCKETS, BandRow, Column, Columns, FaultRecord, FlowRow, Kind, OpRow, PortRow, PortSampleRow,
-    STATS, SampleRow, Table, WorkloadRow, fits, summary,
+    BUCKETS, BandRow, Column, Columns, FaultRecord, FlowRow, JobOpRow, Kind, OpRow, PortRow,
+    PortSampleRow, STATS, SampleRow, Table, WorkloadRow, fits, summary,
 };
 use crate::summary::{Cost, Summary};
 
@@ -20,6 +20,7 @@ pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         Table { file: "cost.json", row: COST, columns: Columns::of::<RunCost>() },
         Table::of::<WorkloadRow>(),
         Table::of::<OpRow>(),
+        Table::of::<JobOpRow>(),
         Table::of::<FlowRow>(),
         Table::of::<PortRow>(),
         Table::of::<FaultRecord>(),
@@ -250,6 +251,7 @@ This page is generated from the declarations of results in `crates/sim`
 | `cost.json` | real time, threads and events per second of each run; separate, so that equal runs have equal summaries |
 | `workloads.csv` | one row per workload: its share of ops and goodput |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
+| `job_ops.csv` | one row per operation of a job; only of runs with jobs |
 | `faults.csv` | one row per link fault and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
 | `fct.txt` | the completion time of each flow in the format of the HPCC simulator |

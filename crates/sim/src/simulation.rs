@@ -317,6 +317,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);
+            let most = recording.record.ops;
+            recording.add_job_ops(crate::jobs::records(&self.parts, most));
             summary.notes.extend(recording.notes.iter().cloned());
             summary.recording = Some(Arc::new(recording));
         }

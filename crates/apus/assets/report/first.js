@@ -151,7 +151,8 @@ function jobsBlock() {
   const head = ["job", ...(runs.length > 1 ? ["run"] : []), "completion", "ideal", "slowdown", "bus bandwidth", "compute", "send", "wait", "unfinished"];
   const rows = of.map(([run, job]) => [job.name, ...(runs.length > 1 ? [run.label] : []), us(job.completion_us), us(job.ideal_us), job.slowdown === null ? "–" : number(job.slowdown, 3),
     job.bus_bandwidth_gbps === null ? "–" : number(job.bus_bandwidth_gbps, 3) + " Gb/s", us(job.compute_us), us(job.send_us), us(job.wait_us), count(job.unfinished)]);
-  return section("jobs", "Jobs", null, plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks"));
+  return section("jobs", "Jobs", null, plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks"),
+    ...of.flatMap(([run, job]) => jobDetails(run, job)));
 }
 
 function firstScreen() {

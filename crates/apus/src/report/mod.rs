@@ -7,6 +7,7 @@ mod causes;
 mod chain;
 mod command;
 mod comparison;
+mod jobs;
 mod matrix;
 mod network;
 mod numbers;
@@ -31,10 +32,11 @@ pub use second_run::SecondRun;
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
 /// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("../../assets/report/base.js"),
     include_str!("../../assets/report/picture.js"),
     include_str!("../../assets/report/lines.js"),
+    include_str!("../../assets/report/jobs.js"),
     include_str!("../../assets/report/first.js"),
     include_str!("../../assets/report/slowdown.js"),
     include_str!("../../assets/report/causes.js"),
@@ -139,7 +141,7 @@ impl<'a> Report<'a> {
             "numbers": numbers::of(summary, &seeds),
             "text": crate::text::overview(summary),
             "workloads": crate::text::workloads::table(summary),
-            "jobs": summary.jobs,
+            "jobs": jobs::json(summary),
             "notes": summary.notes,
         });
         if let Some(recording) = &summary.recording {

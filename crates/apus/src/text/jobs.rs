@@ -21,6 +21,14 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
             done(job.done)
         ),
     ));
+    rows.extend(critical(job).into_iter().map(|text| row("", text)));
+    for part in
+        job.parts.iter().filter(|_| job.parts.len() > 1 || job.parts.iter().any(|p| p.count > 1))
+    {
+        let (count, name) = (part.count, part.name);
+        let (mean, max) = (number(part.mean_us), number(part.max_us));
+        rows.push(row("", format!("{count} {name}: mean {mean} us, max {max} us")));
+    }
     if let [_, _, ..] = job.iterations_us[..] {
         let mut times = job.iterations_us.clone();
         times.sort_by(f64::total_cmp);
@@ -50,6 +58,34 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// Returns the critical path, and the message that was held up most.
+fn critical(job: &JobSummary) -> Vec<String> {
+    let (Some(steps), Some(compute), Some(wire), Some(delay)) =
+        (job.critical_steps, job.critical_compute_us, job.critical_wire_us, job.critical_delay_us)
+    else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "critical path of {steps} steps: {} us computing, {} us messages without other traffic, {} us held up",
+        number(compute),
+        number(wire),
+        number(delay)
+    )];
+    if let Some(first) = job.critical_messages.first().filter(|message| message.delay_us > 0.0) {
+        let link =
+            first.link.as_ref().map_or(String::new(), |link| format!("; busiest port {link}"));
+        lines.push(format!(
+            "held up most: {} B from rank {} to rank {} at {} us, by {} us{link}",
+            first.bytes,
+            first.from,
+            first.to,
+            number(first.start_us),
+            number(first.delay_us)
+        ));
+    }
+    lines
 }
 
 fn done(word: &str) -> &'static str {

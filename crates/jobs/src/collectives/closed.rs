@@ -94,6 +94,7 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
             let within = times(2 * (group - 1), alone(bytes / group));
             exact(sum([within, times(2 * (nodes - 1), alone(rail))]))
         }
+        Algorithm::AllToAllRail { .. } => None,
         // A rank sends its messages one behind the other, without a pause. If N is a power of two, rank
         // N - 1 is the last, and its message was the first of each sender on the way: log2 N messages.
         Algorithm::BroadcastBinomial => {
@@ -141,19 +142,11 @@ fn once(algorithm: Algorithm, ranks: u32, bytes: u64, cost: impl Fn(u64) -> Cost
 #[must_use]
 pub fn bus_bandwidth(collective: &Collective, time: Span) -> Option<f64> {
     let n = f64::from(collective.ranks);
-    let factor = match collective.algorithm {
-        Algorithm::RingAllReduce
-        | Algorithm::HalvingDoubling
-        | Algorithm::DoubleBinaryTree { .. }
-        | Algorithm::Hierarchical { .. } => 2.0 * (n - 1.0) / n,
-        Algorithm::RingReduceScatter
-        | Algorithm::RingAllGather
-        | Algorithm::AllToAllDirect
-        | Algorithm::AllToAllPairwise
-        | Algorithm::AllToAllWindow { .. }
-        | Algorithm::AllToAllBruck => (n - 1.0) / n,
-        Algorithm::BroadcastBinomial | Algorithm::BroadcastChain { .. } => 1.0,
-        Algorithm::Pipeline { .. } => return None,
+    let factor = match collective.algorithm.name() {
+        "all-reduce" => 2.0 * (n - 1.0) / n,
+        "reduce-scatter" | "all-gather" | "all-to-all" => (n - 1.0) / n,
+        "broadcast" => 1.0,
+        _ => return None,
     };
     let bits = collective.bytes as f64 * 8.0 * f64::from(collective.iterations);
     (!time.is_zero()).then(|| bits / time.as_secs_f64() * factor)

@@ -7,11 +7,13 @@
 mod all_to_all;
 mod broadcast;
 pub mod closed;
+mod composer;
 mod double_tree;
 mod halving;
 mod hierarchical;
 mod pipeline;
 mod ring;
+pub mod training;
 mod weave;
 
 use alloc::string::String;
@@ -20,6 +22,7 @@ use apus_units::Span;
 use thiserror::Error;
 
 use crate::graph::{Graph, GraphError};
+pub use composer::Composer;
 pub use double_tree::{Tree, trees};
 use weave::Weave;
 
@@ -43,6 +46,12 @@ pub enum Algorithm {
     /// All-reduce of nodes of `group` consecutive ranks: ring reduce-scatter in the node, ring all-reduce
     /// of a block among the ranks of the same place in all nodes, ring all-gather in the node.
     Hierarchical {
+        /// Ranks of a node; it divides N.
+        group: u32,
+    },
+    /// All-to-all by node and rail, as NCCL's PXN: blocks go to the own node's rank on the receiver's rail, which
+    /// sends those of its node in one message per node.
+    AllToAllRail {
         /// Ranks of a node; it divides N.
         group: u32,
     },
@@ -74,6 +83,9 @@ pub enum Algorithm {
         backward: Span,
     },
 }
+
+/// Most operations of a generated job. Rationale: at least 40 B each, so some 10 GB with their executor.
+const MAX_OPS: u64 = 1 << 27;
 
 /// A collective, repeated with computations before each repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +120,7 @@ impl Collective {
         let mut weave = Weave::new(self.ranks);
         for iteration in 0..self.iterations {
             weave.begin_iteration(iteration, self.compute)?;
+            weave.begin_part(self.algorithm.name(), self.bytes);
             for channel in 0..self.channels {
                 let bytes = share(self.bytes, channel, self.channels);
                 weave.begin_channel(channel as u8);
@@ -132,7 +145,8 @@ impl Collective {
         if pieces == 0 {
             return bad(name, 0, String::from("at least 1"));
         }
-        if let Algorithm::Hierarchical { group } = self.algorithm
+        if let Algorithm::Hierarchical { group } | Algorithm::AllToAllRail { group } =
+            self.algorithm
             && (group < 2 || group >= self.ranks || !self.ranks.is_multiple_of(group))
         {
             let range = alloc::format!("a divisor of {} between 1 and it", self.ranks);
@@ -142,6 +156,12 @@ impl Collective {
         if self.bytes < least {
             let range = alloc::format!("at least {least}, one byte per message");
             return bad("bytes", self.bytes, range);
+        }
+        let repeated = u64::from(self.channels) * u64::from(self.iterations);
+        let each = self.algorithm.messages(self.ranks).saturating_mul(repeated);
+        let ops = each.saturating_mul(2 * u64::from(self.ranks));
+        if ops > MAX_OPS {
+            return bad("operations", ops, alloc::format!("at most {MAX_OPS}"));
         }
         Ok(())
     }
@@ -166,6 +186,46 @@ pub enum CollectiveError {
 }
 
 impl Algorithm {
+    /// Returns the name of the collective.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RingReduceScatter => "reduce-scatter",
+            Self::RingAllGather => "all-gather",
+            Self::RingAllReduce
+            | Self::HalvingDoubling
+            | Self::DoubleBinaryTree { .. }
+            | Self::Hierarchical { .. } => "all-reduce",
+            Self::AllToAllDirect
+            | Self::AllToAllPairwise
+            | Self::AllToAllWindow { .. }
+            | Self::AllToAllBruck
+            | Self::AllToAllRail { .. } => "all-to-all",
+            Self::BroadcastBinomial | Self::BroadcastChain { .. } => "broadcast",
+            Self::Pipeline { .. } => "pipeline",
+        }
+    }
+
+    /// Returns the most messages that a rank sends per channel and repetition.
+    fn messages(self, ranks: u32) -> u64 {
+        let (n, log) = (u64::from(ranks), u64::from((ranks - 1).ilog2() + 1));
+        match self {
+            Self::RingAllReduce => 2 * (n - 1),
+            Self::RingReduceScatter
+            | Self::RingAllGather
+            | Self::AllToAllDirect
+            | Self::AllToAllPairwise
+            | Self::AllToAllWindow { .. } => n - 1,
+            Self::HalvingDoubling => 2 * log + 1,
+            Self::DoubleBinaryTree { chunks } => 6 * u64::from(chunks),
+            Self::Hierarchical { group } => 2 * (u64::from(group) + n / u64::from(group)),
+            Self::AllToAllRail { group } => n + n / u64::from(group),
+            Self::BroadcastBinomial | Self::AllToAllBruck => log,
+            Self::BroadcastChain { chunks } => u64::from(chunks),
+            Self::Pipeline { micro_batches, .. } => 2 * u64::from(micro_batches),
+        }
+    }
+
     /// Returns the number of messages that a channel's data is divided into, and the name of the number.
     fn pieces(self, ranks: u32) -> (u64, &'static str) {
         let ranks = u64::from(ranks);
@@ -176,6 +236,7 @@ impl Algorithm {
             | Self::Hierarchical { .. }
             | Self::AllToAllDirect
             | Self::AllToAllPairwise
+            | Self::AllToAllRail { .. }
             | Self::AllToAllBruck => (ranks, "ranks"),
             Self::HalvingDoubling => (1 << ranks.ilog2(), "ranks"),
             Self::AllToAllWindow { window } => (ranks * u64::from(window.min(1)), "window"),
@@ -190,11 +251,10 @@ impl Algorithm {
 
     /// Adds the operations for `bytes` bytes to those of all ranks.
     fn weave(self, bytes: u64, weave: &mut Weave) -> Result<(), GraphError> {
-        let all: alloc::vec::Vec<u32> = (0..weave.ranks()).collect();
         match self {
-            Self::RingReduceScatter => ring::reduce_scatter(weave, &all, bytes),
-            Self::RingAllGather => ring::all_gather(weave, &all, bytes),
-            Self::RingAllReduce => ring::all_reduce(weave, &all, bytes),
+            Self::RingReduceScatter => ring::reduce_scatter(weave, bytes),
+            Self::RingAllGather => ring::all_gather(weave, bytes),
+            Self::RingAllReduce => ring::all_reduce(weave, bytes),
             Self::HalvingDoubling => halving::all_reduce(weave, bytes),
             Self::DoubleBinaryTree { chunks } => double_tree::all_reduce(weave, bytes, chunks),
             Self::Hierarchical { group } => hierarchical::all_reduce(weave, bytes, group),
@@ -204,6 +264,7 @@ impl Algorithm {
             Self::AllToAllPairwise => all_to_all::pairwise(weave, bytes),
             Self::AllToAllWindow { window } => all_to_all::window(weave, bytes, window),
             Self::AllToAllBruck => all_to_all::bruck(weave, bytes),
+            Self::AllToAllRail { group } => hierarchical::all_to_all(weave, bytes, group),
             Self::Pipeline { micro_batches, forward, backward } => {
                 pipeline::steps(weave, bytes, micro_batches, forward, backward)
             }

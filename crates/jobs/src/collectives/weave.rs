@@ -5,11 +5,16 @@ use alloc::vec::Vec;
 
 use apus_units::Span;
 
-use crate::graph::{ANY, Graph, GraphError, Op, ProgramBuilder};
+use crate::graph::{ANY, Graph, GraphError, Op, Part, ProgramBuilder};
 
 /// The programs of all ranks, and what the next operation of each rank waits for.
+///
+/// Generators number the ranks of the current group from 0: they name places in the group.
 pub(super) struct Weave {
     programs: Vec<ProgramBuilder>,
+    /// Ranks of the current group, by place.
+    members: Vec<u32>,
+    parts: Vec<Part>,
     /// Last computation of each rank before this iteration.
     began: Vec<Option<u32>>,
     /// What the next step of each rank waits for in this channel.
@@ -17,6 +22,8 @@ pub(super) struct Weave {
     /// What ended the channels of this iteration so far, by rank.
     ended: Vec<Vec<u32>>,
     nic: u8,
+    /// Stream of sends and receives.
+    cpu: u8,
     next_tag: u32,
     is_within: bool,
 }
@@ -27,17 +34,83 @@ impl Weave {
         let none = vec![Vec::new(); ranks as usize];
         Self {
             programs,
+            members: (0..ranks).collect(),
+            parts: Vec::new(),
             began: vec![None; ranks as usize],
             before: none.clone(),
             ended: none,
             nic: 0,
+            cpu: 0,
             next_tag: 0,
             is_within: false,
         }
     }
 
+    /// Returns the number of ranks of the current group.
     pub(super) fn ranks(&self) -> u32 {
-        self.programs.len() as u32
+        self.members.len() as u32
+    }
+
+    /// Returns the ranks of the current group, by place.
+    pub(super) fn members(&self) -> &[u32] {
+        &self.members
+    }
+
+    /// Adds the operations of a group of ranks.
+    pub(super) fn within<E>(
+        &mut self,
+        members: &[u32],
+        add: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let outer = core::mem::replace(&mut self.members, members.to_vec());
+        let added = add(self);
+        self.members = outer;
+        added
+    }
+
+    /// Lets the next operations of these ranks be on another stream. Only the next iteration waits for them, after
+    /// [`Weave::come_back`] with what this returns.
+    pub(super) fn leave(&mut self, ranks: &[u32], cpu: u8) -> Vec<Vec<u32>> {
+        self.cpu = cpu;
+        ranks.iter().map(|rank| self.before[*rank as usize].clone()).collect()
+    }
+
+    /// Continues where [`Weave::leave`] was called.
+    pub(super) fn come_back(&mut self, ranks: &[u32], kept: Vec<Vec<u32>>) {
+        self.cpu = 0;
+        for (rank, kept) in ranks.iter().zip(kept) {
+            let before = core::mem::replace(&mut self.before[*rank as usize], kept);
+            self.ended[*rank as usize].extend(before);
+        }
+    }
+
+    /// Adds a part of the job.
+    pub(super) fn add_part(&mut self, name: &'static str, bytes: u64, ranks: u32) -> u32 {
+        self.parts.push(Part { name, bytes, ranks });
+        self.parts.len() as u32 - 1
+    }
+
+    /// Sets the stream of the next sends and receives.
+    pub(super) fn set_cpu(&mut self, cpu: u8) {
+        self.cpu = cpu;
+    }
+
+    /// Begins a part of the job for the current group.
+    pub(super) fn begin_part(&mut self, name: &'static str, bytes: u64) {
+        let part = self.add_part(name, bytes, self.ranks());
+        self.set_part(Some(part));
+    }
+
+    /// Ends the part of the current group.
+    pub(super) fn end_part(&mut self) {
+        self.set_part(None);
+    }
+
+    /// Lets the next operations of the current group belong to a part, or to none.
+    pub(super) fn set_part(&mut self, part: Option<u32>) {
+        for rank in &self.members {
+            self.programs[*rank as usize].begin_part(part);
+        }
     }
 
     /// Begins an iteration: every rank computes, after the end of its part of the one before. Without a time
@@ -48,6 +121,7 @@ impl Weave {
         compute: Span,
     ) -> Result<(), GraphError> {
         self.end_channel();
+        self.end_part();
         if iteration > 0 {
             self.programs.iter_mut().for_each(ProgramBuilder::begin_section);
         }
@@ -90,58 +164,75 @@ impl Weave {
         first
     }
 
-    /// Returns what the next step of a rank waits for.
-    pub(super) fn before(&self, rank: u32) -> &[u32] {
-        &self.before[rank as usize]
+    /// Returns what the next step of a place waits for.
+    pub(super) fn before(&self, place: u32) -> &[u32] {
+        &self.before[self.members[place as usize] as usize]
     }
 
-    /// Sets what the next step of a rank waits for.
-    pub(super) fn set_before(&mut self, rank: u32, ops: &[u32]) {
-        let before = &mut self.before[rank as usize];
+    /// Sets what the next step of a place waits for.
+    pub(super) fn set_before(&mut self, place: u32, ops: &[u32]) {
+        let before = &mut self.before[self.members[place as usize] as usize];
         before.clear();
         before.extend_from_slice(ops);
     }
 
-    /// Adds a send of a rank after other operations of it.
+    /// Lets the next step of a place wait for one more operation.
+    pub(super) fn also_after(&mut self, place: u32, op: u32) {
+        self.before[self.members[place as usize] as usize].push(op);
+    }
+
+    /// Lets the next operations of a place belong to a part, or to none.
+    pub(super) fn set_part_of(&mut self, place: u32, part: Option<u32>) {
+        self.programs[self.members[place as usize] as usize].begin_part(part);
+    }
+
+    /// Adds a send to another place after other operations of the rank.
     pub(super) fn send(
         &mut self,
-        rank: u32,
+        place: u32,
         to: u32,
         bytes: u64,
         tag: u32,
         after: &[u32],
     ) -> Result<u32, GraphError> {
-        self.add(rank, Op::send(to, bytes, tag).on_nic(self.nic), after)
+        let to = self.members[to as usize];
+        self.add(place, Op::send(to, bytes, tag).on_nic(self.nic).on_cpu(self.cpu), after)
     }
 
-    /// Adds a receive of a rank, which is posted when the iteration begins.
+    /// Adds a receive from another place, which is posted when the iteration begins.
     pub(super) fn receive(
         &mut self,
-        rank: u32,
+        place: u32,
         from: u32,
         bytes: u64,
         tag: u32,
     ) -> Result<u32, GraphError> {
-        let op =
-            self.programs[rank as usize].push(Op::receive(from, bytes, tag).on_nic(self.nic))?;
-        if let Some(began) = self.began[rank as usize] {
-            self.programs[rank as usize].requires(op, began);
-        }
-        Ok(op)
+        let from = self.members[from as usize];
+        let began = self.began[self.members[place as usize] as usize];
+        let op = Op::receive(from, bytes, tag).on_nic(self.nic).on_cpu(self.cpu);
+        self.add(place, op, began.as_slice())
     }
 
-    /// Adds a computation of a rank after other operations of it.
+    /// Adds a computation after other operations of the rank.
     pub(super) fn compute(
         &mut self,
-        rank: u32,
+        place: u32,
         time: Span,
         after: &[u32],
     ) -> Result<u32, GraphError> {
-        self.add(rank, Op::compute(time), after)
+        self.add(place, Op::compute(time), after)
     }
 
-    fn add(&mut self, rank: u32, op: Op, after: &[u32]) -> Result<u32, GraphError> {
-        let program = &mut self.programs[rank as usize];
+    /// Adds a computation that follows the last step of a place, and that the next one waits for.
+    pub(super) fn then_compute(&mut self, place: u32, time: Span) -> Result<(), GraphError> {
+        let after = self.before(place).to_vec();
+        let op = self.compute(place, time, &after)?;
+        self.set_before(place, &[op]);
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, place: u32, op: Op, after: &[u32]) -> Result<u32, GraphError> {
+        let program = &mut self.programs[self.members[place as usize] as usize];
         let op = program.push(op)?;
         for awaited in after {
             program.requires(op, *awaited);
@@ -151,6 +242,6 @@ impl Weave {
 
     pub(super) fn finish(self) -> Result<Graph, GraphError> {
         let programs = self.programs.into_iter().map(ProgramBuilder::finish);
-        Graph::new(programs.collect::<Result<_, _>>()?)
+        Ok(Graph::new(programs.collect::<Result<_, _>>()?)?.with_parts(self.parts))
     }
 }

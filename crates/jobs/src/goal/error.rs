@@ -46,6 +46,14 @@ impl fmt::Display for GoalError {
 
 impl core::error::Error for GoalError {}
 
+impl GoalError {
+    /// Returns rank, operation and what is wrong, without the place.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        alloc::format!("{}{}", Prefix(self.rank, self.op), self.what)
+    }
+}
+
 /// What is wrong at a place.
 #[derive(Debug)]
 pub(super) enum Wrong {

@@ -21,6 +21,8 @@ pub struct ProgramBuilder {
     labels: Labels,
     /// First operation of each section after the first one.
     sections: Vec<u32>,
+    /// First operations that belong to another part than the one before, each with its part.
+    parts: Vec<(u32, u32)>,
 }
 
 /// Checks the peer of an operation.
@@ -47,8 +49,8 @@ impl ProgramBuilder {
     #[must_use]
     pub fn new(rank: u32, ranks: u32) -> Self {
         let (ops, after_end, after_start) = (Vec::new(), Vec::new(), Vec::new());
-        let (labels, sections) = (Labels::default(), Vec::new());
-        Self { rank, ranks, ops, after_end, after_start, labels, sections }
+        let (labels, sections, parts) = (Labels::default(), Vec::new(), Vec::new());
+        Self { rank, ranks, ops, after_end, after_start, labels, sections, parts }
     }
 
     /// Reserves memory for a number of operations.
@@ -97,6 +99,21 @@ impl ProgramBuilder {
         self.sections.push(self.ops.len() as u32);
     }
 
+    /// Lets the operations that are added from now on belong to a part of the job ([`Graph::parts`]); `None`:
+    /// to none.
+    ///
+    /// [`Graph::parts`]: super::Graph::parts
+    pub fn begin_part(&mut self, part: Option<u32>) {
+        let (first, part) = (self.ops.len() as u32, part.unwrap_or(ANY));
+        if self.parts.last().is_some_and(|(at, _)| *at == first) {
+            self.parts.pop();
+        }
+        let before = self.parts.last().map_or(ANY, |(_, part)| *part);
+        if before != part {
+            self.parts.push((first, part));
+        }
+    }
+
     /// Lets an operation wait for the end of another one.
     pub fn requires(&mut self, op: u32, awaited: u32) {
         self.after_end.push((op, awaited));
@@ -136,6 +153,7 @@ impl ProgramBuilder {
             needs: Box::from(needs),
             labels: self.labels,
             sections: core::iter::once(0).chain(self.sections).collect(),
+            parts: self.parts.into_boxed_slice(),
         };
         match cycle::find(&program) {
             None => Ok(program),

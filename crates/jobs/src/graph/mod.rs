@@ -4,8 +4,8 @@ mod builder;
 mod cycle;
 mod edges;
 mod labels;
+mod program;
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,8 +14,7 @@ use apus_units::Span;
 use thiserror::Error;
 
 pub use builder::ProgramBuilder;
-use edges::Edges;
-use labels::Labels;
+pub use program::Program;
 
 /// As the source or the tag of a receive, or the tag of a send: any.
 pub const ANY: u32 = u32::MAX;
@@ -136,175 +135,32 @@ impl From<Packed> for Op {
     }
 }
 
-/// The operations of one rank, numbered from 0 in the order in which they were added.
-///
-/// An operation takes 36 bytes, plus 4 for each dependency and the text of its label, if it has one.
+/// A part of a job whose time results state, such as one collective of a training step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    ops: Box<[Packed]>,
-    /// Number of dependencies of each operation, of both kinds.
-    needs: Box<[u32]>,
-    /// Operations that wait for the end of an operation.
-    after_end: Edges,
-    /// Operations that wait for the start of an operation.
-    after_start: Edges,
-    labels: Labels,
-    /// First operation of each section, ascending; the first is 0.
-    sections: Box<[u32]>,
-}
-
-impl Program {
-    /// Returns the number of operations.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ops.len()
-    }
-
-    /// Returns `true` if the rank does nothing.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
-    }
-
-    /// Returns an operation.
-    ///
-    /// # Panics
-    /// If there is no operation of this number.
-    #[inline]
-    #[must_use]
-    pub fn op(&self, op: u32) -> Op {
-        self.ops[op as usize].into()
-    }
-
-    /// Returns all operations in order.
-    pub fn ops(&self) -> impl ExactSizeIterator<Item = Op> + '_ {
-        self.ops.iter().map(|packed| (*packed).into())
-    }
-
-    /// Returns how many dependencies an operation has, of both kinds.
-    ///
-    /// # Panics
-    /// If there is no operation of this number.
-    #[inline]
-    #[must_use]
-    pub fn dependencies(&self, op: u32) -> u32 {
-        self.needs[op as usize]
-    }
-
-    /// Returns the operations that require `op`: they may start when it is done.
-    ///
-    /// # Panics
-    /// If there is no operation of this number.
-    #[inline]
-    #[must_use]
-    pub fn after_end(&self, op: u32) -> &[u32] {
-        self.after_end.of(op)
-    }
-
-    /// Returns the operations that irequire `op`: they may start when it has started.
-    ///
-    /// # Panics
-    /// If there is no operation of this number.
-    #[inline]
-    #[must_use]
-    pub fn after_start(&self, op: u32) -> &[u32] {
-        self.after_start.of(op)
-    }
-
-    /// Returns the number of dependencies, of both kinds.
-    #[must_use]
-    pub fn edges(&self) -> usize {
-        self.after_end.len() + self.after_start.len()
-    }
-
-    /// Returns the label of an operation, if it has one.
-    #[must_use]
-    pub fn label(&self, op: u32) -> Option<&str> {
-        self.labels.of(op)
-    }
-
-    /// Returns `true` if every operation has a label.
-    #[must_use]
-    pub fn is_labelled(&self) -> bool {
-        self.labels.len() == self.len() && (0..self.len() as u32).all(|op| self.label(op).is_some())
-    }
-
-    /// Returns the number of sections, such as the iterations of a collective; at least 1.
-    #[must_use]
-    pub fn sections(&self) -> usize {
-        self.sections.len()
-    }
-
-    /// Returns the section of an operation.
-    #[inline]
-    #[must_use]
-    pub fn section_of(&self, op: u32) -> usize {
-        match self.sections.len() {
-            1 => 0,
-            _ => self.sections.partition_point(|first| *first <= op).saturating_sub(1),
-        }
-    }
-
-    /// Returns the number of operations of a section.
-    ///
-    /// # Panics
-    /// If there is no such section.
-    #[must_use]
-    pub fn section_len(&self, section: usize) -> u32 {
-        let end = self.sections.get(section + 1).copied().unwrap_or(self.ops.len() as u32);
-        end - self.sections[section]
-    }
-
-    /// Returns the number of streams: the highest number of an operation plus one.
-    #[must_use]
-    pub fn cpus(&self) -> usize {
-        self.ops.iter().map(|op| usize::from(op.cpu) + 1).max().unwrap_or(0)
-    }
-
-    /// Returns the number of NICs: the highest number of an operation plus one.
-    #[must_use]
-    pub fn nics(&self) -> usize {
-        self.ops.iter().map(|op| usize::from(op.nic) + 1).max().unwrap_or(0)
-    }
-
-    /// Returns source and tag of each receive that names both, ascending and each once.
-    pub(crate) fn channels(&self) -> Vec<(u32, u32)> {
-        let named = |op: &&Packed| op.kind == Kind::Receive && op.peer != ANY && op.tag != ANY;
-        let receives = self.ops.iter().filter(named);
-        let mut channels: Vec<(u32, u32)> = receives.map(|op| (op.peer, op.tag)).collect();
-        channels.sort_unstable();
-        channels.dedup();
-        channels.shrink_to_fit();
-        channels
-    }
-
-    /// Returns what an operation does, in words, for messages: `op 5 (l6): send 100 B to rank 3, tag 7`.
-    #[must_use]
-    pub fn describe(&self, op: u32) -> alloc::string::String {
-        use alloc::format;
-        let number = |number: u32| match number {
-            ANY => alloc::string::String::from("any"),
-            number => format!("{number}"),
-        };
-        let label = self.label(op).map(|label| format!(" ({label})")).unwrap_or_default();
-        let what = match self.op(op).action {
-            Action::Send { to, bytes, tag } => {
-                format!("send {bytes} B to rank {to}, tag {}", number(tag))
-            }
-            Action::Receive { from, bytes, tag } => {
-                format!("receive {bytes} B from rank {}, tag {}", number(from), number(tag))
-            }
-            Action::Compute { time } => format!("compute {time}"),
-        };
-        format!("op {op}{label}: {what}")
-    }
+pub struct Part {
+    /// Its name. Results add up the parts of one name.
+    pub name: &'static str,
+    /// S of a collective, or the bytes of a message.
+    pub bytes: u64,
+    /// Ranks that take part.
+    pub ranks: u32,
 }
 
 /// The programs of all ranks.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Graph {
     programs: Vec<Arc<Program>>,
+    parts: Vec<Part>,
 }
+
+/// Jobs are equal if their programs are.
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        self.programs == other.programs
+    }
+}
+
+impl Eq for Graph {}
 
 impl Graph {
     /// Returns the job in which rank `r` runs the `r`-th program.
@@ -321,7 +177,20 @@ impl Graph {
                 builder::check_peer(ranks, rank as u32, op as u32, packed)?;
             }
         }
-        Ok(Self { programs: programs.into_iter().map(Arc::new).collect() })
+        let parts = Vec::new();
+        Ok(Self { programs: programs.into_iter().map(Arc::new).collect(), parts })
+    }
+
+    /// Returns the job with the parts that its programs name.
+    #[must_use]
+    pub fn with_parts(self, parts: Vec<Part>) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// Returns the parts; none of a job that was read from a file of operations.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// Returns the number of ranks.

@@ -6,3 +6,4 @@ mod graph;
 mod loggops;
 mod random_graphs;
 mod samples;
+mod training;

@@ -69,47 +69,66 @@ pub(super) struct JobIdeal {
     pub(super) source: &'static str,
 }
 
-/// Returns the ideal time of a job; `None` if it is too large to compute, or not all of its operations can end.
-pub(super) fn of<W: SwitchHalf>(
-    job: &JobPlan,
-    network: &mut Network<Header, W>,
+/// Times of the messages of a job on the fabric without other traffic.
+pub(super) struct Costs<'a> {
+    job: &'a JobPlan,
     sizes: PacketSizes,
-) -> Option<JobIdeal> {
-    let mut paths: BTreeMap<(HostId, HostId), Path> = BTreeMap::new();
-    let mut is_local = false;
-    for (from, program) in (0..).zip(job.graph.programs()) {
-        for op in program.ops() {
-            let Action::Send { to, .. } = op.action else { continue };
-            let pair = (job.hosts[from as usize], job.hosts[to as usize]);
-            is_local |= pair.0 == pair.1;
-            if pair.0 != pair.1 && !paths.contains_key(&pair) {
-                paths.insert(pair, Path::of(network, pair.0, pair.1)?);
+    paths: BTreeMap<(HostId, HostId), Path>,
+    /// Whether ranks of one host exchange messages.
+    is_local: bool,
+}
+
+impl<'a> Costs<'a> {
+    /// Returns the times for a job; `None` if hosts have no path.
+    pub(super) fn new<W: SwitchHalf>(
+        job: &'a JobPlan,
+        network: &mut Network<Header, W>,
+        sizes: PacketSizes,
+    ) -> Option<Self> {
+        let mut costs = Self { job, sizes, paths: BTreeMap::new(), is_local: false };
+        for (from, program) in (0..).zip(job.graph.programs()) {
+            for op in program.ops() {
+                let Action::Send { to, .. } = op.action else { continue };
+                let pair = (job.hosts[from as usize], job.hosts[to as usize]);
+                costs.is_local |= pair.0 == pair.1;
+                if pair.0 != pair.1 && !costs.paths.contains_key(&pair) {
+                    costs.paths.insert(pair, Path::of(network, pair.0, pair.1)?);
+                }
             }
         }
+        Some(costs)
     }
-    let first = paths.values().next();
-    let is_uniform = !is_local && paths.values().all(|path| Some(path) == first);
-    if let (true, Some(path), Some(collective)) = (is_uniform, first, &job.collective) {
-        let form = closed::time(collective, |bytes| path.cost(bytes, sizes));
-        if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
-            return Some(JobIdeal { time, source: "closed form" });
-        }
-    }
-    if job.graph.ops() > MAX_OPS {
-        return None;
-    }
-    let cost = |transfer: Transfer| {
-        let pair = (job.hosts[transfer.from as usize], job.hosts[transfer.to as usize]);
+
+    /// Returns the times of a message.
+    pub(super) fn of(&self, from: u32, to: u32, bytes: u64) -> Cost {
+        let pair = (self.job.hosts[from as usize], self.job.hosts[to as usize]);
         let none = Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
-        match (paths.get(&pair), job.local) {
-            (Some(path), _) => path.cost(transfer.bytes, sizes),
-            (None, Some(local)) if transfer.from != transfer.to => {
-                Cost { occupies: local.occupies(transfer.bytes), latency: local.delay, ..none }
+        match (self.paths.get(&pair), self.job.local) {
+            (Some(path), _) => path.cost(bytes, self.sizes),
+            (None, Some(local)) if from != to => {
+                Cost { occupies: local.occupies(bytes), latency: local.delay, ..none }
             }
             _ => none,
         }
-    };
-    let outcome = ideal::run(&job.graph, job.done, Limits::None, cost);
-    (outcome.unfinished() == 0)
-        .then_some(JobIdeal { time: outcome.completion, source: "critical path" })
+    }
+
+    /// Returns the ideal time of the job; `None` if it is too large to compute, or not all of its operations can end.
+    pub(super) fn ideal(&self) -> Option<JobIdeal> {
+        let job = self.job;
+        let first = self.paths.values().next();
+        let is_uniform = !self.is_local && self.paths.values().all(|path| Some(path) == first);
+        if let (true, Some(path), Some(collective)) = (is_uniform, first, &job.collective) {
+            let form = closed::time(collective, |bytes| path.cost(bytes, self.sizes));
+            if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
+                return Some(JobIdeal { time, source: "closed form" });
+            }
+        }
+        if job.graph.ops() > MAX_OPS {
+            return None;
+        }
+        let cost = |transfer: Transfer| self.of(transfer.from, transfer.to, transfer.bytes);
+        let outcome = ideal::run(&job.graph, job.done, Limits::None, cost);
+        (outcome.unfinished() == 0)
+            .then_some(JobIdeal { time: outcome.completion, source: "critical path" })
+    }
 }

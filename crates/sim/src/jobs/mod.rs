@@ -4,9 +4,12 @@
 //! acknowledgements and times come back. A host handles what is due at one time in a fixed order, so that results do
 //! not depend on threads.
 
+mod critical;
 mod ideal;
 mod local;
+mod part;
 mod rank;
+mod record;
 mod summary;
 
 use std::cmp::Reverse;
@@ -20,9 +23,16 @@ use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Segment, SegmentKind};
 
 use crate::plan::{JobPlan, SendOrder};
+pub use critical::CriticalMessage;
+pub use part::JobPart;
 use rank::HostRank;
+pub(crate) use record::records;
 pub(crate) use summary::summarize;
 pub use summary::{JobRank, JobSummary};
+
+/// Number of operations up to which a job keeps the times of all of them, for its critical path and `job_ops`.
+/// deviation: no source; rationale: 24 B each, so 200 MB.
+pub(crate) const MAX_TIMED: u64 = 8_000_000;
 
 /// Lower half of [`apus_transport::Op::user`] of a message of a job; the upper half is the operation. A host has fewer
 /// sources of ops than this number.
@@ -174,7 +184,7 @@ impl HostJobs {
                     sender.on_local_arrival(now, op);
                     self.touch(from, now, local, endpoint);
                     let receiver = &mut self.ranks[to as usize];
-                    receiver.on_arrival(now, number, message.tag, message.bytes);
+                    receiver.on_arrival(now, (number, op), message.tag, message.bytes);
                     to
                 }
                 Due::Delivered { rank, op } => {
@@ -200,7 +210,7 @@ impl HostJobs {
         let (op, tag) = rank::operation(address);
         let now = self.advance(now);
         let receiver = &mut self.ranks[rank as usize];
-        receiver.on_arrival(now, peer, tag, segment.op_length);
+        receiver.on_arrival(now, (peer, op), tag, segment.op_length);
         let (job, done) = (receiver.job, receiver.plan.done);
         self.touch(rank, now, local, endpoint);
         let (host, delay) = back.filter(|_| done == Done::Delivered)?;

@@ -68,7 +68,10 @@ impl HostRank {
         Self {
             job,
             number,
-            state: Rank::new(Arc::clone(plan.graph.program(number)), plan.done),
+            state: match plan.graph.ops() <= super::MAX_TIMED {
+                true => Rank::new(Arc::clone(plan.graph.program(number)), plan.done).with_times(),
+                false => Rank::new(Arc::clone(plan.graph.program(number)), plan.done),
+            },
             plan: Arc::clone(plan),
             peers: BTreeMap::new(),
             lanes: BTreeMap::new(),
@@ -117,9 +120,9 @@ impl HostRank {
         self.state.handle_timeout(now);
     }
 
-    pub(super) fn on_arrival(&mut self, now: Time, from: u32, tag: u32, bytes: u64) {
+    pub(super) fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
         self.account(now);
-        self.state.on_arrival(now, from, tag, bytes);
+        self.state.on_arrival(now, source, tag, bytes);
     }
 
     pub(super) fn on_delivered(&mut self, now: Time, op: u32) {

@@ -1,16 +1,22 @@
 //! Results of jobs.
 
-use apus_cc::AlgorithmFactory;
+use std::collections::BTreeMap;
+
+use apus_cc::{AlgorithmFactory, SwitchHalf};
+use apus_fabric::{Network, PortCounters};
 use apus_jobs::collectives::closed;
 use apus_jobs::{ANY, Done};
-use apus_units::{Span, Time};
+use apus_units::{HostId, PortId, Span, Time};
+use apus_wire::Header;
 use serde::Serialize;
 
-use super::ideal;
+use super::critical::{self, CriticalMessage, CriticalPath};
+use super::ideal::{Costs, JobIdeal};
+use super::part::{self, JobPart};
 use super::rank::HostRank;
 use crate::columns::summary;
 use crate::part::Part;
-use crate::plan::{JobPlan, Plan};
+use crate::plan::{JobPlan, Load, Plan};
 
 /// Ranks, operations and messages that results name.
 const NAMED: usize = 16;
@@ -62,6 +68,23 @@ summary! {
         pub wait_us: f64 = number(RANKS),
         /// time of each iteration, until the end of its last operation; of a file, one for the whole job
         pub iterations_us: Vec<f64> = list("-"),
+        /// the parts of a generated job by name, such as the collectives of a training step: name, count,
+        /// unfinished, bytes (sum of S or of messages), mean_us and max_us (first send to last receive of a
+        /// part, on any rank), first_us and last_us (since the start of the job)
+        pub parts: Vec<JobPart> = list("-"),
+        /// operations and messages on the critical path: the chain without a gap that ended the job; null if
+        /// operations have not ended, or if the job has more than 8 million
+        pub critical_steps: Option<u64> = number(JOB),
+        /// time of computations on the critical path
+        pub critical_compute_us: Option<f64> = number(JOB),
+        /// time that the messages of the critical path take on the fabric without other traffic
+        pub critical_wire_us: Option<f64> = number(JOB),
+        /// time of these messages beyond that: other messages of the rank, windows of flows, queues
+        pub critical_delay_us: Option<f64> = number(JOB),
+        /// messages of the critical path, those with most delay first, at most 16: from, to, op (of the
+        /// sender), bytes, start_us, end_us, ideal_us, delay_us, link (the port of its path in which bytes
+        /// spent most time on average; null within a host and for several paths)
+        pub critical_messages: Vec<CriticalMessage> = list("-"),
         /// the ranks that waited least, for which the others waited: rank, host, end_us, compute_us, send_us,
         /// wait_us; at most 16
         pub stragglers: Vec<JobRank> = list("-"),
@@ -93,34 +116,82 @@ fn done_word(done: Done) -> &'static str {
     Done::ALL.iter().find(|(_, value)| *value == done).map_or("", |(word, _)| word)
 }
 
-/// Returns the results of all jobs of a plan at `now`.
+/// Returns the results of all jobs of a plan at `now`; `ports` has the counters of all ports.
 pub(crate) fn summarize<F: AlgorithmFactory>(
     plan: &Plan<F>,
     parts: &mut [Part<F>],
+    ports: &[PortCounters],
     now: Time,
 ) -> Vec<JobSummary> {
-    let ideals: Vec<_> = match parts.first_mut() {
-        Some(part) => {
-            let network = &mut part.world.network;
-            plan.jobs.iter().map(|job| ideal::of(job, network, plan.sizes)).collect()
-        }
-        None => Vec::new(),
-    };
     let mut all = Vec::new();
-    for (number, (job, ideal)) in (0..).zip(plan.jobs.iter().zip(ideals)) {
+    for (number, job) in (0..).zip(&plan.jobs) {
+        let Some(part) = parts.first_mut() else { break };
+        let network = &mut part.world.network;
+        let costs = Costs::new(job, network, plan.sizes);
+        let mut links = Links::new(plan, job);
+        links.find(network, ports);
         let hosts = parts.iter().flat_map(|part| &part.hosts);
         let ranks = hosts.filter_map(|host| host.jobs.as_deref()).flat_map(|jobs| jobs.ranks());
         let mut ranks: Vec<&HostRank> = ranks.filter(|rank| rank.job == number).collect();
         ranks.sort_unstable_by_key(|rank| rank.number);
-        all.push(of_job(job, &ranks, ideal, now));
+        let ended = ranks.iter().all(|rank| rank.state.is_done());
+        let path = costs.as_ref().filter(|_| ended).and_then(|costs| {
+            critical::path(job, &ranks, costs, &mut |from, to| links.name(from, to))
+        });
+        let ideal = costs.as_ref().and_then(Costs::ideal);
+        all.push(of_job(job, &ranks, ideal, path, now));
     }
     all
+}
+
+/// The port of each pair of ranks that holds up its messages most.
+struct Links {
+    /// First connection of each pair of ranks on different hosts, with its hosts.
+    pairs: BTreeMap<(u32, u32), (u64, HostId, HostId)>,
+    names: BTreeMap<(u32, u32), String>,
+}
+
+impl Links {
+    fn new<F: AlgorithmFactory>(plan: &Plan<F>, job: &JobPlan) -> Self {
+        let mut pairs = BTreeMap::new();
+        for index in job.connections.clone() {
+            let Some(connection) = plan.connections.get(index) else { break };
+            if let (Load::Job { from, to, .. }, None) = (&connection.load, &connection.spread) {
+                let first = (index as u64, connection.from, connection.to);
+                pairs.entry((*from, *to)).or_insert(first);
+            }
+        }
+        Self { pairs, names: BTreeMap::new() }
+    }
+
+    /// Names the port of each pair in which bytes spent most time.
+    fn find<W: SwitchHalf>(&mut self, network: &mut Network<Header, W>, ports: &[PortCounters]) {
+        for (pair, (key, from, to)) in &self.pairs {
+            let Ok(route) = network.route(*from, *to, *key, 0) else { continue };
+            let time = |port: &PortId| {
+                let counters = &ports[port.index()];
+                counters.byte_time as f64 / counters.sent.bytes.max(1) as f64
+            };
+            let slowest = network.route_ports(route).into_iter().max_by(|a, b| {
+                // Of equal ports the first one.
+                time(a).total_cmp(&time(b)).then(b.cmp(a))
+            });
+            if let Some(port) = slowest {
+                self.names.insert(*pair, network.port_name(port));
+            }
+        }
+    }
+
+    fn name(&self, from: u32, to: u32) -> Option<String> {
+        self.names.get(&(from, to)).cloned()
+    }
 }
 
 fn of_job(
     job: &JobPlan,
     ranks: &[&HostRank],
-    ideal: Option<ideal::JobIdeal>,
+    ideal: Option<JobIdeal>,
+    path: Option<CriticalPath>,
     now: Time,
 ) -> JobSummary {
     let unfinished: u64 = ranks.iter().map(|rank| u64::from(rank.state.unfinished())).sum();
@@ -164,6 +235,12 @@ fn of_job(
         send_us: mean(|rank| rank.send_us),
         wait_us: mean(|rank| rank.wait_us),
         iterations_us: iterations(job, ranks),
+        parts: part::parts(job, ranks),
+        critical_steps: path.as_ref().map(|path| path.steps),
+        critical_compute_us: path.as_ref().map(|path| path.computing.as_us_f64()),
+        critical_wire_us: path.as_ref().map(|path| path.wire.as_us_f64()),
+        critical_delay_us: path.as_ref().map(|path| path.delayed.as_us_f64()),
+        critical_messages: path.map(|path| most_delayed(path.messages)).unwrap_or_default(),
         stragglers,
         stuck: ranks
             .iter()
@@ -181,6 +258,13 @@ fn of_job(
             })
             .collect(),
     }
+}
+
+/// Returns the messages with most delay.
+fn most_delayed(mut messages: Vec<CriticalMessage>) -> Vec<CriticalMessage> {
+    messages.sort_by(|a, b| b.delay_us.total_cmp(&a.delay_us));
+    messages.truncate(NAMED);
+    messages
 }
 
 fn of_rank(job: &JobPlan, rank: &HostRank, end: Time) -> JobRank {

@@ -26,8 +26,11 @@ pub(crate) use sampler::{Sampler, spread};
 pub use trace::{FlowEvent, FlowEventKind, PacketRecord, Trace, Traced};
 pub(crate) use trace::{FlowTracer, Tap};
 
+use std::sync::Arc;
+
 use crate::columns::FaultRecord;
 use crate::losses::Causes;
+use crate::plan::JobPlan;
 use crate::slowdown::Ideal;
 
 /// Content of a recording.
@@ -123,6 +126,23 @@ pub struct OpenOpRecord {
     pub submitted: Time,
     /// Time since then.
     pub age: Span,
+}
+
+/// When an operation of a job started and ended; [`Time::MAX`]: it has not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JobOpRecord {
+    /// Index into [`Recording::jobs`].
+    pub job: u32,
+    /// Its rank.
+    pub rank: u32,
+    /// Its number within the rank.
+    pub op: u32,
+    /// The sending rank of a receive that took a message.
+    pub source: Option<u32>,
+    /// Its start.
+    pub start: Time,
+    /// Its end.
+    pub end: Time,
 }
 
 /// A connection over the run.
@@ -268,6 +288,10 @@ pub struct Recording {
     pub ops: Vec<OpRecord>,
     /// Ops that had not ended, in order of submission.
     pub open_ops: Vec<OpenOpRecord>,
+    /// The jobs.
+    pub jobs: Vec<Arc<JobPlan>>,
+    /// Operations of jobs.
+    pub job_ops: Vec<JobOpRecord>,
     /// All connections.
     pub flows: Vec<FlowRecord>,
     /// Hosts, then switches.

@@ -9,8 +9,8 @@ use super::fold::Fold;
 use super::ports::{choose_ports, drops_at, nodes, port_records};
 use super::seats::{Seat, delivered, endpoint, find_seats, flow_counters};
 use super::{
-    BAND, Band, Cdf, FlowRecord, FlowSample, FlowState, OpRecord, OpenOpRecord, PortRecord,
-    PortSample, Quantity, Record, Recording, RttSum, Traced,
+    BAND, Band, Cdf, FlowRecord, FlowSample, FlowState, JobOpRecord, OpRecord, OpenOpRecord,
+    PortRecord, PortSample, Quantity, Record, Recording, RttSum, Traced,
 };
 use crate::build::PlanError;
 use crate::columns::{faults_of_plan, gbps};
@@ -232,6 +232,8 @@ impl Sampler {
             sizes: plan.sizes,
             ops: Vec::new(),
             open_ops: Vec::new(),
+            jobs: plan.jobs.clone(),
+            job_ops: Vec::new(),
             flows,
             nodes,
             ports,
@@ -310,6 +312,19 @@ impl Recording {
             ));
         }
         (self.ops, self.open_ops) = (ops, open);
+    }
+
+    /// Adds the operations of jobs.
+    pub(crate) fn add_job_ops(&mut self, ops: Vec<JobOpRecord>) {
+        let all: u64 = self.jobs.iter().map(|job| job.graph.ops()).sum();
+        if (ops.len() as u64) < all {
+            self.notes.push(format!(
+                "job_ops.csv holds {} of the {all} operations of jobs (more with `ops` in `[record]`; jobs of more \
+                 than 8 million operations keep no times)",
+                ops.len()
+            ));
+        }
+        self.job_ops = ops;
     }
 
     /// Adds the packets and events of a trace.

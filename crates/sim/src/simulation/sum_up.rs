@@ -151,7 +151,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
             summary.makespan_us = summary.makespan_lower_us.filter(|_| complete);
         }
         let now = self.now();
-        summary.jobs = jobs::summarize(&self.plan, &mut self.parts, now);
+        if !self.plan.jobs.is_empty() {
+            let ports = self.port_counters(now);
+            summary.jobs = jobs::summarize(&self.plan, &mut self.parts, &ports, now);
+        }
         let (first, others) = self.parts.split_at_mut(1);
         let times = &mut first[0].world.op_times;
         for part in others {

@@ -13,12 +13,12 @@ use crate::support::{Plan, Simulation, Topology, fingerprint, run, tier};
 use apus_algorithms::build;
 
 /// Each rank on the host of its number, of a star at 100 Gb/s with links of 1 us.
-fn star(job: JobPlan, hosts: u32, control: u32) -> Plan {
+pub(crate) fn star(job: JobPlan, hosts: u32, control: u32) -> Plan {
     let links = tier(Rate::from_gbps(100), Span::from_us(1));
     plan_on(Topology::star(hosts, &links), vec![job], control)
 }
 
-fn plan_on(topology: Topology, jobs: Vec<JobPlan>, control: u32) -> Plan {
+pub(crate) fn plan_on(topology: Topology, jobs: Vec<JobPlan>, control: u32) -> Plan {
     let window = build("constant", None, &[("window", "64")]).expect("algorithm");
     let sizes = PacketSizes { payload: 4096, header: 64, control };
     let mut plan = Plan::builder(topology, Span::from_ms(100)).packets(sizes);
@@ -28,17 +28,17 @@ fn plan_on(topology: Topology, jobs: Vec<JobPlan>, control: u32) -> Plan {
     plan.build().expect("plan")
 }
 
-fn hosts(count: u32) -> impl Iterator<Item = HostId> {
+pub(crate) fn hosts(count: u32) -> impl Iterator<Item = HostId> {
     (0..count).map(HostId::new)
 }
 
-fn collective(algorithm: Algorithm, ranks: u32, bytes: u64) -> JobPlan {
+pub(crate) fn collective(algorithm: Algorithm, ranks: u32, bytes: u64) -> JobPlan {
     let collective = Collective::new(algorithm, ranks, bytes);
     let graph = collective.graph().expect("graph");
     JobPlan { collective: Some(collective), ..JobPlan::new("job", graph, hosts(ranks)) }
 }
 
-fn job_of(summary: &Summary) -> &JobSummary {
+pub(crate) fn job_of(summary: &Summary) -> &JobSummary {
     assert!(!summary.interrupted, "{:?}", summary.stop_reason);
     summary.jobs.first().expect("a job")
 }
@@ -50,7 +50,7 @@ fn completion(plan: &Plan) -> f64 {
     job.completion_us.expect("it ends")
 }
 
-fn near(found: f64, expected: f64) -> bool {
+pub(crate) fn near(found: f64, expected: f64) -> bool {
     (found - expected).abs() < 1e-6
 }
 
@@ -89,12 +89,8 @@ fn collectives_are_within_two_percent_of_their_closed_forms_and_never_below() {
             Algorithm::HalvingDoubling,
             Algorithm::AllToAllPairwise,
             Algorithm::AllToAllDirect,
+            Algorithm::AllToAllBruck,
         ] {
-            let power = ranks.is_power_of_two();
-            if algorithm == Algorithm::HalvingDoubling && !power {
-                // A rank may get two halves at once: the form is a bound, which `never below` covers elsewhere.
-                continue;
-            }
             let packets = if algorithm == Algorithm::AllToAllDirect { 16 } else { 4 };
             let bytes = u64::from(ranks) * packets * 4096;
             let summary = run(&star(collective(algorithm, ranks, bytes), ranks, 84));
@@ -106,6 +102,10 @@ fn collectives_are_within_two_percent_of_their_closed_forms_and_never_below() {
             let met = 8.0 * 0.3328 / job.ideal_us.expect("closed form");
             let most = match algorithm {
                 Algorithm::AllToAllDirect => 1.0 + 84.0 / 4160.0 + met,
+                // The form, about 4 S / B, is a bound: a rank may get S of a rank beyond the power of two beside its
+                // first steps. That adds up to S / B, and as packets take turns, the shorter message is late by as much
+                // again.
+                Algorithm::HalvingDoubling if !ranks.is_power_of_two() => 1.5,
                 _ => 1.02,
             };
             assert!((1.0..most).contains(&slowdown), "{algorithm:?} of {ranks}: {slowdown}");
@@ -267,6 +267,10 @@ fn five_hundred_random_jobs_are_the_same_for_any_threads_and_never_below_the_cri
         assert_eq!((job.unfinished, job.unexpected), (0, 0), "seed {seed}: {:?}", job.stuck);
         let (time, least) = (job.completion_us.expect("ends"), job.ideal_us.expect("ideal"));
         assert!(time >= least - 1e-6, "seed {seed}: {time} is below {least}");
+        let [compute, wire, delay] =
+            [job.critical_compute_us, job.critical_wire_us, job.critical_delay_us]
+                .map(|us| us.expect("critical path"));
+        assert!(near(compute + wire + delay, time), "seed {seed}: {compute} {wire} {delay} {time}");
         if seed % 5 > 0 {
             continue;
         }

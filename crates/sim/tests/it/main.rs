@@ -4,6 +4,8 @@ mod adding_a_workload;
 mod builder;
 mod columns;
 mod drain;
+mod ecmp;
+mod job_results;
 mod jobs;
 mod loads;
 mod measure;

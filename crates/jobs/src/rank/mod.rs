@@ -14,11 +14,12 @@ use alloc::boxed::Box;
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use apus_units::Time;
 
-use crate::graph::{Action, Program};
+use crate::graph::{ANY, Action, Program};
 use crate::matching::{Matching, Waiting};
 
 /// When a send is done. A receive is always done when its message has arrived.
@@ -92,6 +93,25 @@ pub struct OpTimes {
     pub end: Time,
 }
 
+/// When the operations of a rank in a part of the job started and ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartTimes {
+    /// Start of the first send or computation, as receives are posted early; [`Time::MAX`]: none has started.
+    pub start: Time,
+    /// End of the last one so far, counted as in [`Rank::ended_at`].
+    pub end: Time,
+    /// Operations that are not done.
+    pub left: u32,
+}
+
+/// What a rank keeps of each operation on request.
+#[derive(Clone, Debug)]
+struct Kept {
+    times: Box<[OpTimes]>,
+    /// Rank and operation of the send whose message a receive took; [`ANY`]: none.
+    sources: Box<[(u32, u32)]>,
+}
+
 /// A message that no receive took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexpected {
@@ -129,7 +149,9 @@ pub struct Rank {
     messages: VecDeque<Message>,
     /// Time at which the last operation ended so far.
     ended_at: Time,
-    times: Option<Box<[OpTimes]>>,
+    kept: Option<Box<Kept>>,
+    /// By run of operations of one part.
+    parts: Box<[PartTimes]>,
     /// By section: operations that are not done, and the time at which the last one ended so far.
     sections: Box<[(u32, Time)]>,
     /// Streams run any number of computations.
@@ -144,7 +166,15 @@ impl Rank {
         let needs = (0..ops as u32).map(|op| program.dependencies(op)).collect();
         let streams = vec![Stream::default(); program.cpus()].into_boxed_slice();
         let sections = 0..program.sections();
+        let runs: Vec<u32> = program.part_runs().map(|(first, _)| first).collect();
+        let end = |run: usize| runs.get(run + 1).copied().unwrap_or(ops as u32);
+        let part = |(run, first): (usize, &u32)| PartTimes {
+            start: Time::MAX,
+            end: Time::ZERO,
+            left: end(run) - first,
+        };
         Self {
+            parts: runs.iter().enumerate().map(part).collect(),
             sections: sections.map(|n| (program.section_len(n), Time::ZERO)).collect(),
             done,
             needs,
@@ -156,17 +186,18 @@ impl Rank {
             ready: VecDeque::new(),
             messages: VecDeque::new(),
             ended_at: Time::ZERO,
-            times: None,
+            kept: None,
             free_streams: false,
             program,
         }
     }
 
-    /// Keeps the times of all operations, in 16 bytes each.
+    /// Keeps the times of all operations and the sources of received messages, in 24 bytes each.
     #[must_use]
     pub fn with_times(mut self) -> Self {
-        let never = OpTimes { start: Time::MAX, end: Time::MAX };
-        self.times = Some(vec![never; self.program.len()].into_boxed_slice());
+        let (never, ops) = (OpTimes { start: Time::MAX, end: Time::MAX }, self.program.len());
+        let times = vec![never; ops].into_boxed_slice();
+        self.kept = Some(Box::new(Kept { times, sources: vec![(ANY, ANY); ops].into() }));
         self
     }
 
@@ -229,10 +260,11 @@ impl Rank {
         self.on_send_progress(now, op, Done::Acknowledged);
     }
 
-    /// A message from another rank has arrived.
-    pub fn on_arrival(&mut self, now: Time, from: u32, tag: u32, bytes: u64) {
-        let message = Waiting { source: from, tag, item: (0, bytes) };
+    /// The message of operation `op` of rank `from` has arrived.
+    pub fn on_arrival(&mut self, now: Time, (from, op): (u32, u32), tag: u32, bytes: u64) {
+        let message = Waiting { source: from, tag, item: (op, bytes) };
         if let Some(receive) = self.matching.arrive(message) {
+            self.note_source(receive.item.0, (from, op));
             self.end(receive.item.0, now);
             self.run(now);
         }
@@ -298,7 +330,27 @@ impl Rank {
     /// Returns the times of all operations, if [`Rank::with_times`] keeps them.
     #[must_use]
     pub fn times(&self) -> Option<&[OpTimes]> {
-        self.times.as_deref()
+        self.kept.as_ref().map(|kept| &*kept.times)
+    }
+
+    /// Returns rank and operation of the send whose message a receive took, if [`Rank::with_times`] keeps them
+    /// and it took one.
+    #[must_use]
+    pub fn source(&self, receive: u32) -> Option<(u32, u32)> {
+        let source = *self.kept.as_ref()?.sources.get(receive as usize)?;
+        (source.1 != ANY).then_some(source)
+    }
+
+    /// Returns the times of the runs of [`Program::part_runs`].
+    #[must_use]
+    pub fn part_times(&self) -> &[PartTimes] {
+        &self.parts
+    }
+
+    fn note_source(&mut self, receive: u32, source: (u32, u32)) {
+        if let Some(kept) = &mut self.kept {
+            kept.sources[receive as usize] = source;
+        }
     }
 
     fn on_send_progress(&mut self, now: Time, op: u32, event: Done) {
@@ -320,7 +372,8 @@ impl Rank {
             };
             self.begin(op, now);
             let receive = Waiting { source: from, tag, item: (op, bytes) };
-            if self.matching.post(receive).is_some() {
+            if let Some(message) = self.matching.post(receive) {
+                self.note_source(op, (message.source, message.item.0));
                 self.end(op, now);
             }
         }
@@ -347,8 +400,12 @@ impl Rank {
 
     fn begin(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Started;
-        if let Some(times) = &mut self.times {
-            times[op as usize].start = now;
+        if let Some(kept) = &mut self.kept {
+            kept.times[op as usize].start = now;
+        }
+        let is_receive = matches!(self.program.op(op).action, Action::Receive { .. });
+        if let (false, Some(run)) = (is_receive, self.program.part_run_of(op)) {
+            self.parts[run].start = self.parts[run].start.min(now);
         }
         Self::release(self.program.after_start(op), &mut self.needs, &mut self.ready);
     }
@@ -359,12 +416,18 @@ impl Rank {
         let is_send = matches!(self.program.op(op).action, Action::Send { .. });
         let (left, ended_at) = &mut self.sections[self.program.section_of(op)];
         *left -= 1;
-        if !is_send || self.done == Done::Acknowledged {
+        let counts = !is_send || self.done == Done::Acknowledged;
+        if counts {
             self.ended_at = self.ended_at.max(now);
             *ended_at = (*ended_at).max(now);
         }
-        if let Some(times) = &mut self.times {
-            times[op as usize].end = now;
+        if let Some(run) = self.program.part_run_of(op) {
+            let part = &mut self.parts[run];
+            part.left -= 1;
+            part.end = if counts { part.end.max(now) } else { part.end };
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.times[op as usize].end = now;
         }
         Self::release(self.program.after_end(op), &mut self.needs, &mut self.ready);
     }
@@ -381,98 +444,4 @@ impl Rank {
 }
 
 #[cfg(test)]
-mod tests {
-    use alloc::sync::Arc;
-    use alloc::vec::Vec;
-
-    use apus_units::{Span, Time};
-
-    use super::{Done, Message, Progress, Rank, Unexpected};
-    use crate::graph::{ANY, Op, ProgramBuilder};
-
-    fn at(ns: u64) -> Time {
-        Time::ZERO + Span::from_ns(ns)
-    }
-
-    fn rank(done: Done, ops: &[Op], requires: &[(u32, u32)], irequires: &[(u32, u32)]) -> Rank {
-        let mut builder = ProgramBuilder::new(0, 4);
-        for op in ops {
-            builder.push(*op).expect("op");
-        }
-        for (op, awaited) in requires {
-            builder.requires(*op, *awaited);
-        }
-        for (op, awaited) in irequires {
-            builder.irequires(*op, *awaited);
-        }
-        Rank::new(Arc::new(builder.finish().expect("program")), done).with_times()
-    }
-
-    fn sent(rank: &mut Rank) -> Vec<u32> {
-        core::iter::from_fn(|| rank.poll_message()).map(|message| message.op).collect()
-    }
-
-    #[test]
-    fn a_send_is_done_when_the_setting_says() {
-        for (done, ends) in [(Done::Local, 10), (Done::Delivered, 20), (Done::Acknowledged, 30)] {
-            let mut rank = rank(done, &[Op::send(1, 100, 7)], &[], &[]);
-            rank.start(at(5));
-            let message = Message { op: 0, to: 1, bytes: 100, tag: 7, nic: 0 };
-            assert_eq!(rank.poll_message(), Some(message));
-            rank.on_sent(at(10), 0);
-            rank.on_delivered(at(20), 0);
-            rank.on_acknowledged(at(30), 0);
-            let times = rank.times().expect("times")[0];
-            assert_eq!(
-                (times.start, times.end, rank.is_done()),
-                (at(5), at(ends), true),
-                "{done:?}"
-            );
-            let ended = if done == Done::Acknowledged { at(ends) } else { Time::ZERO };
-            assert_eq!(rank.ended_at(), ended);
-        }
-    }
-
-    #[test]
-    fn requires_waits_for_the_end_and_irequires_for_the_start() {
-        let compute = |ns| Op::compute(Span::from_ns(ns));
-        let ops = [compute(100), Op::send(1, 1, 0).on_cpu(1), Op::send(1, 1, 1).on_cpu(1)];
-        let mut rank = rank(Done::Local, &ops, &[(1, 0)], &[(2, 0)]);
-        rank.start(at(0));
-        assert_eq!(sent(&mut rank), [2]);
-        assert_eq!(rank.next_timeout(), at(100));
-        rank.handle_timeout(at(100));
-        assert_eq!(sent(&mut rank), [1]);
-    }
-
-    #[test]
-    fn a_computation_holds_its_stream_and_no_other_one() {
-        let compute = |ns, cpu| Op::compute(Span::from_ns(ns)).on_cpu(cpu);
-        let ops = [compute(100, 0), compute(50, 0), Op::send(1, 1, 0), compute(30, 1)];
-        let mut rank = rank(Done::Local, &ops, &[], &[]);
-        rank.start(at(0));
-        assert_eq!(sent(&mut rank), []);
-        for ends in [30, 100, 150] {
-            assert_eq!(rank.next_timeout(), at(ends));
-            rank.handle_timeout(at(ends));
-        }
-        assert_eq!(sent(&mut rank), [2]);
-        assert_eq!(rank.times().expect("times")[2].start, at(150));
-    }
-
-    #[test]
-    fn early_messages_wait_for_their_receive_and_leftovers_are_listed() {
-        let ops = [Op::compute(Span::from_ns(10)), Op::receive(2, 5, 1), Op::receive(ANY, 5, 9)];
-        let mut rank = rank(Done::Local, &ops, &[(1, 0)], &[]);
-        rank.start(at(0));
-        rank.on_arrival(at(1), 2, 1, 5);
-        rank.on_arrival(at(2), 3, 1, 6);
-        rank.handle_timeout(at(10));
-        assert_eq!(rank.progress(1), Progress::Done);
-        assert_eq!(rank.times().expect("times")[1].end, at(10));
-        assert_eq!(rank.stuck().collect::<Vec<_>>(), [2]);
-        let left = Unexpected { from: 3, tag: 1, bytes: 6 };
-        assert_eq!(rank.unexpected().collect::<Vec<_>>(), [left]);
-        assert_eq!(rank.program().describe(2), "op 2: receive 5 B from rank any, tag 9");
-    }
-}
+mod tests;
