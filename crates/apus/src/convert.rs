@@ -1,4 +1,4 @@
-//! `apus convert`: schedules from one form to another.
+//! `apus convert`: jobs from one format to another.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,27 @@ use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 use crate::output::print;
-use crate::schedule::{self, Form};
+use crate::schedule::{self, Form, Job, Reading};
 
-/// Convert a GOAL schedule from text to binary or back.
+/// Convert a job from one format to another.
 ///
-/// The form of the input is told by its content. Labels are lost in the binary form.
+/// The format of the input is told by its content: GOAL, a connection matrix of htsim (.cm), workload.txt of SimAI, or
+/// Chakra traces. Labels are lost in the binary form.
 #[derive(Args)]
 pub struct Convert {
-    /// Schedule to read.
+    /// Job to read; Chakra traces are named by a folder or by PREFIX of PREFIX.RANK.et.
     from: PathBuf,
-    /// File to write; `.goal` and `.gol` are text, `.bin` is binary.
+    /// File to write; `.goal` and `.gol` are text, `.bin` is binary, `.et` is Chakra (one file per rank).
     to: PathBuf,
     /// Form of the written file, if its name does not tell it.
     #[arg(long = "to", value_name = "FORM")]
     form: Option<Format>,
+    /// Groups of ranks in Chakra traces, as JSON like {"1": [0, 2]}.
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+    /// Leave out what has no meaning in Chakra traces, and list it.
+    #[arg(long)]
+    lenient: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,6 +35,8 @@ enum Format {
     Goal,
     /// GOAL as binary, LogGOPSim's input
     Bin,
+    /// Chakra traces
+    Et,
 }
 
 impl Convert {
@@ -36,6 +45,7 @@ impl Convert {
         let told = match extension {
             Some("goal" | "gol") => Some(Format::Goal),
             Some("bin") => Some(Format::Bin),
+            Some("et") => Some(Format::Et),
             _ => None,
         };
         let format = match (told, self.form) {
@@ -47,22 +57,32 @@ impl Convert {
             (Some(told), None) => told,
             (None, None) => {
                 let name = self.to.display();
-                let what = "its name does not tell the form; use .goal or .bin, or --to goal|bin";
+                let what =
+                    "its name does not tell the form; use .goal, .bin or .et, or --to goal|bin|et";
                 return Err(Failure::Input(format!("{name}: {what}")));
             }
         };
         Ok(match format {
             Format::Goal => Form::Text,
             Format::Bin => Form::Binary,
+            Format::Et => Form::Chakra,
         })
     }
 
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let form = self.form()?;
-        let graph = schedule::read(&self.from)?;
+        let reading = Reading::new(self.groups.as_deref(), self.lenient)?;
+        let Job { graph, skipped } = schedule::read(&self.from, &reading)?;
         schedule::write(&graph, form, &self.to)?;
         let (to, ranks, ops) = (self.to.display(), graph.ranks(), graph.ops());
-        print(&format!("{to}: {ranks} ranks, {ops} ops\n"))
+        let mut text = format!("{to}: {ranks} ranks, {ops} ops\n");
+        for skipped in skipped {
+            text += &format!(
+                "left out: {} {}, first: {}\n",
+                skipped.count, skipped.what, skipped.first
+            );
+        }
+        print(&text)
     }
 }

@@ -1,4 +1,4 @@
-//! `apus job`: the completion time of a schedule in LogGOPSim's model, without a simulation of packets.
+//! `apus job`: the completion time of a job in LogGOPSim's model, without a simulation of packets.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::{print, to_json};
-use crate::schedule;
+use crate::schedule::{self, Reading};
 
-/// Print the completion time of a GOAL schedule in the LogGOPS model, as LogGOPSim computes it.
+/// Print the completion time of a job in the LogGOPS model, as LogGOPSim computes it.
 ///
 /// A rank ends when its last stream is free. Operations that cannot end are listed, and the exit status is 1.
 #[derive(Args)]
 pub struct Job {
-    /// Schedule: GOAL as text or binary, told by its content.
+    /// Job in any format of `apus convert`, told by its content.
     file: PathBuf,
     /// L: latency of the network.
     #[arg(long, value_name = "TIME", default_value = "2500ns", value_parser = nanoseconds)]
@@ -91,7 +91,7 @@ fn critical_path(graph: &Graph, parameters: &Parameters) -> u64 {
 impl Job {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let graph = schedule::read(&self.file)?;
+        let graph = schedule::read(&self.file, &Reading::default())?.graph;
         let parameters = Parameters {
             latency: self.latency,
             overhead: self.overhead,

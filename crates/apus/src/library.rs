@@ -9,6 +9,7 @@ use apus_units::{similar, suggestion};
 
 use crate::api::{self, OpenError};
 use crate::failure::Failure;
+use crate::schedule;
 
 macro_rules! files {
     ($($name:literal)+) => {
@@ -252,10 +253,15 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
         {
             return Ok(found);
         }
-        return match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(source(&path.to_string_lossy(), &text)),
-            Err(error) => Err(format!("the file {} cannot be read: {error}", path.display())),
+        let text = if schedule::names_traces(&path) {
+            schedule::read_as_text(&path)?
+        } else {
+            let bytes = std::fs::read(&path)
+                .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))?;
+            // Files that are not text are jobs, and stored as GOAL.
+            String::from_utf8(bytes).or_else(|_| schedule::read_as_text(&path))?
         };
+        return Ok(source(&path.to_string_lossy(), &text));
     }
     let short = |long: &'static str| long.trim_start_matches("testbeds/");
     match TESTBEDS.iter().find(|(known, ..)| short(known) == name) {

@@ -5,6 +5,7 @@ use apus_units::{Bytes, Span};
 use super::declared::{Key, Keys, Kind, key};
 use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{read_host, read_host_list, read_host_or_last, read_hosts, read_senders};
+use super::job::keys::ONLY_JOBS;
 use super::reroute::REROUTE;
 use super::reroute::RerouteSpec;
 use super::section::{Section, list_of};
@@ -66,6 +67,12 @@ impl ClosedLoops {
         kind: &str,
         times: &Times,
     ) -> Option<Self> {
+        if kind == "all-to-all" {
+            for key in ONLY_JOBS {
+                section.no_effect(key, "without a `pattern`, which makes it a job");
+            }
+            section.node("pattern");
+        }
         let pattern = Pattern::read(section, frame, kind, times);
         let size = section.require("size");
         let outstanding = section.get_or_default::<u32>("outstanding");

@@ -3,6 +3,7 @@ use crate::set::Topology;
 use apus_units::Span;
 
 use super::classes::Class;
+use super::job;
 use super::series;
 use super::tree::{Node, Table, Value};
 use apus_sim::results::Names;
@@ -23,10 +24,7 @@ pub(super) struct Parts<'a> {
 /// Returns the number of jobs among workloads.
 fn jobs(workloads: &[Node]) -> usize {
     let is_job = |node: &&Node| match &node.value {
-        Value::Table(table) => match table.get("kind").map(|kind| &kind.value) {
-            Some(Value::Text(kind)) => kind == "job" || kind == "collective",
-            _ => false,
-        },
+        Value::Table(table) => job::is_job(table),
         _ => false,
     };
     workloads.iter().filter(is_job).count()

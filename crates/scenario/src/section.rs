@@ -224,6 +224,11 @@ impl<'a> Section<'a> {
         &self.effective
     }
 
+    /// Returns the table itself.
+    pub(super) fn table(&self) -> &'a Table {
+        self.table
+    }
+
     pub(super) fn place(&self) -> Place {
         self.place
     }

@@ -12,6 +12,7 @@ use super::declared::{Keys, Kind, KindKeys, key, words_of};
 use super::frame::{FLOWS_PER_PAIR, HANDSHAKE, SIZE};
 use super::frame::{Frame, Times, check_times, stop_later};
 use super::hosts::{HOSTS, RECEIVER, SENDERS};
+use super::job::keys::{self as job_key, job_keys};
 use super::job::{self, JobSpec};
 use super::label::{PART_RULE, is_part_name};
 use super::poisson::Poisson;
@@ -68,7 +69,7 @@ pub(super) static WORKLOAD: Keys = Keys {
 };
 
 /// The kinds of workload by name, with their meaning and keys.
-pub const WORKLOADS: [KindKeys; 9] = [
+pub const WORKLOADS: [KindKeys; 14] = [
     KindKeys {
         name: "incast",
         doc: "`senders` hosts to one `receiver`, or to each of a list of them",
@@ -81,8 +82,29 @@ pub const WORKLOADS: [KindKeys; 9] = [
     },
     KindKeys {
         name: "all-to-all",
-        doc: "every host to every other",
-        keys: &[HOSTS, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
+        doc: "every host to every other, in closed loops; with a `pattern` a job, in which `size` is the whole array of a \
+              rank",
+        keys: &[
+            HOSTS,
+            SIZE,
+            OUTSTANDING,
+            FLOWS_PER_PAIR,
+            START_SPREAD,
+            job_key::ALL_TO_ALL_PATTERN,
+            job_key::WINDOW,
+            job_key::GROUP,
+            job_key::RANKS,
+            job_key::CHANNELS,
+            job_key::COMPUTE,
+            job_key::ITERATIONS,
+            job_key::RANKS_PER_HOST,
+            job_key::PLACEMENT,
+            job_key::PLACES_KEY,
+            job_key::LOCAL_RATE,
+            job_key::LOCAL_DELAY,
+            job_key::DONE,
+            job_key::SEND_ORDER,
+        ],
     },
     KindKeys {
         name: "flows",
@@ -150,46 +172,95 @@ pub const WORKLOADS: [KindKeys; 9] = [
     },
     KindKeys {
         name: "job",
-        doc: "ranks that send, receive and compute in the order of the schedule in a `file`; the first result is the \
-              completion time",
-        keys: &[
-            job::FILE,
-            job::OPERATIONS,
-            job::JOB_HOSTS,
-            job::RANKS_PER_HOST,
-            job::PLACEMENT,
-            job::LOCAL_RATE,
-            job::LOCAL_DELAY,
-            job::DONE,
-            job::SEND_ORDER,
-            job::JOB_FLOWS,
+        doc: "ranks that send, receive and compute in the order of a `file`; the first result is the completion time",
+        keys: job_keys![job_key::FILE, job_key::OPERATIONS],
+    },
+    KindKeys {
+        name: "all-reduce",
+        doc: "a job that is generated: every rank gets the sum of all arrays",
+        keys: job_keys![
+            job_key::ALL_REDUCE_PATTERN,
+            job_key::SIZE,
+            job_key::RANKS,
+            job_key::CHUNKS,
+            job_key::GROUP,
+            job_key::CHANNELS,
+            job_key::COMPUTE,
+            job_key::ITERATIONS,
         ],
     },
     KindKeys {
-        name: "collective",
-        doc: "a job that is generated: a collective of all ranks by a `pattern`, with dependencies between its \
-              messages, repeated with computations between. The kind `all-to-all` is other traffic: closed loops \
-              of independent ops",
-        keys: &[
-            job::PATTERN,
-            job::SIZE,
-            job::RANKS,
-            job::CHUNKS,
-            job::WINDOW,
-            job::GROUP,
-            job::MICRO_BATCHES,
-            job::FORWARD,
-            job::BACKWARD,
-            job::COMPUTE,
-            job::ITERATIONS,
-            job::JOB_HOSTS,
-            job::RANKS_PER_HOST,
-            job::PLACEMENT,
-            job::LOCAL_RATE,
-            job::LOCAL_DELAY,
-            job::DONE,
-            job::SEND_ORDER,
-            job::JOB_FLOWS,
+        name: "reduce-scatter",
+        doc: "a job that is generated: every rank gets a block of the sum of all arrays, in a ring",
+        keys: job_keys![
+            job_key::SIZE,
+            job_key::RANKS,
+            job_key::CHANNELS,
+            job_key::COMPUTE,
+            job_key::ITERATIONS,
+        ],
+    },
+    KindKeys {
+        name: "all-gather",
+        doc: "a job that is generated: every rank gets the blocks of all, in a ring",
+        keys: job_keys![
+            job_key::SIZE,
+            job_key::RANKS,
+            job_key::CHANNELS,
+            job_key::COMPUTE,
+            job_key::ITERATIONS,
+        ],
+    },
+    KindKeys {
+        name: "broadcast",
+        doc: "a job that is generated: every rank gets the array of rank 0",
+        keys: job_keys![
+            job_key::BROADCAST_PATTERN,
+            job_key::SIZE,
+            job_key::RANKS,
+            job_key::CHUNKS,
+            job_key::CHANNELS,
+            job_key::COMPUTE,
+            job_key::ITERATIONS,
+        ],
+    },
+    KindKeys {
+        name: "pipeline",
+        doc: "a job that is generated: stages that pass micro-batches forward, then all of them backward",
+        keys: job_keys![
+            job_key::SIZE,
+            job_key::RANKS,
+            job_key::MICRO_BATCHES,
+            job_key::FORWARD,
+            job_key::BACKWARD,
+            job_key::ITERATIONS,
+        ],
+    },
+    KindKeys {
+        name: "training",
+        doc: "a job that is generated: steps of a transformer by tensor, pipeline, data and expert parallelism; the \
+              model of its computations and messages is in docs/jobs.md",
+        keys: job_keys![
+            job::MODEL_KEYS[0],
+            job::MODEL_KEYS[1],
+            job::MODEL_KEYS[2],
+            job::MODEL_KEYS[3],
+            job::MODEL_KEYS[4],
+            job::MODEL_KEYS[5],
+            job::MODEL_KEYS[6],
+            job::MODEL_KEYS[7],
+            job::STEP_KEYS[0],
+            job::STEP_KEYS[1],
+            job::STEP_KEYS[2],
+            job::STEP_KEYS[3],
+            job::STEP_KEYS[4],
+            job::STEP_KEYS[5],
+            job::STEP_KEYS[6],
+            job::STEP_KEYS[7],
+            job::STEP_KEYS[8],
+            job_key::GRADIENTS_PATTERN,
+            job_key::CHUNKS,
+            job_key::ITERATIONS,
         ],
     },
 ];
@@ -270,7 +341,7 @@ impl Workload {
         } else {
             (start, stop) = (section.get_or_default("start"), section.get("stop"));
         }
-        let is_job = matches!(kind, Some("job" | "collective"));
+        let is_job = section.has_kind() && job::is_job(section.table());
         if !is_job && !matches!(kind, Some("poisson" | "trace" | "partition-aggregate")) {
             spread = section.get_or_default("start_spread");
         }
@@ -282,8 +353,7 @@ impl Workload {
             Some("poisson") => Poisson::read(&section, frame, &times).map(Demand::Poisson),
             Some("partition-aggregate") => Rounds::read(&section, frame).map(Demand::Rounds),
             Some("trace") => Trace::read(&section, frame).map(Demand::Trace),
-            Some("job") => JobSpec::read(&section, frame, false).map(Demand::Job),
-            Some("collective") => JobSpec::read(&section, frame, true).map(Demand::Job),
+            Some(kind) if is_job => JobSpec::read(&section, frame, kind).map(Demand::Job),
             Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
         };
         let op = match kind {

@@ -340,7 +340,7 @@ topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer =
 algorithm = { name = "swift" }
 [[workload]]
 name = "reduce"
-kind = "collective"
+kind = "all-reduce"
 size = "64kB"
 "#;
 

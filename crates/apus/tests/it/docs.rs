@@ -11,9 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DOCUMENTS: [&str; 14] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "docs/tutorial.md",
+    "docs/tutorial-jobs.md",
     "docs/clusters.md",
     "docs/cookbook.md",
     "docs/adding-an-algorithm.md",

@@ -1,4 +1,4 @@
-//! `apus convert` and `apus job`: schedules of LogGOPSim.
+//! `apus convert` and `apus job`, and jobs of files in scenarios.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,92 @@ use crate::support::command::{apus, folder};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/data").join(name)
+}
+
+/// A job in a format of another program.
+fn other(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenario/tests/data").join(name);
+    path.to_str().expect("path").to_owned()
+}
+
+/// 8 ranks, each with 14 sends and receives of a ring of 8 and a computation of the last chunk, from ASTRA-sim; 120 hops
+/// of a connection matrix.
+#[test]
+fn convert_reads_connection_matrices_and_compressed_traces() {
+    let folder = folder("convert_reads");
+    for (from, to, said) in [
+        ("gen_ring_allreduce_8.cm", "a.goal", "a.goal: 8 ranks, 240 ops\n"),
+        ("microAllReduce.txt", "b.bin", "b.bin: 8 ranks, 512 ops\n"),
+        ("custom_ring/custom_allreduce", "c.goal", "c.goal: 8 ranks, "),
+        ("custom_ring", "d.bin", "d.bin: 8 ranks, "),
+        ("all_reduce/all_reduce.2.et", "e.goal", "e.goal: 8 ranks, 224 ops\n"),
+    ] {
+        let done = apus(&folder, &["convert", &other(from), to]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success() && text.starts_with(said), "{done:?}");
+    }
+    // What was written is read again, as a job that ends.
+    for file in ["a.goal", "b.bin", "c.goal", "d.bin", "e.goal"] {
+        let done = apus(&folder, &["job", file]);
+        assert_eq!(done.status.code(), Some(0), "{file}: {done:?}");
+    }
+}
+
+/// The real trace of PyTorch has 383 dependencies on the node itself, and 1277 on absent nodes.
+#[test]
+fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
+    let folder = folder("lenient");
+    let strict = apus(&folder, &["convert", &other("pytorch"), "a.goal"]);
+    let error = String::from_utf8_lossy(&strict.stderr).into_owned();
+    assert_eq!(strict.status.code(), Some(2), "{error}");
+    for part in ["chakra.0.et.gz: rank 0, node ", "--lenient"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let done = apus(&folder, &["convert", &other("pytorch"), "a.goal", "--lenient"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{done:?}");
+    for part in [
+        "left out: 383 dependencies on the node itself, first: rank 0, node ",
+        "left out: 1277 ctrl_deps on absent nodes, first: rank 0, node ",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+/// A binary file of GOAL and traces of Chakra as jobs of a scenario, and the table of their operations.
+#[test]
+fn a_scenario_runs_files_that_are_not_text_and_writes_their_operations() {
+    let folder = folder("job_scenario");
+    let scenario = |file: &str| {
+        format!(
+            "duration = \"1s\"\ntopology = \"star hosts=8 100Gbps 1us\"\nalgorithm = {{ name = \"constant\", window = 64 }}\n\
+             [[workload]]\nkind = \"job\"\nfile = \"{file}\"\n"
+        )
+    };
+    for (index, (file, rows)) in [
+        (sample("alltoall_w2_8.bin").to_str().expect("path").to_owned(), 112),
+        (other("all_reduce"), 224),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (name, out) = (format!("{index}.toml"), format!("out{index}"));
+        fs::write(folder.join(&name), scenario(&file)).expect("file");
+        let done = apus(&folder, &["run", &name, "--out", &out]);
+        assert!(done.status.success(), "{done:?}");
+        let table = fs::read_to_string(folder.join(&out).join("job_ops.csv")).expect("table");
+        let mut lines = table.lines();
+        assert_eq!(lines.next(), Some("job,rank,op,label,kind,peer,bytes,start_us,end_us"));
+        assert_eq!(lines.clone().count(), rows, "{file}");
+        assert!(lines.all(|line| line.starts_with("job,")));
+        let report = fs::read_to_string(folder.join(&out).join("report.html")).expect("report");
+        assert!(
+            report.contains("\"critical_messages\":[{") && report.contains("function jobDetails")
+        );
+        // The effective configuration has the job itself.
+        let again = apus(&folder, &["run", &format!("{out}/effective.toml"), "--json"]);
+        assert!(again.status.success(), "{again:?}");
+    }
 }
 
 /// LogGOPSim's `txt2bin` made the binary file.
@@ -78,6 +164,7 @@ fn mistakes_name_the_file_and_the_remedy() {
         (&["job", "a.bin"], "is not in the file of 500 bytes"),
         (&["job", "no.goal"], "no.goal: cannot be read: "),
         (&["job", "a.goal", "--gap", "0.5ns"], "0.5ns is not a number of whole nanoseconds"),
+        (&["convert", "a.goal", "b.bin", "--lenient"], "--lenient and --groups have no effect"),
         (&["convert", "a.goal", "b"], "b: its name does not tell the form"),
         (&["convert", "a.goal", "b.bin", "--to", "bin"], "--to has no effect"),
     ] {

@@ -123,8 +123,8 @@ const SCENARIOS: [&str; 7] = [
         algorithm = { name = "swift" }
         routing = { balancer = "reps", loss = "time", loss_delay = "5us", range = 256 }
         [[workload]]
-        kind = "collective"
-        pattern = "hierarchical-all-reduce"
+        kind = "all-reduce"
+        pattern = "hierarchical"
         size = "64kB"
         ranks = 8
         group = 2
@@ -132,22 +132,50 @@ const SCENARIOS: [&str; 7] = [
         local_rate = "400Gbps"
         iterations = 2
         [[workload]]
-        kind = "collective"
-        pattern = "chain-broadcast"
+        kind = "broadcast"
+        pattern = "chain"
         size = "64kB"
         chunks = 4
         [[workload]]
-        kind = "collective"
-        pattern = "window-all-to-all"
+        kind = "all-to-all"
+        pattern = "window"
         size = "64kB"
         window = 2
         [[workload]]
-        kind = "collective"
-        pattern = "pipeline"
+        kind = "pipeline"
         size = "64kB"
         micro_batches = 4
         forward = "10us"
         backward = "20us"
+        [[workload]]
+        kind = "all-to-all"
+        pattern = "rail"
+        size = "64kB"
+        ranks = 8
+        group = 2
+        places = { ranks = "0 1 2 3 4 5 6 7" }
+        [[workload]]
+        kind = "all-gather"
+        size = "64kB"
+        channels = 2
+        [[workload]]
+        kind = "reduce-scatter"
+        size = "64kB"
+        [[workload]]
+        kind = "training"
+        layers = 2
+        hidden = 64
+        feed_forward = 128
+        vocabulary = 100
+        sequence = 16
+        experts = 4
+        experts_per_token = 2
+        tp = 2
+        pp = 2
+        dp = 2
+        ep = 2
+        pattern = "double-binary-tree"
+        chunks = 2
     "#,
 ];
 

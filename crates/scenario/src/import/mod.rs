@@ -1,16 +1,21 @@
 //! Readers of other simulators' files, one format per file. None of them accesses the file system:
 //! they read a text and report errors with the line.
 
+pub mod chakra;
+pub mod cm_job;
 pub mod csv;
 mod graph;
 pub mod hpcc;
 pub mod htsim;
 pub mod infragraph;
+mod job;
+pub mod simai;
 mod text;
 mod traffic;
 
 pub(crate) use graph::MAX_LINKS;
 pub use graph::{End, Graph, GraphLink};
+pub use job::parse_job;
 pub use text::ImportError;
 use text::{is_blank, wrong};
 pub use traffic::{Message, Traffic};

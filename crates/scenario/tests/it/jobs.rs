@@ -20,13 +20,13 @@ fn problem(workload: &str) -> String {
 /// 84 / 4160.
 #[test]
 fn a_collective_of_one_line_gives_its_completion_time_and_ends_the_run() {
-    let text = star("kind = \"collective\"\nsize = \"8MiB\"\n");
+    let text = star("kind = \"all-reduce\"\nsize = \"8MiB\"\n");
     let summary = run_scenario(&text);
     let job = summary.jobs.first().expect("a job");
     let time = job.completion_us.expect("it ends");
     assert!((1225.4144..1.0202 * 1225.4144).contains(&time), "{time}");
     assert!((job.ideal_us.expect("closed form") - 1225.4144).abs() < 1e-6);
-    assert_eq!((job.name.as_str(), job.ranks, job.unfinished), ("collective", 8, 0));
+    assert_eq!((job.name.as_str(), job.ranks, job.unfinished), ("all-reduce", 8, 0));
     assert!(summary.simulated_s < 0.0013, "{}", summary.simulated_s);
     assert_reads_back(&good(&text));
 }
@@ -55,7 +55,7 @@ fn a_schedule_is_read_from_text_and_written_into_the_effective_configuration() {
 fn placements_give_each_rank_its_host() {
     let hosts = |placement: &str, seed: u32| {
         let text = star(&format!(
-            "kind = \"collective\"\nsize = \"1MB\"\nranks = 6\nranks_per_host = 2\n\
+            "kind = \"all-reduce\"\nsize = \"1MB\"\nranks = 6\nranks_per_host = 2\n\
              local_rate = \"400Gbps\"\nhosts = [7, 1, 3]\nplacement = \"{placement}\"\n"
         ));
         let setup = good(&text).runs[0].setup.clone().with_seed(seed.into());
@@ -74,7 +74,7 @@ fn placements_give_each_rank_its_host() {
 /// A ring of 8 has 8 connections, each rank to the next.
 #[test]
 fn flows_per_pair_multiply_the_connections() {
-    let text = star("kind = \"collective\"\nsize = \"1MB\"\nflows_per_pair = 3\n");
+    let text = star("kind = \"all-reduce\"\nsize = \"1MB\"\nflows_per_pair = 3\n");
     let plan = good(&text).runs[0].setup.plan().expect("plan");
     assert_eq!(plan.connections.len(), 24);
     assert_eq!(plan.demands[0].connections, 0..24);
@@ -83,20 +83,17 @@ fn flows_per_pair_multiply_the_connections() {
 #[test]
 fn settings_of_jobs_without_effect_and_impossible_ones_are_errors() {
     for (workload, part) in [
-        ("kind = \"collective\"\n", "`workload.size`"),
+        ("kind = \"all-reduce\"\n", "`workload.size`"),
+        ("kind = \"all-reduce\"\nsize = \"1MB\"\nchunks = 4\n", "no effect on this pattern"),
+        ("kind = \"all-reduce\"\nsize = \"1MB\"\nranks = 9\n", "9 ranks without room"),
         (
-            "kind = \"collective\"\nsize = \"1MB\"\nchunks = 4\n",
-            "no effect on the pattern `ring-all-reduce`",
-        ),
-        ("kind = \"collective\"\nsize = \"1MB\"\nranks = 9\n", "9 ranks without room"),
-        (
-            "kind = \"collective\"\nsize = \"1MB\"\nlocal_rate = \"1Gbps\"\n",
+            "kind = \"all-reduce\"\nsize = \"1MB\"\nlocal_rate = \"1Gbps\"\n",
             "with one rank per host",
         ),
-        ("kind = \"collective\"\nsize = \"1MB\"\nranks_per_host = 2\n", "local_rate"),
-        ("kind = \"collective\"\nsize = \"1MB\"\nstop = \"1ms\"\n", "ends with its last operation"),
-        ("kind = \"collective\"\nsize = \"4B\"\n", "at least 8, one byte per message"),
-        ("kind = \"collective\"\nsize = \"1MB\"\npattern = \"ring\"\n", "cannot be \"ring\""),
+        ("kind = \"all-reduce\"\nsize = \"1MB\"\nranks_per_host = 2\n", "local_rate"),
+        ("kind = \"all-reduce\"\nsize = \"1MB\"\nstop = \"1ms\"\n", "ends with its last operation"),
+        ("kind = \"all-reduce\"\nsize = \"4B\"\n", "at least 8, one byte per message"),
+        ("kind = \"all-reduce\"\nsize = \"1MB\"\npattern = \"chain\"\n", "cannot be \"chain\""),
         ("kind = \"job\"\n", "`workload.file`"),
         (
             "kind = \"job\"\noperations = \"num_ranks 1\\nrank 0 {\\nsend 5b to 1\\n}\\n\"\n",
@@ -112,7 +109,7 @@ fn settings_of_jobs_without_effect_and_impossible_ones_are_errors() {
 #[test]
 fn checks_name_metrics_of_jobs() {
     let text = star(
-        "kind = \"collective\"\nsize = \"8MiB\"\n[[check]]\nkind = \"formula\"\n\
+        "kind = \"all-reduce\"\nsize = \"8MiB\"\n[[check]]\nkind = \"formula\"\n\
          metric = \"jobs.0.slowdown\"\nlow = 1.0\nhigh = 1.03\nname = \"slowdown\"\nsource = \"closed form\"\n",
     );
     let read = read(&text);

@@ -14,6 +14,7 @@ mod groups;
 mod handshake;
 mod import;
 mod infragraph;
+mod job_files;
 mod jobs;
 mod lone_flow;
 mod nic;

@@ -1,4 +1,4 @@
-//! Files of schedules: read piece by piece, and written in either form of GOAL.
+//! GOAL files: read piece by piece, and written in either form.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,7 +12,7 @@ use crate::output;
 
 /// A form of GOAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     Text,
     Binary,
 }
@@ -38,8 +38,8 @@ impl From<GoalError> for Unreadable {
     }
 }
 
-/// Reads a schedule, whose form is told by its content.
-pub fn read(path: &Path) -> Result<Graph, Failure> {
+/// Reads a GOAL file, whose form is told by its content.
+pub(super) fn read(path: &Path) -> Result<Graph, Failure> {
     let read = || -> Result<Graph, Unreadable> {
         let mut file = File::open(path)?;
         let mut head = Vec::new();
@@ -84,8 +84,8 @@ fn read_binary(mut file: File, head: &[u8]) -> Result<Graph, Unreadable> {
     Ok(reader.finish()?)
 }
 
-/// Writes a schedule.
-pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<(), Failure> {
+/// Writes a GOAL file.
+pub(super) fn write(graph: &Graph, form: Form, path: &Path) -> Result<(), Failure> {
     goal::check_times(graph).map_err(|error| Failure::Input(error.to_string()))?;
     let content = |out: &mut dyn Write| match form {
         Form::Text => write_text(graph, out),

@@ -1,0 +1,158 @@
+//! Files of jobs in all formats that can be read and written.
+
+mod chakra_files;
+mod goal_files;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use apus_jobs::{Graph, goal};
+use apus_scenario::import::chakra::{Groups, Skipped, groups_of_json};
+use apus_scenario::import::parse_job;
+use flate2::read::GzDecoder;
+
+use crate::failure::Failure;
+
+/// Largest text that is read at once, and largest decompressed file.
+const MAX_BYTES: u64 = 4 << 30;
+/// First bytes of gzip.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How a job is read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Groups of ranks in Chakra traces.
+    pub groups: Groups,
+    /// Leave out what has no meaning in Chakra traces.
+    pub lenient: bool,
+}
+
+impl Reading {
+    /// Returns how a job is read with the groups of a file.
+    pub fn new(groups: Option<&Path>, lenient: bool) -> Result<Self, Failure> {
+        let Some(path) = groups else { return Ok(Self { lenient, ..Self::default() }) };
+        let name = path.display();
+        let fail = |why: String| Failure::Input(format!("--groups {name}: {why}"));
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| fail(format!("cannot be read: {error}")))?;
+        let groups = groups_of_json(&text).map_err(fail)?;
+        Ok(Self { groups, lenient })
+    }
+}
+
+/// A job that was read.
+pub struct Job {
+    /// The job.
+    pub graph: Graph,
+    /// What the lenient mode left out.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A format that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// GOAL as text.
+    Text,
+    /// GOAL as binary.
+    Binary,
+    /// Chakra traces, a file per rank.
+    Chakra,
+}
+
+/// Reads a job, whose format is told by its content. Traces of Chakra are named by one of them, by their folder, or by
+/// the beginning of their names.
+pub fn read(path: &Path, reading: &Reading) -> Result<Job, Failure> {
+    if let Some(files) = chakra_files::find(path)? {
+        return chakra_files::read(&files, reading);
+    }
+    if reading.lenient || !reading.groups.is_empty() {
+        let name = path.display();
+        let why =
+            "--lenient and --groups have no effect: these are no Chakra traces (PREFIX.RANK.et)";
+        return Err(Failure::Input(format!("{name}: {why}")));
+    }
+    read_one(path).map(|graph| Job { graph, skipped: Vec::new() })
+}
+
+/// Reads a job of a single file.
+fn read_one(path: &Path) -> Result<Graph, Failure> {
+    let name = path.display();
+    let unreadable =
+        |error: std::io::Error| Failure::Input(format!("{name}: cannot be read: {error}"));
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(4096).read_to_end(&mut head).map_err(unreadable)?;
+    let is_goal = goal::is_binary(&head) || is_goal_text(&head);
+    if is_goal {
+        return goal_files::read(path);
+    }
+    let bytes = read_bytes(path)?;
+    if goal::is_binary(&bytes) {
+        return goal::read(&bytes).map_err(|error| Failure::Input(format!("{name}: {error}")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        let known = "GOAL, .cm of htsim, workload.txt of SimAI, or Chakra (PREFIX.RANK.et)";
+        Failure::Input(format!(
+            "{name}: it is neither text nor a binary GOAL file; the formats are {known}"
+        ))
+    })?;
+    parse_job(&text).map_err(|why| Failure::Input(format!("{name}:{why}")))
+}
+
+/// Returns `true` if a text begins with GOAL's `num_ranks`, after comments.
+fn is_goal_text(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with("//"));
+    first.is_some_and(|first| first.starts_with("num_ranks") || first.starts_with("/*"))
+}
+
+/// Reads a file that may be compressed by gzip, told by its first bytes.
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let name = path.display();
+    let fail = |why: String| Failure::Input(format!("{name}: {why}"));
+    let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.starts_with(&GZIP) {
+        let packed = std::mem::take(&mut bytes);
+        let mut decoder = GzDecoder::new(packed.as_slice()).take(MAX_BYTES + 1);
+        decoder.read_to_end(&mut bytes).map_err(|error| {
+            fail(format!("it cannot be decompressed: {error}; the file is damaged or cut short"))
+        })?;
+    }
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(fail(format!(
+            "it has more than {MAX_BYTES} bytes; use GOAL, which is read in pieces"
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Returns a job as GOAL text, for a file that is not text; `None` if it is none that can be read as a job.
+pub fn read_as_text(path: &Path) -> Result<String, String> {
+    let text_of = |failure: Failure| failure.to_string();
+    let Job { graph, .. } = read(path, &Reading::default()).map_err(text_of)?;
+    let mut text = String::new();
+    match goal::write_text(&graph, &mut text) {
+        Ok(Ok(())) => Ok(text),
+        Ok(Err(error)) => Err(format!("{}: {error}", path.display())),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Returns `true` if a path names Chakra traces and no other file.
+pub fn names_traces(path: &Path) -> bool {
+    matches!(chakra_files::find(path), Ok(Some(_)))
+}
+
+/// Writes a job. Chakra traces get the name `PATH.RANK.et`.
+pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<(), Failure> {
+    match form {
+        Form::Text => goal_files::write(graph, goal_files::Form::Text, path),
+        Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path),
+        Form::Chakra => chakra_files::write(graph, path),
+    }
+}

@@ -1,0 +1,268 @@
+//! Traces of all ranks as one job.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use apus_jobs::collectives::{Algorithm, Composer};
+use apus_jobs::{GraphError, Op};
+use apus_units::Span;
+
+use super::nodes::{JOIN, Members, Report, Step, step};
+use super::{ChakraError, Groups, Imported, RankTrace};
+
+/// Most operations of a job.
+const MAX_OPS: u64 = 50_000_000;
+
+struct Rank<'a> {
+    trace: &'a RankTrace,
+    steps: Vec<Step>,
+    /// Parents that have no operations yet, by node.
+    needs: Vec<u32>,
+    followers: Vec<Vec<u32>>,
+    parents: Vec<Vec<u32>>,
+    ready: BTreeSet<u32>,
+    /// The operations that a node ends with.
+    ends: Vec<Vec<u32>>,
+}
+
+pub(super) fn compose(
+    traces: &[RankTrace],
+    groups: &Groups,
+    is_lenient: bool,
+) -> Result<Imported, ChakraError> {
+    let mut report = Report { is_lenient, ..Report::default() };
+    let members = Members::new(traces, groups);
+    let mut ranks = Vec::new();
+    for trace in traces {
+        ranks.push(Rank::new(trace, &members, traces.len() as u32, &mut report)?);
+    }
+    let composer = Composer::new(traces.len() as u32);
+    let graph = Composition { composer, members: &members, waiting: BTreeMap::new(), ops: 0 };
+    let graph = graph.run(&mut ranks)?;
+    Ok(Imported { graph, skipped: report.skipped.into_values().collect() })
+}
+
+impl<'a> Rank<'a> {
+    fn new(
+        trace: &'a RankTrace,
+        members: &Members,
+        ranks: u32,
+        report: &mut Report,
+    ) -> Result<Self, ChakraError> {
+        let count = trace.nodes.len();
+        let mut steps = Vec::with_capacity(count);
+        let mut numbers: BTreeMap<usize, u64> = BTreeMap::new();
+        let (mut parents, mut followers) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for (place, node) in trace.nodes.iter().enumerate() {
+            for id in node.data_deps.iter().chain(&node.ctrl_deps) {
+                let is_data = node.data_deps.contains(id);
+                match trace.nodes.binary_search_by_key(id, |node| node.id) {
+                    Ok(parent) if parent == place => {
+                        let what = "it depends on itself; remove the dependency".to_owned();
+                        report.skip(trace, node, "dependencies on the node itself", what)?;
+                    }
+                    Ok(parent) => parents[place].push(parent as u32),
+                    Err(_) => {
+                        let (class, list) = match is_data {
+                            true => ("data_deps on absent nodes", "data_deps"),
+                            false => ("ctrl_deps on absent nodes", "ctrl_deps"),
+                        };
+                        let what = format!("its {list} name node {id}, which the trace has not");
+                        report.skip(trace, node, class, what)?;
+                    }
+                }
+            }
+            parents[place].sort_unstable();
+            parents[place].dedup();
+            for parent in &parents[place] {
+                followers[*parent as usize].push(place as u32);
+            }
+            steps.push(step(trace, node, members, ranks, &mut numbers, report)?);
+        }
+        let needs: Vec<u32> = parents.iter().map(|parents| parents.len() as u32).collect();
+        let ready = (0..count as u32).filter(|node| needs[*node as usize] == 0).collect();
+        Ok(Self { trace, steps, needs, followers, parents, ready, ends: vec![Vec::new(); count] })
+    }
+
+    /// Returns what an operation of the node waits for.
+    fn after(&self, node: u32) -> Vec<u32> {
+        let parents = self.parents[node as usize].iter();
+        let mut all: Vec<u32> =
+            parents.flat_map(|parent| self.ends[*parent as usize].iter().copied()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Sets the operations that a node ends with, and makes those ready that waited for it alone.
+    fn end(&mut self, node: u32, ends: Vec<u32>) {
+        self.ends[node as usize] = ends;
+        for next in &self.followers[node as usize] {
+            self.needs[*next as usize] -= 1;
+            if self.needs[*next as usize] == 0 {
+                self.ready.insert(*next);
+            }
+        }
+    }
+}
+
+/// A collective that waits for its ranks.
+struct Pending {
+    algorithm: Algorithm,
+    bytes: u64,
+    arrived: Vec<(u32, u32)>,
+}
+
+struct Composition<'a> {
+    composer: Composer,
+    members: &'a Members,
+    waiting: BTreeMap<(usize, u64), Pending>,
+    ops: u64,
+}
+
+impl Composition<'_> {
+    fn run(mut self, ranks: &mut [Rank<'_>]) -> Result<apus_jobs::Graph, ChakraError> {
+        let mut queue: VecDeque<u32> = (0..ranks.len() as u32).collect();
+        let mut left: usize = ranks.iter().map(|rank| rank.steps.len()).sum();
+        while let Some(number) = queue.pop_front() {
+            while let Some(node) = ranks[number as usize].ready.pop_first() {
+                left -= 1;
+                let rank = &mut ranks[number as usize];
+                let step = rank.steps[node as usize].clone();
+                match step {
+                    Step::One(op) => {
+                        let after = rank.after(node);
+                        let op = self.op(rank, number, node, op, &after)?;
+                        rank.end(node, vec![op]);
+                    }
+                    Step::Join => {
+                        let after = rank.after(node);
+                        let ends = self.join(rank, number, node, after)?;
+                        rank.end(node, ends);
+                    }
+                    Step::Collective { algorithm, bytes, group, number: k } => {
+                        let new = Pending { algorithm, bytes, arrived: Vec::new() };
+                        let pending = self.waiting.entry((group, k)).or_insert(new);
+                        if (pending.algorithm, pending.bytes) != (algorithm, bytes) {
+                            let (trace, k) = (rank.trace, k + 1);
+                            let first = pending.arrived[0].0;
+                            let what = format!(
+                                "it is the collective {k} of its group, but differs in type or size from that of rank {first}"
+                            );
+                            return Err(trace.wrong(&trace.nodes[node as usize], what));
+                        }
+                        pending.arrived.push((number, node));
+                        if pending.arrived.len() == self.members.lists[group].len() {
+                            let pending = self.waiting.remove(&(group, k));
+                            if let Some(pending) = pending {
+                                self.collective(ranks, group, pending)?;
+                                queue.extend(&self.members.lists[group]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        if left > 0 || !self.waiting.is_empty() {
+            return Err(self.stuck(ranks));
+        }
+        self.composer.finish().map_err(|error| graph_error(ranks, 0, 0, error))
+    }
+
+    /// Returns the error of what never starts.
+    fn stuck(&self, ranks: &[Rank<'_>]) -> ChakraError {
+        if let Some(((group, k), pending)) = self.waiting.iter().next() {
+            let (rank, node) = pending.arrived[0];
+            let is_here = |member: &&u32| pending.arrived.iter().any(|(rank, _)| rank == *member);
+            let absent = self.members.lists[*group].iter().find(|member| !is_here(member));
+            let trace = ranks[rank as usize].trace;
+            let k = k + 1;
+            let what = match absent {
+                Some(rank) => format!(
+                    "it is the collective {k} of its group, which rank {rank} never reaches"
+                ),
+                None => format!("it is the collective {k} of its group, which never starts"),
+            };
+            return trace.wrong(&trace.nodes[node as usize], what);
+        }
+        for rank in ranks {
+            if let Some(node) = rank.needs.iter().position(|needs| *needs > 0) {
+                return rank.trace.wrong(
+                    &rank.trace.nodes[node],
+                    "it waits for itself, through its dependencies",
+                );
+            }
+        }
+        let what = "some nodes never start".to_owned();
+        ChakraError { rank: 0, offset: None, node: None, what }
+    }
+
+    fn count(&mut self, rank: &Rank<'_>, node: u32, ops: u64) -> Result<(), ChakraError> {
+        self.ops += ops;
+        if self.ops <= MAX_OPS {
+            return Ok(());
+        }
+        let what = format!("the job has more than {MAX_OPS} operations; use fewer ranks");
+        Err(rank.trace.wrong(&rank.trace.nodes[node as usize], what))
+    }
+
+    fn op(
+        &mut self,
+        rank: &Rank<'_>,
+        number: u32,
+        node: u32,
+        op: Op,
+        after: &[u32],
+    ) -> Result<u32, ChakraError> {
+        self.count(rank, node, 1)?;
+        let trace = rank.trace;
+        let wrong =
+            |error: GraphError| trace.wrong(&trace.nodes[node as usize], error.what.to_string());
+        self.composer.op(number, op, after).map_err(wrong)
+    }
+
+    /// Returns an operation that ends when these have, or what there is if it is no more than one.
+    fn join(
+        &mut self,
+        rank: &Rank<'_>,
+        number: u32,
+        node: u32,
+        after: Vec<u32>,
+    ) -> Result<Vec<u32>, ChakraError> {
+        if after.len() < 2 {
+            return Ok(after);
+        }
+        Ok(vec![self.op(rank, number, node, Op::compute(Span::ZERO).on_cpu(JOIN), &after)?])
+    }
+
+    fn collective(
+        &mut self,
+        ranks: &mut [Rank<'_>],
+        group: usize,
+        pending: Pending,
+    ) -> Result<(), ChakraError> {
+        let Pending { algorithm, bytes, mut arrived } = pending;
+        let members = &self.members.lists[group];
+        arrived.sort_by_key(|(rank, _)| members.iter().position(|member| member == rank));
+        let (first, node) = arrived[0];
+        let size = members.len() as u64;
+        self.count(&ranks[first as usize], node, 4 * size * size)?;
+        let mut after: Vec<Vec<u32>> =
+            arrived.iter().map(|(rank, node)| ranks[*rank as usize].after(*node)).collect();
+        let trace = ranks[first as usize].trace;
+        let wrong = |error: String| trace.wrong(&trace.nodes[node as usize], error);
+        self.composer
+            .collective(members, algorithm, bytes, 0, &mut after)
+            .map_err(|error| wrong(error.to_string()))?;
+        for ((number, node), after) in arrived.into_iter().zip(after) {
+            let ends = self.join(&ranks[number as usize], number, node, after)?;
+            ranks[number as usize].end(node, ends);
+        }
+        Ok(())
+    }
+}
+
+fn graph_error(ranks: &[Rank<'_>], rank: usize, node: usize, error: GraphError) -> ChakraError {
+    let at = error.rank.map_or(rank, |rank| rank as usize);
+    let trace = ranks[at.min(ranks.len() - 1)].trace;
+    trace.wrong(&trace.nodes[node], error.what.to_string())
+}

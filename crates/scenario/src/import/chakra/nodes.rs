@@ -1,0 +1,237 @@
+//! What a node of a trace becomes, and what the lenient mode leaves out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apus_jobs::Op;
+use apus_jobs::collectives::Algorithm;
+use apus_units::Span;
+
+use super::schema::Node;
+use super::{ChakraError, Groups, RankTrace, Skipped};
+
+/// Types of nodes.
+const METADATA: i32 = 1;
+pub(super) const COMPUTE: i32 = 4;
+pub(super) const SEND: i32 = 5;
+pub(super) const RECEIVE: i32 = 6;
+const COLLECTIVE: i32 = 7;
+
+/// Streams of computations on the CPU, and of operations that only join others.
+pub(super) const CPU: u8 = 1;
+pub(super) const JOIN: u8 = 2;
+/// Lists of what was left out.
+#[derive(Default)]
+pub(super) struct Report {
+    pub(super) is_lenient: bool,
+    pub(super) skipped: BTreeMap<&'static str, Skipped>,
+}
+
+impl Report {
+    /// Leaves something out, or returns the error.
+    pub(super) fn skip(
+        &mut self,
+        trace: &RankTrace,
+        node: &Node,
+        class: &'static str,
+        what: String,
+    ) -> Result<(), ChakraError> {
+        let error = trace.wrong(node, what);
+        if !self.is_lenient {
+            return Err(error);
+        }
+        let first = error.to_string();
+        let new = || Skipped { what: class.to_owned(), count: 0, first };
+        self.skipped.entry(class).or_insert_with(new).count += 1;
+        Ok(())
+    }
+}
+
+/// What a node becomes.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    One(Op),
+    /// Nothing but its dependencies.
+    Join,
+    Collective {
+        algorithm: Algorithm,
+        bytes: u64,
+        group: usize,
+        /// How many of the group's collectives the rank has before.
+        number: u64,
+    },
+}
+
+/// Members of all groups.
+#[derive(Default)]
+pub(super) struct Members {
+    ranks: u32,
+    names: BTreeMap<String, usize>,
+    pub(super) lists: Vec<Vec<u32>>,
+}
+
+impl Members {
+    pub(super) fn new(traces: &[RankTrace], given: &Groups) -> Self {
+        let mut groups = Self { ranks: traces.len() as u32, ..Self::default() };
+        let all: Vec<u32> = (0..traces.len() as u32).collect();
+        for name in ["", "0"] {
+            groups.add(name, all.clone());
+        }
+        for node in traces.iter().flat_map(|trace| &trace.nodes) {
+            if node.kind == METADATA && node.name.contains("process_group:init") {
+                groups.add_of_pytorch(node);
+            }
+        }
+        for (name, members) in given {
+            groups.add(name, members.clone());
+        }
+        groups
+    }
+
+    fn add(&mut self, name: &str, members: Vec<u32>) {
+        // A group of ranks without traces, or with one twice, has no member here.
+        let distinct: BTreeSet<u32> = members.iter().copied().collect();
+        let is_whole =
+            distinct.len() == members.len() && members.iter().all(|rank| *rank < self.ranks);
+        let members = if is_whole { members } else { Vec::new() };
+        let index = *self.names.entry(name.to_owned()).or_insert(self.lists.len());
+        match self.lists.get_mut(index) {
+            Some(list) => *list = members,
+            None => self.lists.push(members),
+        }
+    }
+
+    /// Adds the groups of a list of objects with `pg_name` and `ranks`.
+    fn add_of_pytorch(&mut self, node: &Node) {
+        let Some(text) = node.inputs.as_ref().map(|inputs| inputs.values.as_str()) else { return };
+        let Ok(list) = serde_json::from_str::<Vec<serde_json::Value>>(text) else { return };
+        for entry in list {
+            let name = entry.get("pg_name").and_then(|name| name.as_str()).map(str::to_owned);
+            let ranks = entry.get("ranks").and_then(|ranks| ranks.as_array());
+            let ranks =
+                ranks.map(|ranks| ranks.iter().filter_map(|rank| Some(rank.as_u64()? as u32)));
+            if let (Some(name), Some(ranks)) = (name, ranks) {
+                let ranks: Vec<u32> = ranks.collect();
+                if !ranks.is_empty() {
+                    self.add(&name, ranks);
+                }
+            }
+        }
+    }
+}
+
+/// Returns what a node becomes.
+pub(super) fn step(
+    trace: &RankTrace,
+    node: &Node,
+    members: &Members,
+    ranks: u32,
+    numbers: &mut BTreeMap<usize, u64>,
+    report: &mut Report,
+) -> Result<Step, ChakraError> {
+    match node.kind {
+        METADATA => Ok(Step::Join),
+        COMPUTE => {
+            let time = match node.duration_micros {
+                0 => Span::from_ns(1),
+                us => Span::from_ps(us.saturating_mul(1_000_000)),
+            };
+            let cpu = if node.flag("is_cpu_op") { CPU } else { 0 };
+            Ok(Step::One(Op::compute(time).on_cpu(cpu)))
+        }
+        SEND | RECEIVE => {
+            let is_send = node.kind == SEND;
+            let number = |name: &str| match node.integer(name) {
+                Some(value) => u32::try_from(value).map_err(|_| {
+                    trace.wrong(node, format!("{name} is {value}; it must be from 0 to 2^32 - 1"))
+                }),
+                None => Err(trace.wrong(node, format!("the attribute {name} is missing"))),
+            };
+            let peer = number(if is_send { "comm_dst" } else { "comm_src" })?;
+            if peer >= ranks {
+                return Err(trace.wrong(
+                    node,
+                    format!("its peer is rank {peer}, but there are {ranks} traces"),
+                ));
+            }
+            let tag = if node.attribute("comm_tag").is_some() { number("comm_tag")? } else { 0 };
+            let bytes = size(trace, node)?;
+            Ok(Step::One(if is_send {
+                Op::send(peer, bytes, tag)
+            } else {
+                Op::receive(peer, bytes, tag)
+            }))
+        }
+        COLLECTIVE => match collective(trace, node, members, numbers, report)? {
+            Some(step) => Ok(step),
+            None => Ok(Step::Join),
+        },
+        other => {
+            let what =
+                format!("nodes of type {other} have no meaning here; types 1 and 4 to 7 have");
+            report.skip(trace, node, "nodes of other types than 1 and 4 to 7", what)?;
+            Ok(Step::Join)
+        }
+    }
+}
+
+fn size(trace: &RankTrace, node: &Node) -> Result<u64, ChakraError> {
+    match node.integer("comm_size").map(u64::try_from) {
+        Some(Ok(bytes)) if bytes > 0 => Ok(bytes),
+        Some(_) => Err(trace.wrong(node, "comm_size must be above 0")),
+        None => Err(trace.wrong(node, "the attribute comm_size is missing")),
+    }
+}
+
+fn collective(
+    trace: &RankTrace,
+    node: &Node,
+    members: &Members,
+    numbers: &mut BTreeMap<usize, u64>,
+    report: &mut Report,
+) -> Result<Option<Step>, ChakraError> {
+    let name = node.text("pg_name").unwrap_or_default();
+    let Some(group) = members.names.get(name).copied() else {
+        let what =
+            format!("its group `{name}` is defined nowhere; name the file of groups with --groups");
+        report.skip(trace, node, "collectives of unknown groups", what)?;
+        return Ok(None);
+    };
+    let list = &members.lists[group];
+    if !list.contains(&trace.rank) {
+        let rank = trace.rank;
+        let what = format!(
+            "its group `{name}` does not have rank {rank}, or has ranks without a trace; correct the groups"
+        );
+        report.skip(trace, node, "collectives of groups without the rank", what)?;
+        return Ok(None);
+    }
+    if node.excludes("involved_dim") {
+        let what = "involved_dim leaves out dimensions of the network, which have no meaning here; use a group".to_owned();
+        report.skip(trace, node, "collectives in some dimensions only", what)?;
+        return Ok(None);
+    }
+    let kind = node.integer("comm_type").unwrap_or(0);
+    let ranks = list.len() as u64;
+    let (algorithm, factor) = match kind {
+        0 => (Algorithm::RingAllReduce, 1),
+        2 => (Algorithm::RingAllGather, ranks),
+        5 => (Algorithm::BroadcastBinomial, 1),
+        6 => (Algorithm::AllToAllDirect, 1),
+        7 | 8 => (Algorithm::RingReduceScatter, 1),
+        9 => (Algorithm::RingAllReduce, 0),
+        other => {
+            let what = format!("comm_type {other} is not supported; 0, 2 and 5 to 9 are");
+            report.skip(trace, node, "collectives of other types than 0, 2 and 5 to 9", what)?;
+            return Ok(None);
+        }
+    };
+    let number = numbers.entry(group).or_insert(0);
+    *number += 1;
+    if list.len() < 2 {
+        return Ok(None);
+    }
+    // A barrier has no bytes; messages have at least one.
+    let bytes =
+        if factor == 0 { ranks } else { size(trace, node)?.saturating_mul(factor).max(ranks) };
+    Ok(Some(Step::Collective { algorithm, bytes, group, number: *number - 1 }))
+}

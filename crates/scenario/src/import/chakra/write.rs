@@ -1,0 +1,83 @@
+//! A rank of a job as a Chakra trace.
+
+use apus_jobs::{ANY, Action, Graph};
+use prost::Message as _;
+
+use super::ChakraError;
+use super::nodes::{COMPUTE, CPU, RECEIVE, SEND};
+use super::schema::{Attribute, GlobalMetadata, Node};
+
+/// Returns the trace of a rank. Ids of nodes are numbers of operations.
+///
+/// # Errors
+/// If the format cannot express an operation: dependencies on a start, receives from any rank, computations that take
+/// no whole microseconds, other streams than the first two.
+pub fn write_trace(graph: &Graph, rank: u32) -> Result<Vec<u8>, ChakraError> {
+    let program = graph.program(rank);
+    let wrong = |op: u32, what: &str| {
+        let node = Some((u64::from(op), program.describe(op)));
+        Err(ChakraError { rank, offset: None, node, what: what.to_owned() })
+    };
+    let mut nodes = Vec::with_capacity(program.len());
+    for (op, of) in (0..).zip(program.ops()) {
+        if !program.after_start(op).is_empty() {
+            return wrong(op, "another operation waits for its start, which Chakra cannot express");
+        }
+        let mut node = Node { id: u64::from(op), ..Node::default() };
+        let number = |value: u32| i32::try_from(value).ok();
+        match of.action {
+            Action::Compute { time } => {
+                node.kind = COMPUTE;
+                node.duration_micros = time.as_ps() / 1_000_000;
+                if !time.as_ps().is_multiple_of(1_000_000) || time.is_zero() {
+                    return wrong(
+                        op,
+                        "its time must be whole microseconds above 0 in a Chakra trace",
+                    );
+                }
+                if of.cpu > CPU {
+                    return wrong(op, "Chakra has two streams of computations only");
+                }
+                node.attributes.push(Attribute::of_flag("is_cpu_op", of.cpu == CPU));
+            }
+            Action::Send { to: peer, bytes, tag } | Action::Receive { from: peer, bytes, tag } => {
+                let is_send = matches!(of.action, Action::Send { .. });
+                let (Some(own), Some(other), Some(tag)) = (number(rank), number(peer), number(tag))
+                else {
+                    return wrong(
+                        op,
+                        "Chakra has ranks and tags below 2^31, and no receive from any rank",
+                    );
+                };
+                let Ok(size) = i64::try_from(bytes) else {
+                    return wrong(op, "its size must be below 2^63");
+                };
+                debug_assert!(peer != ANY);
+                node.kind = if is_send { SEND } else { RECEIVE };
+                let (source, target) = if is_send { (own, other) } else { (other, own) };
+                node.attributes.extend([
+                    Attribute::of_int64("comm_size", size),
+                    Attribute::of_int32("comm_src", source),
+                    Attribute::of_int32("comm_dst", target),
+                    Attribute::of_int32("comm_tag", tag),
+                    Attribute::of_flag("is_cpu_op", false),
+                ]);
+            }
+        }
+        node.name = match program.label(op) {
+            Some(label) => label.to_owned(),
+            None => format!("op{op}"),
+        };
+        nodes.push(node);
+    }
+    for op in 0..program.len() as u32 {
+        for waits in program.after_end(op) {
+            nodes[*waits as usize].data_deps.push(u64::from(op));
+        }
+    }
+    let mut bytes = GlobalMetadata { version: "0.0.4".to_owned() }.encode_length_delimited_to_vec();
+    for node in nodes {
+        bytes.extend(node.encode_length_delimited_to_vec());
+    }
+    Ok(bytes)
+}

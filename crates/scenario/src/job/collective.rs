@@ -1,0 +1,96 @@
+//! Collectives: `kind = "all-reduce"` and so on.
+
+use apus_jobs::collectives::{Algorithm, Collective};
+use apus_units::Bytes;
+
+use crate::section::Section;
+
+/// Reads the collective of a kind of workload.
+pub(super) fn read(
+    section: &Section<'_>,
+    kind: &str,
+    room: u32,
+    per_host: u32,
+) -> Option<Collective> {
+    let algorithm = algorithm(section, kind, per_host);
+    let size: Option<Bytes> = section.require("size");
+    let ranks: u32 = section.get_or("ranks", room);
+    let mut collective = Collective::new(algorithm?, ranks, size?.get());
+    if kind != "pipeline" {
+        collective.channels = section.get_or_default("channels");
+        collective.compute = section.get_or_default("compute");
+    }
+    collective.iterations = section.get_or_default("iterations");
+    Some(collective)
+}
+
+fn algorithm(section: &Section<'_>, kind: &str, per_host: u32) -> Option<Algorithm> {
+    match kind {
+        "all-reduce" => all_reduce(section, per_host),
+        "reduce-scatter" => Some(Algorithm::RingReduceScatter),
+        "all-gather" => Some(Algorithm::RingAllGather),
+        "broadcast" => {
+            let is_chain = section.word("pattern")? == "chain";
+            let chunks = chunks(section, is_chain);
+            Some(chunks.map_or(Algorithm::BroadcastBinomial, |chunks| Algorithm::BroadcastChain {
+                chunks,
+            }))
+        }
+        "pipeline" => Some(Algorithm::Pipeline {
+            micro_batches: section.get_or_default("micro_batches"),
+            forward: section.require("forward")?,
+            backward: section.require("backward")?,
+        }),
+        _ => {
+            let pattern = section.word("pattern")?;
+            let group = group(section, pattern == "rail", per_host);
+            let window: Option<u32> = match pattern {
+                "window" => Some(section.get_or_default("window")),
+                _ => {
+                    section.no_effect("window", "without the pattern `window`");
+                    None
+                }
+            };
+            Some(match pattern {
+                "direct" => Algorithm::AllToAllDirect,
+                "pairwise" => Algorithm::AllToAllPairwise,
+                "window" => Algorithm::AllToAllWindow { window: window? },
+                "bruck" => Algorithm::AllToAllBruck,
+                _ => Algorithm::AllToAllRail { group: group? },
+            })
+        }
+    }
+}
+
+/// Reads the algorithm of an all-reduce.
+pub(super) fn all_reduce(section: &Section<'_>, per_host: u32) -> Option<Algorithm> {
+    let pattern = section.word("pattern")?;
+    let chunks = chunks(section, pattern == "double-binary-tree");
+    let group = group(section, pattern == "hierarchical", per_host);
+    Some(match pattern {
+        "ring" => Algorithm::RingAllReduce,
+        "halving-doubling" => Algorithm::HalvingDoubling,
+        "double-binary-tree" => Algorithm::DoubleBinaryTree { chunks: chunks? },
+        _ => Algorithm::Hierarchical { group: group? },
+    })
+}
+
+fn chunks(section: &Section<'_>, is_used: bool) -> Option<u32> {
+    if !is_used {
+        section.no_effect("chunks", "on this pattern, which sends whole blocks");
+        return None;
+    }
+    Some(section.get_or_default("chunks"))
+}
+
+fn group(section: &Section<'_>, is_used: bool, per_host: u32) -> Option<u32> {
+    if !is_used {
+        section.no_effect("group", "on this pattern, which knows no nodes");
+        return None;
+    }
+    if section.node("group").is_none() && per_host < 2 {
+        section.missing("group", "the number of ranks of a node");
+        return None;
+    }
+    Some(section.get_or("group", per_host))
+}

@@ -1,0 +1,229 @@
+//! Jobs in the formats of other programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use apus_jobs::collectives::{Algorithm, Collective, closed};
+use apus_jobs::ideal::{Cost, Limits, run};
+use apus_jobs::{Action, Done, Graph, Op, ProgramBuilder};
+use apus_scenario::import::chakra::{ChakraError, Groups, RankTrace, compose, write_trace};
+use apus_scenario::import::parse_job;
+use apus_units::Span;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(data(name)).expect(name)
+}
+
+fn job(name: &str) -> Graph {
+    parse_job(&text(name)).unwrap_or_else(|why| panic!("{name}:{why}"))
+}
+
+/// 8 ps per byte and 700 ns.
+fn cost(bytes: u64) -> Cost {
+    let occupies = Span::from_ps(8 * bytes);
+    Cost { occupies, latency: Span::from_ns(700), acknowledgement: Span::ZERO }
+}
+
+fn time(graph: &Graph) -> Span {
+    let outcome = run(graph, Done::Delivered, Limits::Serial, |message| cost(message.bytes));
+    assert_eq!((outcome.unfinished(), outcome.unexpected()), (0, 0));
+    outcome.completion
+}
+
+fn alone(bytes: u64) -> Span {
+    cost(bytes).alone()
+}
+
+/// 8 chunks go around the ring, each in 15 hops of 1 MiB (README.md of csg-htsim's generators: 2G - 1).
+#[test]
+fn oneshots_of_a_connection_matrix_start_each_hop_when_the_one_before_has_arrived() {
+    let graph = job("gen_ring_allreduce_8.cm");
+    assert_eq!((graph.ranks(), graph.ops(), graph.bytes()), (8, 240, 120 << 20));
+    assert_eq!(time(&graph), alone(1 << 20) * 15);
+}
+
+/// Three rounds of full size.
+#[test]
+fn recv_done_triggers_start_the_next_round_and_a_missing_trigger_is_an_error() {
+    let graph = job("gen_butterfly_8_fixed.cm");
+    assert_eq!(time(&graph), alone(1 << 20) * 3);
+    let error = parse_job(&text("gen_butterfly_8_as_printed.cm")).expect_err("refused");
+    assert!(error.contains("16 triggers are announced, but there are 15"), "{error}");
+}
+
+fn dependencies_of_sends(graph: &Graph, rank: u32) -> Vec<u32> {
+    let program = graph.program(rank);
+    let is_send = |op: &u32| matches!(program.op(*op).action, Action::Send { .. });
+    (0..program.len() as u32).filter(is_send).map(|op| program.dependencies(op)).collect()
+}
+
+/// A window of 3: the 4th message of a rank waits for its first, the 5th for its second and so on.
+#[test]
+fn a_multishot_starts_one_flow_per_activation() {
+    let graph = job("gen_alltoall_8_window3.cm");
+    for rank in 0..8 {
+        assert_eq!(dependencies_of_sends(&graph, rank), [0, 0, 0, 1, 1, 1, 1], "rank {rank}");
+    }
+    assert_eq!(dependencies_of_sends(&job("gen_alltoall_8_serial.cm"), 5), [0, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(dependencies_of_sends(&job("uet_msg_reuse_1f10m.cm"), 0), [0; 10]);
+    time(&graph);
+}
+
+/// Two messages of 1000 B at 5 us and 9 us, a third one when both have arrived at rank 2, which tells rank 3 by a message
+/// of 1 B.
+#[test]
+fn a_barrier_waits_for_all_activations_and_start_times_count_from_the_start() {
+    let graph = parse_job(
+        "Nodes 4\nConnections 3\nTriggers 1\n0->2 id 1 start 5000000 size 1000 recv_done_trigger 1\n\
+         1->2 id 2 start 9000000 size 1000 recv_done_trigger 1\n3->0 id 3 trigger 1 size 1000\n\
+         trigger id 1 barrier count 2\n",
+    );
+    let expected = Span::from_us(9) + alone(1000) + alone(1) + alone(1000);
+    assert_eq!(time(&graph.expect("job")), expected);
+}
+
+#[test]
+fn mistakes_of_connection_matrices_name_the_line() {
+    for (rest, part) in [
+        ("0->1 id 1 trigger 1 size 5\n", "2: trigger 1 is defined nowhere"),
+        ("0->1 trigger 1 size 5\ntrigger id 1 oneshot\n", "3: nothing activates trigger 1"),
+        (
+            "0->1 start 0 size 5 send_done_trigger 1\n1->0 start 0 size 5 send_done_trigger 1\n1->2 trigger 1 size 5\ntrigger id 1 oneshot\n",
+            "5: 2 flows activate the oneshot 1",
+        ),
+        (
+            "0->1 start 0 size 5 send_done_trigger 1\n1->2 trigger 1 size 5\ntrigger id 1 barrier count 2\n",
+            "4: the barrier 1 waits for 2 activations, but 1 flows activate it",
+        ),
+        (
+            "0->1 start 0 size 5 send_done_trigger 1\n1->2 trigger 1 size 5\n1->0 trigger 1 size 5\ntrigger id 1 multishot\n",
+            "5: the multishot 1 starts 2 flows, but is activated 1 times",
+        ),
+        (
+            "0->1 trigger 1 size 5 send_done_trigger 1\ntrigger id 1 oneshot\n",
+            "2: the flow 0->1 waits for itself",
+        ),
+        ("0->1 start 0 size 5\ntrigger id 1 barrier\n", "3: a barrier needs `count N`"),
+        ("0->3 start 0 size 5\n", "2: unknown node 3"),
+        ("0->1 start 0\n", "2: the size is missing"),
+        ("0->1 size 5\n", "2: it needs either `start TIME` or `trigger K`"),
+    ] {
+        let error = parse_job(&format!("Nodes 3\n{rest}")).expect_err(part);
+        assert!(error.contains(part), "{rest}: {error}");
+    }
+}
+
+/// Two layers, forward 556,000 ns and an all-reduce of 16 and 64 MiB each, then an update of 1 ns; backward 1 ns for each
+/// of two gradients.
+#[test]
+fn a_workload_of_simai_takes_the_sum_of_its_layers() {
+    let graph = job("microAllReduce.txt");
+    assert_eq!(graph.ranks(), 8);
+    let ring = |bytes: u64| alone(bytes / 8) * 14;
+    let computed = Span::from_ns(2 * (556_000 + 1) + 4);
+    assert_eq!(time(&graph), computed + ring(16 << 20) + ring(64 << 20));
+    let names: Vec<_> = graph.parts().iter().map(|part| (part.name, part.bytes)).collect();
+    assert_eq!(names, [("all-reduce", 16 << 20), ("all-reduce", 64 << 20)]);
+}
+
+#[test]
+fn mistakes_of_workloads_of_simai_name_the_line() {
+    let head =
+        "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 all_gpus: 4";
+    for (text, part) in [
+        (
+            format!("{head}\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
+            "3: the file ends in layer 1 of 2",
+        ),
+        (format!("{head}\n1\na -1 1 SUM 5 1 NONE 0 1 NONE 0 1\n"), "3: `SUM` is no communication"),
+        (format!("{head}\n1\na -1 x NONE 0 1 NONE 0 1 NONE 0 1\n"), "3: `x` is not a time"),
+        (head.replace("all_gpus: 4", "all_gpus: 3"), "1: 3 GPUs cannot be divided"),
+        (head.replace(" ep: 1", ""), "1: `ep: N` is missing"),
+        (
+            head.replace("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA"),
+            "1: unknown policy `HYBRID_DATA`",
+        ),
+    ] {
+        let error = parse_job(&text).expect_err(part);
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+fn traces(folder: &str) -> Vec<RankTrace> {
+    let parse = |rank: u32| {
+        let name = format!("{folder}/{folder}.{rank}.et");
+        RankTrace::parse(rank, &fs::read(data(&name)).expect(&name)).expect(&name)
+    };
+    (0..8).map(parse).collect()
+}
+
+fn composed(folder: &str) -> Graph {
+    compose(&traces(folder), &Groups::new(), false).unwrap_or_else(|error| panic!("{error}")).graph
+}
+
+/// Files of ASTRA-sim: a collective of 8 ranks and 1 MiB each; an all-gather of shards of 1 MiB.
+#[test]
+fn collectives_of_chakra_take_their_closed_forms() {
+    for (folder, algorithm, bytes) in [
+        ("all_reduce", Algorithm::RingAllReduce, 1 << 20),
+        ("reduce_scatter", Algorithm::RingReduceScatter, 1 << 20),
+        ("all_to_all", Algorithm::AllToAllDirect, 1 << 20),
+        ("all_gather", Algorithm::RingAllGather, 8 << 20),
+    ] {
+        let graph = composed(folder);
+        let form = closed::time(&Collective::new(algorithm, 8, bytes), cost).expect("form");
+        assert_eq!((graph.ranks(), time(&graph)), (8, form.span()), "{folder}");
+    }
+}
+
+#[test]
+fn a_trace_that_is_cut_short_or_damaged_names_rank_message_and_offset() {
+    let bytes = fs::read(data("all_reduce/all_reduce.3.et")).expect("file");
+    let fails = |bytes: &[u8]| -> ChakraError { RankTrace::parse(3, bytes).expect_err("refused") };
+    let error = fails(&bytes[..bytes.len() - 1]).to_string();
+    assert!(error.starts_with("rank 3, offset ") && error.contains("cut short"), "{error}");
+    let error = fails(&[0xff; 9]).to_string();
+    assert!(error.contains("offset 0: message 0: its length is no varint"), "{error}");
+    for cut in 0..bytes.len() {
+        let _ = RankTrace::parse(3, &bytes[..cut]);
+    }
+}
+
+/// A rank that has one collective less than the others.
+#[test]
+fn collectives_that_a_rank_never_reaches_are_an_error_that_names_them() {
+    let mut all = traces("all_reduce");
+    let mut builder = ProgramBuilder::new(0, 1);
+    builder.push(Op::compute(Span::from_us(3))).expect("op");
+    let lone = Graph::new(vec![builder.finish().expect("program")]).expect("graph");
+    all[5] = RankTrace::parse(5, &write_trace(&lone, 0).expect("trace")).expect("trace");
+    let error = compose(&all, &Groups::new(), false).expect_err("refused").to_string();
+    assert!(
+        error.contains("rank 0, node 0") && error.contains("which rank 5 never reaches"),
+        "{error}"
+    );
+}
+
+/// What is written, this reader reads: operations and dependencies are the same.
+#[test]
+fn a_job_of_messages_and_computations_survives_chakra() {
+    let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+    for (rank, program) in programs.iter_mut().enumerate() {
+        let other = 1 - rank as u32;
+        let compute = program.push(Op::compute(Span::from_us(7)).on_cpu(rank as u8)).expect("op");
+        let send = program.push(Op::send(other, 5000, 9)).expect("op");
+        let receive = program.push(Op::receive(other, 5000, 9)).expect("op");
+        program.requires(send, compute);
+        program.requires(receive, compute);
+    }
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    let graph = Graph::new(programs.collect()).expect("graph");
+    let trace = |rank| RankTrace::parse(rank, &write_trace(&graph, rank).expect("trace"));
+    let traces: Vec<_> = (0..2).map(|rank| trace(rank).expect("trace")).collect();
+    let again = compose(&traces, &Groups::new(), false).expect("job").graph;
+    assert_eq!(again, graph);
+}

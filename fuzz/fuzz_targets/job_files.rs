@@ -1,0 +1,25 @@
+//! Arbitrary bytes as a job: a text (.cm, SimAI, GOAL) or a Chakra trace of one rank. No panic; what is accepted has
+//! messages among its ranks, and a trace that is written is read back to as many operations.
+#![no_main]
+
+use apus_scenario::import::chakra::{Groups, RankTrace, compose, write_trace};
+use apus_scenario::import::parse_job;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = core::str::from_utf8(bytes) {
+        match parse_job(text) {
+            Ok(graph) => assert!(graph.ranks() > 0 || graph.ops() == 0),
+            Err(why) => assert!(!why.is_empty()),
+        }
+    }
+    let Ok(trace) = RankTrace::parse(0, bytes) else { return };
+    let traces = [trace];
+    let _ = compose(&traces, &Groups::new(), false);
+    let Ok(imported) = compose(&traces, &Groups::new(), true) else { return };
+    let graph = imported.graph;
+    let Ok(written) = write_trace(&graph, 0) else { return };
+    let Ok(again) = RankTrace::parse(0, &written) else { return };
+    let again = compose(&[again], &Groups::new(), false).expect("a written trace");
+    assert_eq!(again.graph.ops(), graph.ops());
+});
