@@ -58,6 +58,7 @@ const fn picture(
 }
 
 const SLOWDOWN: &str = "workload.rpc.size.{}.slowdown.p99";
+const MEDIAN: &str = "workload.rpc.size.{}.slowdown.p50";
 const DRAIN: &str = "settle.drained.time_us";
 const MASTER: &str = "busiest_port.max_queue_bytes";
 
@@ -85,6 +86,12 @@ const DRAWINGS: &[Drawing] = &[
         "99th percentile of slowdown",
         Over::Sizes(9),
         &[("Bolt", "bolt", SLOWDOWN), ("Swift", "swift", SLOWDOWN), ("HPCC", "hpcc", SLOWDOWN)],
+    ),
+    picture(
+        "bolt/fig16",
+        "median of slowdown",
+        Over::Sizes(9),
+        &[("Bolt", "bolt", MEDIAN), ("Swift", "swift", MEDIAN), ("HPCC", "hpcc", MEDIAN)],
     ),
     picture(
         "bolt/fig17",
