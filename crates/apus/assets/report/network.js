@@ -207,7 +207,7 @@ function balance(run, all) {
       svg.setAttribute("aria-label", "Utilisation of parallel links: " + sets.map(set => `${tierName(set.from, top)} to ${tierName(set.to, top)}: mean ${percent(set.mean)}, Jain's index ${set.jain === null ? "unknown" : number(set.jain, 3)}`).join("; "));
       return svg;
     },
-    note: () => { const cut = run().recording.network.spread.filter(set => set.utilisation.length < set.links); return `Utilisation over the measured phase; the dot is the mean.${cut.length ? ` Of ${cut.map(set => count(set.links)).join(" and ")} links, every n-th is drawn, the busiest included; ports.csv has all.` : ""}`; },
+    note: () => { const cut = run().recording.network.spread.filter(set => set.utilisation.length < set.links); return `Utilisation over the measured phase; the dot is the mean.${cut.length ? ` Of ${[...new Set(cut.map(set => count(set.links)))].join(" and ")} links, every n-th is drawn, the busiest included; ports.csv has all.` : ""}`; },
     rows: () => [["from tier", "to tier", "link", "utilisation"], ...run().recording.network.spread.flatMap(set => set.names.map((name, i) => [set.from, set.to, name, set.utilisation[i]]))] });
   return self;
 }

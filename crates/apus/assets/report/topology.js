@@ -19,7 +19,7 @@ function drawTopology(width, run, measure, at) {
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-family": "inherit", "font-size": 11 });
   const y = tier => height - 38 - tier * rowHeight;
   const left = 84;
-  for (let tier = 0; tier <= top; tier++) svg.append(make("text", { x: 2, y: y(tier) + 4, fill: theme.soft }, capital(tierName(tier, top).replace(/f$/, "ve").replace(/ch$/, "che").replace(/n$/, "n switche")) + "s"));
+  for (let tier = 0; tier <= top; tier++) svg.append(make("text", { x: 2, y: y(tier) + 4, fill: theme.soft }, ({ host: "Hosts", switch: "Switches", leaf: "Leaves", spine: "Spines" })[tierName(tier, top)] ?? capital(tierName(tier, top))));
   const edge = (a, b, value, text, isBroken, bundle) => {
     const s = share(value ?? 0);
     const line = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: value === null ? theme.line : rgb(heatColour(0.12 + 0.88 * s)), "stroke-width": (bundle ? 2.5 : 1) + 3.5 * s, "stroke-linecap": "round" });

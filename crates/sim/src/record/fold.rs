@@ -113,13 +113,15 @@ impl Fold {
         let links: Vec<(usize, usize)> = network.ports().map(|port| ends(network, port)).collect();
         let tiers: Vec<u32> = nodes.iter().map(|node| node.tier).collect();
         let places = places(&tiers, &links);
-        let mut known: BTreeMap<(Place, Place), Vec<usize>> = BTreeMap::new();
+        // By tiers first, so that rows of equal meaning are next to each other.
+        let mut known: BTreeMap<([u32; 2], Place, Place), Vec<usize>> = BTreeMap::new();
         for (port, &(from, to)) in links.iter().enumerate() {
-            known.entry((places[from], places[to])).or_default().push(port);
+            let tiers = [places[from].tier, places[to].tier];
+            known.entry((tiers, places[from], places[to])).or_default().push(port);
         }
         let rates: Vec<Rate> = network.ports().map(|port| network.rate(port)).collect();
         let mut of = vec![0; links.len()];
-        let groups = known.into_iter().enumerate().map(|(index, ((from, to), ports))| {
+        let groups = known.into_iter().enumerate().map(|(index, ((_, from, to), ports))| {
             ports.iter().for_each(|&port| of[port] = index as u32);
             let rate_gbps = ports.iter().map(|&port| rates[port].as_gbps_f64()).sum();
             PortGroup { from, to, ports: ports.len() as u32, rate_gbps }
