@@ -65,7 +65,8 @@ const percent = value => number(value * 100, 3) + "\u00a0%";
 const count = value => Math.round(value).toLocaleString("en-US").replace(/,/g, "\u202f");
 function quantity(value, metric) {
   if (value === null || value === undefined) return "–";
-  if (metric.fraction) return value >= 0.1 || value === 0 ? number(value, 3) : percent(value);
+  // An index is no share.
+  if (metric.fraction) return /jain/.test(metric.name) ? number(value, 3) : value === 0 ? "0" : percent(value);
   if (metric.unit === "us") return micros(value);
   if (metric.unit === "B") return bytes(value);
   if (metric.unit === "") return Number.isInteger(value) ? count(value) : number(value);

@@ -78,7 +78,7 @@ function numberCards(run) {
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
-            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value ? "not above " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${quantity(value, metric)} is ${what}` }) : null,
+            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value ? "not above " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
             spread ? h("span", { class: "beside", text: spread }) : null));
       })))));
   }

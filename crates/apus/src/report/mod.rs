@@ -199,10 +199,13 @@ fn data_of(page: &str) -> Option<Value> {
     serde_json::from_str(rest.split_once("</script>")?.0).ok()
 }
 
-/// Returns a number to four digits, more than a screen shows; `null` if there is none.
+/// Returns a number to four digits, more than a screen shows, and a count exactly; `null` if there is none.
 fn short(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
+    }
+    if value.fract() == 0.0 && value.abs() < 1e9 {
+        return json!(value as i64);
     }
     let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
     if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
