@@ -167,6 +167,7 @@ trait DynSwitch: Debug + Send + Sync {
     fn feedback(&self) -> SwitchFeedback;
     fn signals(&self) -> bool;
     fn acts_on_dequeue(&self) -> bool;
+    fn on_capacity(&mut self, fraction: f64);
     fn reseed(&mut self, seed: u64);
 }
 

@@ -73,6 +73,7 @@ macro_rules! forward_switch {
             fn feedback(&self) -> $crate::SwitchFeedback;
             fn signals(&self) -> bool;
             fn acts_on_dequeue(&self) -> bool;
+            fn on_capacity(&mut self, fraction: f64);
             fn reseed(&mut self, seed: u64);
         }
     };

@@ -122,6 +122,10 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
         false
     }
 
+    /// The link behind the port has this fraction of its configured rate from now on, and the port that
+    /// of its memory: thresholds in bytes scale alike.
+    fn on_capacity(&mut self, _fraction: f64) {}
+
     /// Starts its random numbers again from this seed, which is that of its port and class. Called for
     /// halves that were made without a port ([`SwitchInfo`]).
     fn reseed(&mut self, _seed: u64) {}

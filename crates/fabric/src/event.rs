@@ -4,10 +4,10 @@ use apus_units::{PortId, Time};
 
 /// An event that a port has requested.
 ///
-/// For each port and kind at most one event is pending at any time; a requested event is neither
-/// moved nor cancelled. A port that is paused, or whose link fails, leaves the pending event
-/// as it is: the packet in service finishes (or is lost) at the announced time, and only the choice
-/// of the next packet depends on the new state.
+/// For each port and kind at most one event is pending at any time; a requested event is not moved, and
+/// cancelled only when a link loses the packets on it. A port that is paused, or whose link fails,
+/// leaves the event of its service as it is: the packet in service finishes (or is lost) at the
+/// announced time, and only the choice of the next packet depends on the new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FabricEvent {
     /// The oldest packet on the link behind this port is handled by the peer. Pending if and only
@@ -44,5 +44,12 @@ pub trait Schedule {
     /// [`Network::hand_over`]: crate::Network::hand_over
     fn hand_over(&mut self, port: PortId) {
         unreachable!("{port} has a shared link, but the engine runs no other network");
+    }
+
+    /// Forget the pending `event`. Only [`Network::lose_flying`] asks for it.
+    ///
+    /// [`Network::lose_flying`]: crate::Network::lose_flying
+    fn cancel(&mut self, event: FabricEvent) {
+        unreachable!("{event:?} is cancelled, but the engine cuts no link");
     }
 }

@@ -38,7 +38,7 @@
 //! # Events
 //!
 //! For each port and kind of event at most one is pending at any time, it is never moved to another
-//! time and never cancelled; see [`FabricEvent`].
+//! time, and cancelled only when a link loses the packets on it; see [`FabricEvent`].
 //!
 //! # Example
 //!
@@ -70,6 +70,6 @@ pub use impairment::Impairment;
 pub use network::{Arrived, ControlError, Network, Outcome, RemovePayload, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
 pub use pfc::PfcConfig;
-pub use routing::{PathSet, RouteError, RouteId, opposite};
+pub use routing::{Avoided, PathSet, Rehash, RouteError, RouteId, opposite};
 pub use scheduler::SchedulerKind;
 pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};

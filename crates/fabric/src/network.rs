@@ -13,6 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use apus_cc::{SwitchHalf, Telemetry};
+use apus_units::random::mix;
 use apus_units::{HostId, PortId, Time};
 
 use crate::config::PortKind;
@@ -20,7 +21,7 @@ use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{InFlight, Port, SharedBuffer};
-use crate::routing::{PathSet, PathSets, Paths, RouteError, RouteId, opposite};
+use crate::routing::{Avoided, PathSet, PathSets, Paths, RouteError, RouteId, absorb, opposite};
 use crate::topology::Node;
 
 pub(crate) use common::Common;
@@ -323,6 +324,29 @@ impl<P, W: SwitchHalf> Network<P, W> {
         label: u32,
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
+        let word = absorb(mix(key), u64::from(label));
+        self.paths.detour(src, dst, word, &mut self.scratch);
         Ok(self.common.routes.insert_shared(&self.scratch))
+    }
+
+    /// Stores the detours of the [sets of paths](Self::path_set) stored so far for each of these states, in
+    /// which switches avoid links. All parts of a network must do so at the same point, so that
+    /// identifiers agree.
+    pub fn prepare_detours(&mut self, states: &[Avoided]) {
+        self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes);
+    }
+
+    /// Switches avoid what this state says from now on; `None`: nothing. It holds for paths that are resolved
+    /// later by [`Network::path_set`] and [`Network::reroute`].
+    pub fn set_detours(&mut self, state: Option<usize>) {
+        let avoided = self.path_sets.set_state(state);
+        self.paths.set_avoided(avoided);
+    }
+
+    /// Returns the number of a route in the set of paths with detours that has it, and the
+    /// [variants](PathSet::variants) of this set; `None` if it is in no such set.
+    #[must_use]
+    pub fn detour_number(&self, route: RouteId) -> Option<(u32, u32)> {
+        self.path_sets.number_of(route)
     }
 }

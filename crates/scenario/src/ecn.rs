@@ -52,7 +52,7 @@ impl Marking {
 fn read_threshold(ecn: &Section<'_>) -> Option<Marking> {
     let threshold = ecn.require("threshold");
     let at = ecn.meaning("at", &MarkAt::WORDS)?;
-    Some(Marking::Threshold(EcnMarker { threshold: threshold?, at }))
+    Some(Marking::Threshold(EcnMarker::new(threshold?).at(at)))
 }
 
 fn read_ramp(ecn: &Section<'_>) -> Option<Marking> {

@@ -9,7 +9,7 @@ use apus_units::Span;
 
 use super::algorithm::{self, NamedAlgorithm};
 use super::contradictions::{self, check_delays};
-use super::fault::read_faults;
+use super::fault::{Limits, read_faults};
 use super::frame::Frame;
 use super::host::{read_host, read_transport};
 use super::keys::RUN;
@@ -110,8 +110,11 @@ pub(super) fn read_run(
     let record_names_ports = matches!(root.node("record"), Some(Node { value: Value::Table(record), .. }) if record.get("packets").is_some());
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links || record_names_ports { topology.build().ok() } else { None };
-    let times = (duration, drain.unwrap_or(Span::MAX));
-    let faults = read_faults(&root, built.as_ref(), times);
+    let limits = Limits { duration, drain: drain.unwrap_or(Span::MAX), packet };
+    let faults = read_faults(&root, built.as_ref(), &limits);
+    if let Some(faults) = &faults {
+        routing.check_rerouting(&root, faults, duration.saturating_add(limits.drain));
+    }
     let named = named_workloads(&workloads).into_iter().map(|named| named.name);
     let parts = Parts {
         named: named.collect(),
@@ -146,6 +149,7 @@ pub(super) fn read_run(
         algorithms,
         workloads,
         faults: faults?,
+        rerouting: routing.rerouting,
         measure: measure?,
         record,
         trace,

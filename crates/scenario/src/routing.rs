@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInPath, balancers};
 use apus_cc::{AlgorithmFactory, NetworkInfo};
-use apus_sim::plan::{AckPath, EvForm, Spreading};
+use apus_fabric::Rehash;
+use apus_sim::plan::{AckPath, EvForm, Rerouting, Spreading};
 use apus_transport::{
     DEFAULT_RANGE, EndpointConfig, LossRule, MAX_RANGE, MIN_RANGE, Recovery, SpreadConfig,
 };
 use apus_units::Span;
 
+use super::fault::FaultSpec;
 use super::declared::{Key, Keys, Kind, key, words_of};
 use super::section::{MAX_DELAY, Section};
 
@@ -48,10 +50,18 @@ pub(super) static ROUTING: Keys = Keys::of(&[
     key("loss", Kind::Word(&words_of(&LOSS)), "What declares a packet lost before its timeout: an acknowledged packet that was sent `loss_delay` later (\"time\"), `transport.reorder_threshold` packets later (\"count\"), or later with the same entropy value (\"ev-order\"); or nothing (\"timeout\")").or(LOSS[0].0),
     key("loss_delay", Kind::Time, "With `loss = \"time\"`: that time; the unloaded RTT of the longest path if not given").within(1, MAX_DELAY.as_ps()),
     key("range", Kind::Count, "Packet numbers from the oldest packet in flight to the newest, a power of two; the sender stops at the edge").within(MIN_RANGE as u64, MAX_RANGE as u64).or("1024"),
+    key("reroute_local", Kind::Time, "Time after which the switches at both ends of a link that is down stop using it, and after which they use it again; never if not given"),
+    key("reroute_global", Kind::Time, "Time after which all switches avoid paths through a link that is down, and after which they use these again; never if not given"),
+    key("rehash", Kind::Word(&words_of(&REHASH)), "Flows of a group of ports that has lost a member: \"resilient\", only those of that member move; \"modulo\", the hash modulo the number of members moves most").or(REHASH[0].0),
 ]);
+
+/// What becomes of the flows of a group of ports that has lost a member.
+const REHASH: [(&str, Rehash); 2] =
+    [("resilient", Rehash::Resilient), ("modulo", Rehash::Modulo)];
 
 /// The settings of `[routing]`.
 pub(super) struct Routing {
+    pub(super) rerouting: Rerouting,
     balancer: Option<String>,
     form: EvForm,
     ack_path: AckPath,
@@ -68,6 +78,7 @@ impl Routing {
         network: Option<NetworkInfo>,
     ) -> Option<Self> {
         let mut routing = Self {
+            rerouting: Rerouting::default(),
             balancer: None,
             form: EvForm::Hashed,
             ack_path: AckPath::Symmetric,
@@ -92,6 +103,11 @@ impl Routing {
             let must = format_args!("is {range}; it must be a power of two, like 1024");
             section.check(range.is_power_of_two(), "range", must);
             routing.transport.range = range;
+            routing.rerouting = Rerouting {
+                local: section.get("reroute_local"),
+                global: section.get("reroute_global"),
+                rehash: section.meaning("rehash", &REHASH)?,
+            };
             section.finish();
         }
         routing.transport.loss = match rule {
@@ -166,6 +182,29 @@ impl Routing {
             form: self.form,
             ack_path: self.ack_path,
         })))
+    }
+
+    /// Notes settings of `[routing]` that no fault uses, in a run that ends at `end` with its drain.
+    pub(super) fn check_rerouting(&self, root: &Section<'_>, faults: &[FaultSpec], end: Span) {
+        let Some(section) = root.node("routing").and_then(|_| root.section("routing")) else { return };
+        let first = faults.iter().filter(|fault| fault.is_down()).map(|fault| fault.at).min();
+        let keys = [("reroute_local", self.rerouting.local), ("reroute_global", self.rerouting.global)];
+        for (key, delay) in keys {
+            let Some(delay) = delay else { continue };
+            match first {
+                None => section.problem(key, "has no effect: no `[[fault]]` has `kind = \"down\"`"),
+                Some(first) => {
+                    let message = format_args!(
+                        "is {delay}, which has no effect: the first fault is at {first}, and the run ends at \
+                         {end} at the latest, with its drain"
+                    );
+                    section.check(first.saturating_add(delay) < end, key, message);
+                }
+            }
+        }
+        if self.rerouting.local.or(self.rerouting.global).is_none() {
+            section.no_effect("rehash", "without `reroute_local` or `reroute_global`");
+        }
     }
 
     /// Notes settings of `[routing]` that no workload uses.

@@ -17,6 +17,7 @@ use super::workload::{Demand, Workload, first_message, named_workloads};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::measure::NamedWorkload;
+use apus_sim::plan::Rerouting;
 use apus_sim::record::{Around, Record, Trace};
 
 /// Most events of flows around ops. Rationale: about 600 MB, and more than a page can show.
@@ -40,6 +41,7 @@ pub struct Setup {
     pub(super) algorithms: Vec<NamedAlgorithm>,
     pub(super) workloads: Vec<Workload>,
     pub(super) faults: Vec<FaultSpec>,
+    pub(super) rerouting: Rerouting,
     pub(super) measure: Measure,
     pub(super) record: Option<Record>,
     pub(super) trace: Trace,

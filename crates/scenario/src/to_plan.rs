@@ -6,7 +6,7 @@ use apus_fabric::{PortKind, TopologyError};
 use apus_units::ClassId;
 
 use super::connections::{self, Expanded};
-use super::fault::FaultSpec;
+use super::fault::plan_faults;
 use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
@@ -21,8 +21,9 @@ impl Setup {
     /// # Errors
     /// If the topology cannot be built; the reader checks this beforehand.
     pub fn plan(&self) -> Result<Plan, TopologyError> {
-        let faults: Vec<_> = self.faults.iter().flat_map(FaultSpec::plan).collect();
         let mut topology = self.topology.build()?;
+        let end = self.duration.saturating_add(self.drain);
+        let faults = plan_faults(&self.faults, &topology, self.seed, end);
         for fault in &faults {
             let link = &mut topology.links[fault.port.index() / 2];
             let port = if fault.port.get().is_multiple_of(2) { &mut link.ab } else { &mut link.ba };
@@ -50,6 +51,7 @@ impl Setup {
             instant_signals: self.topology.instant_signals,
             topology,
             faults,
+            rerouting: self.rerouting,
             least_ports: PortKind::Fifo,
             sizes: self.sizes,
             host: self.host,

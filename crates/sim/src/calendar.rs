@@ -181,6 +181,17 @@ impl Calendar {
         }
     }
 
+    /// Removes an arrival, or a packet held back. The window of the place stays marked, without effect.
+    pub(crate) fn cancel(&mut self, event: FabricEvent) {
+        match event {
+            FabricEvent::Arrival(port) => {
+                let place = self.place_of[port.index()];
+                self.arrivals[place as usize] = NEVER;
+            }
+            other => _ = self.push_own(other, NEVER),
+        }
+    }
+
     #[inline]
     fn push_own(&mut self, event: FabricEvent, at: u64) -> u32 {
         let (FabricEvent::Arrival(port)

@@ -1,18 +1,36 @@
 //! Schedule of the faults of links, applied between the events of a run.
 
-use apus_cc::AlgorithmFactory;
-use apus_fabric::Impairment;
-use apus_units::Time;
+use std::collections::BTreeMap;
 
+use apus_cc::AlgorithmFactory;
+use apus_fabric::{ControlError, DropReason, Impairment, Node};
+use apus_units::{PortId, Time};
+
+use crate::part::Part;
 use crate::plan::{Fault, FaultKind};
 use crate::random::{Purpose, Stream};
-use crate::world::World;
+use crate::record::drops_at;
 
-/// Pending changes, the next one last.
+/// The faults of a run.
 #[derive(Debug)]
 pub(crate) struct Faults {
+    /// Pending changes, the next one last.
     changes: Vec<Change>,
     seed: u64,
+    faults: Vec<Fault>,
+    state: Vec<State>,
+    /// By fault: packets lost at its port for its reason before it began; since then, if it has ended.
+    lost: Vec<u64>,
+    /// Faults present that keep a link down, by its port.
+    downs: BTreeMap<PortId, u32>,
+}
+
+/// State of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Pending,
+    Present,
+    Ended,
 }
 
 /// Begin or end of a fault.
@@ -37,7 +55,14 @@ impl Faults {
         // Of changes at the same time, ends come first: another fault of the link may follow.
         changes.sort_by_key(|c| (c.at, c.begins, c.index));
         changes.reverse();
-        Self { changes, seed }
+        Self {
+            changes,
+            seed,
+            state: vec![State::Pending; faults.len()],
+            lost: vec![0; faults.len()],
+            faults: faults.to_vec(),
+            downs: BTreeMap::new(),
+        }
     }
 
     /// Returns the time of the next change, if there is one.
@@ -50,28 +75,106 @@ impl Faults {
         self.changes.pop_if(|change| change.at <= now)
     }
 
-    /// Applies a change in the part of the network that simulates the port.
-    pub(crate) fn apply<F: AlgorithmFactory>(&self, change: &Change, world: &mut World<F>) {
-        let port = change.fault.port;
-        // A stream per fault.
-        let seed = Stream::new(self.seed, Purpose::Fault, change.index as u64).below(u64::MAX);
-        let impairment = match change.fault.kind {
-            FaultKind::Down => None,
-            FaultKind::Loss(p) => Some(Impairment::loss(p, seed)),
-            FaultKind::Corrupt(p) => Some(Impairment::corruption(p, seed)),
-            FaultKind::Reorder(p, delay) => Some(Impairment::reordering(p, delay, seed)),
+    /// Applies a change in the part of the network that simulates the port, which is that with this index.
+    pub(crate) fn apply<F: AlgorithmFactory>(
+        &mut self,
+        change: &Change,
+        parts: &mut [Part<F>],
+        owner: usize,
+    ) {
+        let Change { at: now, begins, index, fault } = *change;
+        let port = fault.port;
+        let lost = self.count_lost(index, parts);
+        let so_far = &mut self.lost[index];
+        *so_far = if begins { lost } else { lost - *so_far };
+        self.state[index] = if begins { State::Present } else { State::Ended };
+        let impairment = match fault.kind {
+            FaultKind::Down => {
+                let downs = self.downs.entry(port).or_default();
+                let others = if begins { *downs } else { *downs - 1 };
+                *downs = others + u32::from(begins);
+                if others == 0 {
+                    set_up(now, port, !begins, parts, owner);
+                }
+                return;
+            }
+            FaultKind::Slow(fraction) => {
+                return set_capacity(now, port, if begins { fraction } else { 1.0 }, parts, owner);
+            }
+            FaultKind::Loss(p) => Impairment::loss(p, self.seed_of(index)),
+            FaultKind::Corrupt(p) => Impairment::corruption(p, self.seed_of(index)),
+            FaultKind::Reorder(p, delay) => Impairment::reordering(p, delay, self.seed_of(index)),
         };
-        let (now, is_down) = (change.at, impairment.is_none());
-        let (network, mut scheduler) = world.network();
-        let changed = if is_down {
-            network.set_link_up(now, port, !change.begins, &mut scheduler)
-        } else {
-            let impairment = impairment.filter(|_| change.begins);
-            network.set_impairment(now, port, impairment, &mut scheduler)
-        };
-        debug_assert!(
-            changed.is_ok(),
-            "a plan whose faults its ports cannot have is no run: {changed:?}"
-        );
+        let (network, mut scheduler) = parts[owner].world.network();
+        let impairment = begins.then_some(impairment);
+        check(network.set_impairment(now, port, impairment, &mut scheduler));
     }
+
+    /// Returns the seed of the stream of a fault.
+    fn seed_of(&self, index: usize) -> u64 {
+        Stream::new(self.seed, Purpose::Fault, index as u64).below(u64::MAX)
+    }
+
+    /// Returns the packets that a fault's port has lost so far for its reason.
+    fn count_lost<F: AlgorithmFactory>(&self, index: usize, parts: &[Part<F>]) -> u64 {
+        let fault = &self.faults[index];
+        let reason = match fault.kind {
+            FaultKind::Down => DropReason::LinkDown,
+            FaultKind::Loss(_) => DropReason::Loss,
+            FaultKind::Corrupt(_) => DropReason::Corruption,
+            FaultKind::Slow(_) | FaultKind::Reorder(..) => DropReason::Buffer,
+        };
+        drops_at(parts, fault.port)[reason as usize]
+    }
+
+    /// Returns, by fault, the packets that it has cost so far; `None` if it has not begun.
+    pub(crate) fn lost<F: AlgorithmFactory>(&self, parts: &[Part<F>]) -> Vec<Option<u64>> {
+        let of = |index: usize| match self.state[index] {
+            State::Pending => None,
+            State::Present => Some(self.count_lost(index, parts) - self.lost[index]),
+            State::Ended => Some(self.lost[index]),
+        };
+        (0..self.faults.len()).map(of).collect()
+    }
+}
+
+/// Fails or repairs a link, whose packets are lost when it fails.
+fn set_up<F: AlgorithmFactory>(
+    now: Time,
+    port: PortId,
+    up: bool,
+    parts: &mut [Part<F>],
+    owner: usize,
+) {
+    let (network, mut scheduler) = parts[owner].world.network();
+    check(network.set_link_up(now, port, up, &mut scheduler));
+    if up {
+        return;
+    }
+    // Packets on the link may have been handed over to another part.
+    for part in parts {
+        let (network, mut scheduler) = part.world.network();
+        check(network.lose_flying(now, port, &mut scheduler));
+    }
+}
+
+/// Gives a link this fraction of its rate. The NIC of a host pulls packets at the new rate.
+fn set_capacity<F: AlgorithmFactory>(
+    now: Time,
+    port: PortId,
+    fraction: f64,
+    parts: &mut [Part<F>],
+    owner: usize,
+) {
+    let part = &mut parts[owner];
+    let (network, mut scheduler) = part.world.network();
+    check(network.set_capacity(now, port, fraction, &mut scheduler));
+    let rate = network.rate(port);
+    if let Node::Host(host) = network.port_ends(port).0 {
+        part.set_nic_rate(host, rate);
+    }
+}
+
+fn check(changed: Result<(), ControlError>) {
+    debug_assert!(changed.is_ok(), "a plan whose faults its ports cannot have is no run: {changed:?}");
 }

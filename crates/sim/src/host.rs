@@ -5,7 +5,7 @@
 //! transport pass the NIC's transmit port, which pulls: the stack passes a packet to the NIC when
 //! the NIC is ready to send it (Swift §3.1), so no queue builds up there.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_fabric::{Packet, PacketRef, RouteId};
@@ -274,7 +274,8 @@ impl<F: AlgorithmFactory> Host<F> {
         let mut observed = Observed { fields: fields.congestion.fields, telemetry, path: 0 };
         let flow = &self.flows[header.flow.index()];
         if flow.is_spread {
-            observed.path = self.spreads[flow.path_label as usize].came_by(fields.route);
+            let paths = &self.spreads[flow.path_label as usize];
+            observed.path = paths.came_by(fields.route, &world.network);
         }
         let handled = self.endpoint.handle_observed(&arrival, header, &observed);
         let id = header.flow;
@@ -414,6 +415,26 @@ impl<F: AlgorithmFactory> Host<F> {
             self.wake_at = at;
             world.schedule_host(self.id, at);
         }
+    }
+
+    /// Gives flows the paths that switches now use, except those of connections `pinned` to one.
+    pub(crate) fn avoid(&mut self, pinned: &BTreeSet<u32>, world: &mut World<F>) {
+        for flow in &mut self.flows {
+            if flow.is_spread {
+                // There were paths when the flow was opened.
+                if let Ok(set) = world.network.path_set(self.id, flow.peer) {
+                    self.spreads[flow.path_label as usize].set_current(set);
+                }
+            } else if !pinned.contains(&flow.connection) {
+                world.reroute(self.id, flow);
+            }
+        }
+    }
+
+    /// Sets the rate at which the NIC pulls packets.
+    pub(crate) fn set_nic_rate(&mut self, rate: Rate) {
+        self.nic_rate = rate;
+        self.nic_byte_time = rate.whole_byte_time();
     }
 
     /// Reserves capacity for this number of flows and of sources of ops.

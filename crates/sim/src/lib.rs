@@ -22,6 +22,7 @@ mod engine;
 mod error;
 pub mod fairness;
 mod fault;
+mod detours;
 mod faults;
 pub mod groups;
 mod host;

@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Network, Outcome, RouteId, Transit};
-use apus_units::{HostId, PortId, Span, Time};
+use apus_units::{HostId, PortId, Rate, Span, Time};
 use apus_wire::Header;
 
 use crate::build::{PlanError, build_network, make_hosts};
 use crate::calendar::Calendar;
+use crate::detours;
 use crate::groups::GroupPlan;
 use crate::host::Host;
 use crate::metrics::Metrics;
@@ -107,6 +108,7 @@ impl<F: AlgorithmFactory> Part<F> {
             network,
         };
         let mut hosts = make_hosts(plan, first_host..end, &mut world)?;
+        world.network.prepare_detours(&detours::states(plan).0);
         for host in &mut hosts {
             host.start(&mut world);
         }
@@ -146,6 +148,20 @@ impl<F: AlgorithmFactory> Part<F> {
                 flow.route = self.world.network.import_route(path);
             }
         }
+    }
+
+    /// Switches avoid links: flows take other paths, except those `pinned` to one.
+    pub(crate) fn avoid(&mut self, state: Option<usize>, pinned: &BTreeSet<u32>) {
+        self.world.network.set_detours(state);
+        for host in &mut self.hosts {
+            host.avoid(pinned, &mut self.world);
+        }
+    }
+
+    /// Sets the rate at which the NIC of a host of this part pulls packets.
+    pub(crate) fn set_nic_rate(&mut self, host: HostId, rate: Rate) {
+        let local = (host.get() - self.first_host) as usize;
+        self.hosts[local].set_nic_rate(rate);
     }
 
     /// Returns `true` if this part simulates `port`.

@@ -110,6 +110,12 @@ impl EventQueue {
         self.summary |= 1 << word;
     }
 
+    /// Removes the entity's event, if there is one.
+    pub(crate) fn cancel(&mut self, entity: u32) {
+        self.remove(entity);
+        self.nodes[entity as usize].place = Place::Nowhere;
+    }
+
     #[inline(never)]
     fn push_elsewhere(&mut self, entity: u32, at: u64) {
         if self.nodes[entity as usize].place != Place::Nowhere {

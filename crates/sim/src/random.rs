@@ -28,6 +28,8 @@ pub enum Purpose {
     Path = 9,
     /// Choice of the packet that a port trims.
     Trim = 10,
+    /// Which links fail, and when.
+    Failure = 11,
 }
 
 /// A stream of random numbers.

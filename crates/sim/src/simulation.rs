@@ -12,6 +12,8 @@ use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 
 use crate::build::{PlanError, build_network};
+use crate::columns::note_lost;
+use crate::detours::Detours;
 use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
 use crate::error::RunError;
 use crate::fairness::FairShare;
@@ -58,6 +60,7 @@ pub struct Simulation<F: AlgorithmFactory> {
     sampler: Option<Sampler>,
     faults: Faults,
     reroutes: Reroutes,
+    detours: Detours,
     /// Available from the end of the warm-up.
     port_windows: Option<PortWindows>,
     group_queues: Option<GroupQueues>,
@@ -132,6 +135,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             sampler: None,
             faults: Faults::new(&plan.faults, plan.seed),
             reroutes: Reroutes::new(plan),
+            detours: Detours::new(plan),
             port_windows: None,
             group_queues: None,
             series,
@@ -313,7 +317,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
         summary.work = self.work();
         let wall_s = started.elapsed().as_secs_f64();
         summary.cost = Cost::of(&summary.work, wall_s, self.partition.parts());
+        let lost = self.faults.lost(&self.parts);
+        note_lost(&mut summary.faults, &lost);
         if let Some(mut recording) = recording {
+            note_lost(&mut recording.faults, &lost);
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);

@@ -140,6 +140,13 @@ impl Schedule for Scheduler<'_> {
     fn hand_over(&mut self, port: PortId) {
         self.to_hand_over.push(port);
     }
+
+    fn cancel(&mut self, event: FabricEvent) {
+        match self.pending {
+            Pending::Queue(queue) => queue.cancel(self.entities.fabric(event)),
+            Pending::Calendar(calendar) => calendar.cancel(event),
+        }
+    }
 }
 
 /// State that all hosts of a part share.

@@ -36,6 +36,13 @@ impl Bytes {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+
+    /// Returns `self * factor` rounded down, saturating; `factor` must not be negative.
+    #[inline]
+    #[must_use]
+    pub fn mul_f64(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
 }
 
 sums!(Bytes, Bytes);

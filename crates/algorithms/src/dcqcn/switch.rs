@@ -19,6 +19,13 @@ pub struct Ramp {
 }
 
 impl Ramp {
+    /// Returns this fraction of the thresholds.
+    #[must_use]
+    fn scaled(&self, fraction: f64) -> Self {
+        let (k_min, k_max) = (self.k_min.mul_f64(fraction), self.k_max.mul_f64(fraction));
+        Self { k_min, k_max, ..*self }
+    }
+
     /// The probability of a mark at a queue of `bytes` (DCQCN Fig. 5).
     #[inline]
     #[must_use]
@@ -40,6 +47,8 @@ impl Ramp {
 #[derive(Clone, Debug)]
 pub struct RampMarker {
     ramp: Ramp,
+    /// The ramp of a link with its full rate.
+    configured: Ramp,
     at: MarkAt,
     random: SplitMix64,
 }
@@ -48,7 +57,7 @@ impl RampMarker {
     /// Creates a marker whose random numbers follow from `seed`.
     #[must_use]
     pub fn new(ramp: Ramp, seed: u64) -> Self {
-        Self { ramp, at: MarkAt::Enqueue, random: SplitMix64::new(seed) }
+        Self { ramp, configured: ramp, at: MarkAt::Enqueue, random: SplitMix64::new(seed) }
     }
 
     /// Sets when the marker reads the queue.
@@ -104,7 +113,11 @@ impl SwitchHalf for RampMarker {
         SwitchFeedback::Marks
     }
 
+    fn on_capacity(&mut self, fraction: f64) {
+        self.ramp = self.configured.scaled(fraction);
+    }
+
     fn reseed(&mut self, seed: u64) {
-        *self = Self::new(self.ramp, seed).at(self.at);
+        self.random = SplitMix64::new(seed);
     }
 }

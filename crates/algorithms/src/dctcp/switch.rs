@@ -27,6 +27,8 @@ impl MarkAt {
 pub struct EcnMarker {
     /// K of RFC 8257 §3.1, in wire bytes.
     pub threshold: Bytes,
+    /// The threshold of a link with its full rate.
+    configured: Bytes,
     /// When the marker reads the queue.
     pub at: MarkAt,
 }
@@ -35,7 +37,13 @@ impl EcnMarker {
     /// Marks packets that arrive, as DCTCP has it.
     #[must_use]
     pub const fn new(threshold: Bytes) -> Self {
-        Self { threshold, at: MarkAt::Enqueue }
+        Self { threshold, configured: threshold, at: MarkAt::Enqueue }
+    }
+
+    /// Sets when the marker reads the queue.
+    #[must_use]
+    pub const fn at(self, at: MarkAt) -> Self {
+        Self { at, ..self }
     }
 
     #[inline]
@@ -72,6 +80,10 @@ impl SwitchHalf for EcnMarker {
 
     fn feedback(&self) -> SwitchFeedback {
         SwitchFeedback::Marks
+    }
+
+    fn on_capacity(&mut self, fraction: f64) {
+        self.threshold = self.configured.mul_f64(fraction);
     }
 
     fn acts_on_dequeue(&self) -> bool {

@@ -42,6 +42,7 @@ fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
     json!({
         "kind": fault.kind,
         "subject": fault.subject,
+        "lost_packets": fault.lost_packets,
         "port": fault.port.map(|port| port.get()),
         "group": fault.port.and_then(|port| recording.network.group_of.get(port.index())),
         "at_us": fault.at_us,

@@ -63,8 +63,21 @@ pub fn fault(fault: &FaultRecord) -> String {
     if let Some(through) = &fault.through {
         return format!("rerouted at {at} us: {subject}, now through {through}");
     }
+    let until = fault.until_us.map_or("the end".to_owned(), |us| format!("{} us", number(us)));
+    let avoiding = match fault.kind {
+        "avoided-local" => Some("the switches at its ends avoid it"),
+        "avoided-global" => Some("all switches avoid it"),
+        _ => None,
+    };
+    if let Some(avoiding) = avoiding {
+        return format!("{avoiding} from {at} us to {until}: {subject}");
+    }
     let what = match fault.kind {
         "down" => "link down".to_owned(),
+        "slow" => {
+            let percent = number(fault.rate_fraction.unwrap_or(1.0) * 100.0);
+            format!("{percent} % of the rate")
+        }
         "loss" => format!("random loss of {} %", probability()),
         "corrupt" => format!("corruption of {} %", probability()),
         _ => {
@@ -72,8 +85,12 @@ pub fn fault(fault: &FaultRecord) -> String {
             format!("{} % held back by {delay} us", probability())
         }
     };
-    let until = fault.until_us.map_or("the end".to_owned(), |us| format!("{} us", number(us)));
-    format!("{what} from {at} us to {until}: {subject}")
+    let lost = match fault.lost_packets {
+        None | Some(0) => String::new(),
+        Some(1) => "; 1 packet lost".to_owned(),
+        Some(packets) => format!("; {packets} packets lost"),
+    };
+    format!("{what} from {at} us to {until}: {subject}{lost}")
 }
 
 /// Returns the offered load of the links; `None` for a run without workloads.
@@ -117,19 +134,27 @@ mod tests {
             kind: "down",
             subject: "leaf 0 -> spine 1".to_owned(),
             at_us: 300.0,
-            until_us: None,
-            probability: None,
-            delay_us: None,
-            through: None,
-            port: None,
+            ..FaultRecord::default()
         };
         assert_eq!(fault(&down), "link down from 300 us to the end: leaf 0 -> spine 1");
         let loss = FaultRecord {
             kind: "loss",
             until_us: Some(500.0),
             probability: Some(0.015),
+            lost_packets: Some(12),
             ..down.clone()
         };
-        assert_eq!(fault(&loss), "random loss of 1.5 % from 300 us to 500 us: leaf 0 -> spine 1");
+        assert_eq!(
+            fault(&loss),
+            "random loss of 1.5 % from 300 us to 500 us: leaf 0 -> spine 1; 12 packets lost"
+        );
+        let slow = FaultRecord { kind: "slow", rate_fraction: Some(0.25), ..down.clone() };
+        assert_eq!(fault(&slow), "25 % of the rate from 300 us to the end: leaf 0 -> spine 1");
+        let subject = "leaf 0 <-> spine 1".to_owned();
+        let avoided = FaultRecord { kind: "avoided-local", subject, ..down };
+        assert_eq!(
+            fault(&avoided),
+            "the switches at its ends avoid it from 300 us to the end: leaf 0 <-> spine 1"
+        );
     }
 }

@@ -80,7 +80,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     /// Fails or repairs the link behind a port, in that direction alone. Packets in the port when
     /// it fails are lost, as are packets that arrive while it is down; packets already on the link
-    /// are delivered.
+    /// are delivered, unless [`Network::lose_flying`] follows.
     ///
     /// # Errors
     /// If the port is not variable.
@@ -93,6 +93,44 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
         self.ports[port.index()].set_up(now, up, &mut self.common, schedule);
+        Ok(())
+    }
+
+    /// Loses the packets that are on the link behind a port at `now`, as a cut does. In a network simulated
+    /// in parts, each part loses its own.
+    ///
+    /// # Errors
+    /// If the port is not variable.
+    pub fn lose_flying<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        self.check_variable(port)?;
+        self.ports[port.index()].lose_flying(now, &mut self.common, schedule);
+        Ok(())
+    }
+
+    /// Gives the link behind a port this fraction of its configured rate, from the next packet on, and its
+    /// port that fraction of its own memory, of rate limits and of marking thresholds
+    /// ([`SwitchHalf::on_capacity`]). The memory that a switch shares does not change.
+    ///
+    /// # Errors
+    /// If the port is not variable, or the fraction is not in (0, 1].
+    pub fn set_capacity<S: Schedule>(
+        &mut self,
+        now: Time,
+        port: PortId,
+        fraction: f64,
+        schedule: &mut S,
+    ) -> Result<(), ControlError> {
+        if !(fraction > 0.0 && fraction <= 1.0) {
+            let why = format!("cannot have {fraction} of its rate; it must be above 0, and at most 1");
+            return Err(self.refuse(port, &why));
+        }
+        self.check_variable(port)?;
+        self.ports[port.index()].set_capacity(now, fraction, &mut self.common, schedule);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Rate, Ring, Span, Time};
 
+use super::control::rate_of;
 use super::link::FIRST_SLOTS;
 use crate::config::{ClassConfig, PortKind, RateLimit};
 use crate::counters::{Count, DropReason};
@@ -30,13 +31,15 @@ impl Default for Waiting {
 /// updates as time passes.
 struct TokenBucket {
     rate: Rate,
+    configured: Rate,
     burst: u64,
     full_at: Time,
 }
 
 impl TokenBucket {
     fn new(limit: &RateLimit) -> Self {
-        Self { rate: limit.rate, burst: limit.burst.get(), full_at: Time::ZERO }
+        let rate = limit.rate;
+        Self { rate, configured: rate, burst: limit.burst.get(), full_at: Time::ZERO }
     }
 
     fn fill_time(&self, bytes: u64) -> Span {
@@ -116,6 +119,15 @@ impl<W: SwitchHalf> Class<W> {
             max_foreign_bytes: 0,
             algorithm: config.algorithm.clone(),
         }
+    }
+
+    /// Sets its limit in bytes. The link has this fraction of its rate: rate limits and thresholds scale alike.
+    pub(super) fn set_capacity(&mut self, limit: u64, fraction: f64) {
+        self.limit = limit;
+        if let Some(bucket) = &mut self.bucket {
+            bucket.rate = rate_of(bucket.configured, fraction);
+        }
+        self.algorithm.on_capacity(fraction);
     }
 
     /// Returns `true` if the class has its own limit.

@@ -1,6 +1,7 @@
 //! What may stop or delay the packets of a port: pauses, failures, rates and impairments of its
 //! link, and memory that it shares.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use apus_cc::SwitchHalf;
@@ -27,6 +28,8 @@ pub(super) struct Stops {
     /// Removes payloads instead of dropping packets.
     pub(super) trimmer: Option<Trimmer>,
     impairment: Option<Impairment>,
+    /// Rate and bytes of the port, and bytes of each class, as configured.
+    configured: (Rate, u64, Box<[u64]>),
     /// Packets that have departed and are held back, with the time at which each enters the link,
     /// which never decreases. A `Held` event is pending if and only if there are any.
     held_back: VecDeque<(Time, PacketRef, u32)>,
@@ -43,7 +46,13 @@ impl Stops {
         let (pausable, variable) = (config.pausable, config.variable);
         let trimmer = Trimmer::of(&config.classes);
         let (impairment, held_back) = (None, VecDeque::new());
-        Self { memory, pausable, variable, up: true, trimmer, impairment, held_back }
+        let limit = match config.buffer {
+            Buffer::Own(limit) => limit.get(),
+            Buffer::Shared { .. } => u64::MAX,
+        };
+        let of_classes = config.classes.iter().map(|class| class.limit.get()).collect();
+        let configured = (config.rate, limit, of_classes);
+        Self { memory, pausable, variable, up: true, trimmer, impairment, configured, held_back }
     }
 
     /// Returns `true` if nothing may stop packets, and no other port counts them.
@@ -176,6 +185,46 @@ impl<W: SwitchHalf> Port<W> {
         self.byte_time = rate.whole_byte_time();
     }
 
+    /// Gives the link this fraction of its rate from the next packet on, and the port that of its own memory:
+    /// limits in bytes and thresholds of switch halves. The memory of a switch does not change.
+    pub(crate) fn set_capacity<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        fraction: f64,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        let Some(stops) = &self.stops else { return };
+        let (rate, limit, of_classes) = &stops.configured;
+        self.rate = rate_of(*rate, fraction);
+        self.byte_time = self.rate.whole_byte_time();
+        self.limit = bytes_of(*limit, fraction);
+        for (class, limit) in self.classes.iter_mut().zip(of_classes) {
+            class.set_capacity(bytes_of(*limit, fraction), fraction);
+        }
+    }
+
+    /// Loses the packets on the link, and those held back before it.
+    pub(crate) fn lose_flying<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        self.catch_up(now, common, schedule);
+        let id = self.id();
+        self.link.cut(schedule, |packet| common.discard(id, packet, DropReason::LinkDown));
+        self.departed = 0;
+        let Some(stops) = &mut self.stops else { return };
+        if !stops.held_back.is_empty() {
+            schedule.cancel(FabricEvent::Held(id));
+        }
+        for (_, packet, _) in stops.held_back.drain(..) {
+            common.discard(id, packet, DropReason::LinkDown);
+        }
+    }
+
     /// Fails or repairs the link. Packets queued or in service when it fails are lost, as are
     /// packets that arrive while it is down; departed packets are delivered.
     pub(crate) fn set_up<P, S: Schedule>(
@@ -225,4 +274,14 @@ impl<W: SwitchHalf> Port<W> {
         self.count_drop(class, lost.bytes);
         common.discard(self.id(), lost.packet, reason);
     }
+}
+
+/// Returns this fraction of a rate, at least 1 bit/s.
+pub(super) fn rate_of(rate: Rate, fraction: f64) -> Rate {
+    Rate::from_bps(((rate.as_bps() as f64 * fraction) as u64).max(1))
+}
+
+/// Returns this fraction of a limit; of no limit, none.
+fn bytes_of(limit: u64, fraction: f64) -> u64 {
+    if limit == u64::MAX { limit } else { (limit as f64 * fraction) as u64 }
 }

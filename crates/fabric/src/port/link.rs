@@ -229,6 +229,18 @@ impl Link {
         self.ring.push_back(InFlight { arrives, packet, bytes });
     }
 
+    /// Removes all packets, which have departed and do not arrive. `lose` gets those that are still here: on a
+    /// shared link others were handed over.
+    pub(crate) fn cut<S: Schedule>(&mut self, schedule: &mut S, mut lose: impl FnMut(PacketRef)) {
+        let is_pending = if self.shared { self.kept > 0 } else { !self.ring.is_empty() };
+        if is_pending {
+            schedule.cancel(FabricEvent::Arrival(self.port));
+        }
+        self.ring.iter().filter(|entry| entry.packet != PacketRef::NONE).for_each(|e| lose(e.packet));
+        self.ring.discard(self.ring.len());
+        (self.sorted, self.kept) = (0, 0);
+    }
+
     /// Prefetches the slot of the next packet.
     #[inline]
     pub(crate) fn prefetch_tail(&self) {

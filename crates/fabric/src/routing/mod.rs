@@ -5,6 +5,7 @@
 //! with the smaller number: the path of the other direction is that walk reversed. A flow's
 //! acknowledgements thus take the links of its data, in every topology.
 
+mod avoid;
 mod set;
 mod table;
 
@@ -16,6 +17,8 @@ use apus_cc::SwitchHalf;
 use apus_units::random::{INCREMENT, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
+pub use avoid::{Avoided, Rehash};
+use avoid::Live;
 pub use set::PathSet;
 pub(crate) use set::PathSets;
 pub use table::RouteId;
@@ -72,7 +75,7 @@ pub const fn opposite(port: PortId) -> PortId {
 }
 
 /// Mixes one more word into a hash.
-const fn absorb(hash: u64, word: u64) -> u64 {
+pub(crate) const fn absorb(hash: u64, word: u64) -> u64 {
     mix(hash.wrapping_add(INCREMENT) ^ word)
 }
 
@@ -91,6 +94,8 @@ pub(crate) struct Paths {
     rows: Vec<Option<u32>>,
     /// Links from each switch to the row's switch.
     distances: Vec<u8>,
+    /// What switches avoid now.
+    live: Option<Live>,
 }
 
 impl Paths {
@@ -124,31 +129,42 @@ impl Paths {
             uplinks.extend_from_slice(list);
             ranges.push((start, uplinks.len() as u32));
         }
-        let mut paths = Self { seed, nics, ranges, uplinks, rows, distances: Vec::new() };
-        paths.distances = vec![UNREACHABLE; row_count as usize * switches];
-        for edge in 0..switches {
-            if let Some(row) = paths.rows[edge] {
-                paths.measure(edge, row as usize * switches);
-            }
-        }
+        let distances = Vec::new();
+        let mut paths = Self { seed, nics, ranges, uplinks, rows, distances, live: None };
+        paths.distances = paths.measure_all(|_| true);
         paths
     }
 
+    /// The distances over the links whose ports are `used`.
+    fn measure_all(&self, used: impl Fn(PortId) -> bool) -> Vec<u8> {
+        let switches = self.ranges.len();
+        let rows = self.rows.iter().flatten().count();
+        let mut distances = vec![UNREACHABLE; rows * switches];
+        for (edge, row) in self.rows.iter().enumerate() {
+            if let Some(row) = row {
+                let start = *row as usize * switches;
+                self.measure(edge, &mut distances[start..start + switches], &used);
+            }
+        }
+        distances
+    }
+
     /// Breadth-first search from switch `edge`; links go both ways.
-    fn measure(&mut self, edge: usize, row: usize) {
+    fn measure(&self, edge: usize, distances: &mut [u8], used: &impl Fn(PortId) -> bool) {
         let mut reached = vec![edge];
-        self.distances[row + edge] = 0;
+        distances[edge] = 0;
         let mut next = 0;
         while next < reached.len() {
             let switch = reached[next];
             next += 1;
-            let distance = self.distances[row + switch] + 1;
+            let distance = distances[switch] + 1;
             if distance == UNREACHABLE {
                 return;
             }
             let (start, end) = self.ranges[switch];
-            for &(_, peer) in &self.uplinks[start as usize..end as usize] {
-                let known = &mut self.distances[row + peer.index()];
+            let links = &self.uplinks[start as usize..end as usize];
+            for &(_, peer) in links.iter().filter(|(port, _)| used(*port)) {
+                let known = &mut distances[peer.index()];
                 if *known == UNREACHABLE {
                     *known = distance;
                     reached.push(peer.index());

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use apus_units::{HostId, PortId};
 
-use super::{Node, Paths, RouteError, RouteId, RouteTable, UNREACHABLE, opposite};
+use super::{Avoided, Node, Paths, RouteError, RouteId, RouteTable, UNREACHABLE, opposite};
+use apus_units::random::mix;
 
 /// Maximum number of paths that are stored of a pair of hosts: an entropy value of 16 bits names no more.
 const MAX_PATHS: usize = 1 << 16;
@@ -23,6 +24,8 @@ pub struct PathSet {
     /// Words between two paths.
     stride: u32,
     count: u32,
+    /// Numbers per path of a network without failures: 1, or several if some of these paths are avoided.
+    variants: u32,
 }
 
 impl PathSet {
@@ -31,6 +34,14 @@ impl PathSet {
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Returns the numbers per path of a network without failures. Numbers `v p` to `v p + v - 1` are path `p`, or
+    /// detours around a failed link of it, whose packets then spread over several others.
+    #[inline]
+    #[must_use]
+    pub const fn variants(&self) -> u32 {
+        self.variants
     }
 
     /// Returns the route of path `number`, which is below [`PathSet::count`].
@@ -45,8 +56,10 @@ impl PathSet {
     #[inline]
     #[must_use]
     pub fn number_of(&self, route: RouteId) -> Option<u32> {
-        let number = route.get().checked_sub(self.first[1])? / self.stride;
-        (number < self.count).then_some(number)
+        let words = route.get().checked_sub(self.first[1])?;
+        let number = words / self.stride;
+        // Another set may begin before this one's last path of the other direction has ended.
+        (number < self.count && number * self.stride == words).then_some(number)
     }
 
     /// The paths in the other direction.
@@ -56,11 +69,65 @@ impl PathSet {
     }
 }
 
-/// The paths stored so far, by pair of hosts, the smaller number first.
+/// Most numbers per path, and most numbers of a set with detours if each path has several. deviation: no source;
+/// rationale: of 16 paths one is dead, and its packets take one of 16 drawn numbers each, so that its load
+/// spreads over most of the others.
+const MAX_VARIANTS: u32 = 16;
+const MAX_WITH_VARIANTS: u32 = 512;
+
+/// Sets of paths by pair of hosts, the smaller number first.
+type ByPair = BTreeMap<(HostId, HostId), PathSet>;
+
+/// The paths stored so far.
 #[derive(Default)]
-pub(crate) struct PathSets(BTreeMap<(HostId, HostId), PathSet>);
+pub(crate) struct PathSets {
+    planned: ByPair,
+    /// By state of the links: what switches avoid, and the sets that differ from `planned`.
+    states: Vec<(Avoided, ByPair)>,
+    /// The sets of `states` by their first word.
+    detours: BTreeMap<u32, PathSet>,
+    state: Option<usize>,
+}
 
 impl PathSets {
+    /// Returns what switches avoid in a state.
+    pub(crate) fn set_state(&mut self, state: Option<usize>) -> Option<&Avoided> {
+        self.state = state.filter(|state| *state < self.states.len());
+        self.state.map(|state| &self.states[state].0)
+    }
+
+    /// Returns the number of a route with detours, and the variants of its set.
+    pub(crate) fn number_of(&self, route: RouteId) -> Option<(u32, u32)> {
+        let (first, set) = self.detours.range(..=route.get()).next_back()?;
+        let number = (route.get() - first) / set.stride;
+        (number < set.count).then_some((number, set.variants))
+    }
+
+    /// Stores the detours of all pairs in these states, which are numbered from 0.
+    pub(crate) fn prepare(
+        &mut self,
+        states: &[Avoided],
+        paths: &mut Paths,
+        routes: &mut RouteTable,
+    ) {
+        for avoided in states {
+            paths.set_avoided(Some(avoided));
+            let mut differ = ByPair::new();
+            for (&pair, set) in &self.planned {
+                let is_avoided = |number| {
+                    routes.ports(set.route(number)).any(|port| avoided.concerns(port))
+                };
+                if (0..set.count).any(is_avoided) {
+                    let around = store_detours(pair, set, paths, routes);
+                    self.detours.insert(around.first[0].min(around.first[1]), around);
+                    differ.insert(pair, around);
+                }
+            }
+            self.states.push((avoided.clone(), differ));
+        }
+        paths.set_avoided(None);
+    }
+
     pub(crate) fn get(
         &mut self,
         paths: &Paths,
@@ -69,11 +136,12 @@ impl PathSets {
         dst: HostId,
     ) -> Result<PathSet, RouteError> {
         let pair = (src.min(dst), src.max(dst));
-        let set = match self.0.get(&pair) {
+        let around = self.state.and_then(|state| self.states[state].1.get(&pair));
+        let set = match around.or_else(|| self.planned.get(&pair)) {
             Some(set) => *set,
             None => {
                 let set = store(&paths.find_all(pair.0, pair.1)?, routes);
-                *self.0.entry(pair).or_insert(set)
+                *self.planned.entry(pair).or_insert(set)
             }
         };
         Ok(if src <= dst { set } else { set.reversed() })
@@ -91,7 +159,33 @@ fn store(paths: &[Vec<PortId>], routes: &mut RouteTable) -> PathSet {
         .collect();
     let stride = ids.get(1).map_or(1, |second| second[0] - ids[0][0]);
     // At most 65536.
-    PathSet { first: ids[0], stride, count: ids.len() as u32 }
+    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1 }
+}
+
+/// Stores the paths of a pair of hosts around avoided links, all in the same room, each followed by that of the
+/// other direction.
+fn store_detours(
+    (low, high): (HostId, HostId),
+    set: &PathSet,
+    paths: &Paths,
+    routes: &mut RouteTable,
+) -> PathSet {
+    let variants = (MAX_WITH_VARIANTS / set.count).clamp(1, MAX_VARIANTS);
+    let pair = u64::from(low.get()) << 32 | u64::from(high.get());
+    let mut all = Vec::new();
+    for number in 0..set.count * variants {
+        let planned: Vec<PortId> = routes.ports(set.route(number / variants)).collect();
+        let mut back: Vec<PortId> = planned.iter().rev().copied().map(opposite).collect();
+        let mut there = planned;
+        let word = mix(mix(pair) ^ u64::from(number));
+        paths.detour(low, high, word, &mut there);
+        paths.detour(high, low, word, &mut back);
+        all.extend([there, back]);
+    }
+    let room = all.iter().map(Vec::len).max().unwrap_or(0);
+    let ids: Vec<u32> = all.iter().map(|path| routes.insert_in(path, room).get()).collect();
+    let stride = (2 * room + 2) as u32; // at most 2 * 256
+    PathSet { first: [ids[0], ids[1]], stride, count: set.count * variants, variants }
 }
 
 impl Paths {

@@ -44,6 +44,13 @@ impl RouteTable {
         RouteId(start)
     }
 
+    /// Stores a path like `insert`, in the room of one with `room` hops.
+    pub(crate) fn insert_in(&mut self, path: &[PortId], room: usize) -> RouteId {
+        let route = self.insert(path);
+        self.words.resize(self.words.len() + room.saturating_sub(path.len()), 0);
+        route
+    }
+
     /// Stores a path like `insert`, or returns an equal path that this function stored before.
     pub(crate) fn insert_shared(&mut self, path: &[PortId]) -> RouteId {
         if let Some(route) = self.shared.get(path) {

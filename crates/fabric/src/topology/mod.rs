@@ -5,6 +5,7 @@ mod path;
 mod shapes;
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -156,6 +157,52 @@ impl<W: SwitchHalf> Topology<W> {
             }
         }
         self
+    }
+
+    /// Returns `true` if all pairs of hosts keep a shortest path without the links that are `removed`, by their
+    /// number.
+    #[must_use]
+    pub fn keeps_shortest_paths(&self, removed: &[bool]) -> bool {
+        let is_removed = |link: usize| removed.get(link).copied().unwrap_or(false);
+        let mut peers: Vec<Vec<(usize, usize)>> = vec![Vec::new(); self.switches.len()];
+        let mut edges = Vec::new();
+        for (link, spec) in self.links.iter().enumerate() {
+            match (spec.a, spec.b) {
+                (Node::Switch(a), Node::Switch(b)) => {
+                    peers[a.index()].push((link, b.index()));
+                    peers[b.index()].push((link, a.index()));
+                }
+                (Node::Switch(edge), Node::Host(_)) | (Node::Host(_), Node::Switch(edge)) => {
+                    edges.push(edge.index());
+                    if is_removed(link) {
+                        return false;
+                    }
+                }
+                (Node::Host(_), Node::Host(_)) if is_removed(link) => return false,
+                (Node::Host(_), Node::Host(_)) => {}
+            }
+        }
+        edges.sort_unstable();
+        edges.dedup();
+        let far_from = |start: usize, used: &dyn Fn(usize) -> bool| -> Vec<u32> {
+            let mut far = vec![u32::MAX; peers.len()];
+            far[start] = 0;
+            let (mut reached, mut next) = (vec![start], 0);
+            while let Some(&switch) = reached.get(next) {
+                next += 1;
+                for &(_, peer) in peers[switch].iter().filter(|(link, _)| used(*link)) {
+                    if far[peer] == u32::MAX {
+                        far[peer] = far[switch] + 1;
+                        reached.push(peer);
+                    }
+                }
+            }
+            far
+        };
+        edges.iter().all(|&edge| {
+            let (all, left) = (far_from(edge, &|_| true), far_from(edge, &|link| !is_removed(link)));
+            edges.iter().all(|&other| all[other] == left[other])
+        })
     }
 
     /// Makes every port pausable, those of hosts included.

@@ -91,7 +91,7 @@ fn a_class_the_port_does_not_have_joins_the_last_one() {
 /// Swift App. E: marked "at packet-egress", by the queue behind the packet as it leaves.
 #[test]
 fn marks_at_dequeue_depend_on_the_queue_behind_the_packet() {
-    let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
+    let marker = EcnMarker::new(Bytes::new(3000)).at(MarkAt::Dequeue);
     let port = PortConfig::new(gbps(100), UNLIMITED).with_algorithm(&BuiltInSwitch::Ecn(marker));
     let mut sim = Sim::build(&wire(port));
     let route = sim.route(0, 1);

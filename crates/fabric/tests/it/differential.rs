@@ -233,7 +233,7 @@ fn the_configuration_chooses_the_kind() {
     assert_eq!(with(1, 1).kind(), PortKind::Strict);
     assert_eq!(with(0, 1).kind(), PortKind::Class);
     assert_eq!(PortConfig { pausable: true, ..with(1, 1) }.kind(), PortKind::Class);
-    let marker = EcnMarker { threshold: Bytes::new(3000), at: MarkAt::Dequeue };
+    let marker = EcnMarker::new(Bytes::new(3000)).at(MarkAt::Dequeue);
     let marked = with(1, 1).with_algorithm(&BuiltInSwitch::Ecn(marker));
     assert_eq!(marked.kind(), PortKind::Class);
     let topology = wire(port);

@@ -3,6 +3,8 @@
 mod adding_a_topology;
 mod classes;
 mod conservation;
+mod cuts;
+mod detours;
 mod differential;
 mod forwarding;
 mod pfc;

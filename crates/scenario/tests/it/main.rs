@@ -8,6 +8,7 @@ mod bursts_and_marks;
 mod checks;
 mod drain;
 mod expresspass;
+mod failures;
 mod faults;
 mod format;
 mod groups;

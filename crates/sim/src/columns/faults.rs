@@ -7,17 +7,19 @@ use apus_wire::Header;
 use serde::Serialize;
 
 use super::declare::{row, us};
+use crate::detours::detours;
 use crate::plan::{Fault, FaultKind, Plan};
 
 row! {
     "faults.csv"
-    /// One row per fault of a link in one direction and per flow that changes its path, in the
-    /// order in which they begin.
-    #[derive(Clone, Debug, PartialEq, Serialize)]
+    /// One row per fault of a link in one direction, per link that switches avoid, and per flow that
+    /// changes its path, in the order in which they begin.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct FaultRecord {
-        /// down, loss, corrupt, reorder, or reroute of a flow
+        /// down, slow, loss, corrupt, reorder; avoided-local or avoided-global for a link that the switches at
+        /// its ends, or all, avoid; or reroute of a flow
         pub kind: &'static str = "-",
-        /// the link by its egress port, or the flow
+        /// the link by its egress port, both ends of an avoided link, or the flow
         pub subject: String = "key column",
         /// when it begins
         pub at_us: f64 = "-",
@@ -27,12 +29,27 @@ row! {
         pub probability: Option<f64> = "per packet",
         /// by how long packets are held back
         pub delay_us: Option<f64> = "-",
+        /// rate of a slow link over its own
+        pub rate_fraction: Option<f64> = "-",
+        /// packets lost at the port for this reason while it lasted, to the end of the drain: `down`, `loss`
+        /// and `corrupt` themselves, of a slow link those without room
+        pub lost_packets: Option<u64> = "-",
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",
         ;
         /// Egress port of the link.
         #[serde(skip)]
         pub port: Option<PortId>,
+        /// Index in the faults of the plan.
+        #[serde(skip)]
+        pub fault: Option<usize>,
+    }
+}
+
+/// Adds the packets that each fault of the plan has cost.
+pub(crate) fn note_lost(records: &mut [FaultRecord], lost: &[Option<u64>]) {
+    for record in records {
+        record.lost_packets = record.fault.and_then(|fault| lost.get(fault).copied().flatten());
     }
 }
 
@@ -42,25 +59,49 @@ pub(crate) fn faults_of_plan<F: AlgorithmFactory>(
     network: &Network<Header, F::Switch>,
 ) -> Vec<FaultRecord> {
     let end = Time::ZERO + plan.duration;
-    let fault = |fault: &Fault| {
-        let (kind, probability, delay) = match fault.kind {
-            FaultKind::Down => ("down", None, None),
-            FaultKind::Loss(p) => ("loss", Some(p), None),
-            FaultKind::Corrupt(p) => ("corrupt", Some(p), None),
-            FaultKind::Reorder(p, delay) => ("reorder", Some(p), Some(delay)),
-        };
-        FaultRecord {
-            kind,
+    let until_us = |until: Time| (until < Time::MAX).then(|| us(until));
+    let fault = |(index, fault): (usize, &Fault)| {
+        let mut record = FaultRecord {
             subject: network.port_name(fault.port),
             at_us: us(fault.at),
-            until_us: (fault.until < Time::MAX).then(|| us(fault.until)),
-            probability,
-            delay_us: delay.map(|delay| delay.as_us_f64()),
-            through: None,
+            until_us: until_us(fault.until),
             port: Some(fault.port),
-        }
+            fault: Some(index),
+            ..FaultRecord::default()
+        };
+        record.kind = match fault.kind {
+            FaultKind::Down => "down",
+            FaultKind::Slow(fraction) => {
+                record.rate_fraction = Some(fraction);
+                "slow"
+            }
+            FaultKind::Loss(p) => {
+                record.probability = Some(p);
+                "loss"
+            }
+            FaultKind::Corrupt(p) => {
+                record.probability = Some(p);
+                "corrupt"
+            }
+            FaultKind::Reorder(p, delay) => {
+                (record.probability, record.delay_us) = (Some(p), Some(delay.as_us_f64()));
+                "reorder"
+            }
+        };
+        record
     };
-    let faults = plan.faults.iter().filter(|fault| fault.at < end).map(fault);
+    let faults = plan.faults.iter().enumerate().filter(|(_, fault)| fault.at < end).map(fault);
+    let avoided = detours(plan).into_iter().filter(|detour| detour.from < end).map(|detour| {
+        let (a, b) = network.port_ends(detour.link);
+        FaultRecord {
+            kind: if detour.is_global { "avoided-global" } else { "avoided-local" },
+            subject: format!("{} <-> {}", network.node_name(a), network.node_name(b)),
+            at_us: us(detour.from),
+            until_us: until_us(detour.until),
+            port: Some(detour.link),
+            ..FaultRecord::default()
+        }
+    });
     let reroutes = plan.connections.iter().enumerate().filter_map(|(index, connection)| {
         let reroute = connection.reroute.as_ref().filter(|reroute| reroute.at < end)?;
         let switches = reroute.path.iter().skip(1);
@@ -70,14 +111,11 @@ pub(crate) fn faults_of_plan<F: AlgorithmFactory>(
             kind: "reroute",
             subject: format!("flow {index} ({} -> {})", connection.from, connection.to),
             at_us: us(reroute.at),
-            until_us: None,
-            probability: None,
-            delay_us: None,
             through: Some(switches.join(" / ")),
-            port: None,
+            ..FaultRecord::default()
         })
     });
-    let mut all: Vec<FaultRecord> = faults.chain(reroutes).collect();
+    let mut all: Vec<FaultRecord> = faults.chain(avoided).chain(reroutes).collect();
     all.sort_by(|a, b| a.at_us.total_cmp(&b.at_us));
     all
 }

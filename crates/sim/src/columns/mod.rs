@@ -14,7 +14,7 @@ mod stalls;
 mod workloads;
 
 pub(crate) use declare::{kind, ratio, summary};
-pub(crate) use faults::faults_of_plan;
+pub(crate) use faults::{faults_of_plan, note_lost};
 pub(crate) use metric::{BUCKETS, fits};
 
 pub use cell::{Cell, CellType, Value};

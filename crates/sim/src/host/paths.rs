@@ -1,9 +1,11 @@
 //! From entropy values to paths.
 
-use apus_fabric::{PathSet, RouteId};
+use apus_cc::SwitchHalf;
+use apus_fabric::{Network, PathSet, RouteId};
 use apus_transport::Path;
 use apus_units::PacketNumber;
 use apus_units::random::{INCREMENT, below, mix};
+use apus_wire::Header;
 
 use crate::plan::{AckPath, EvForm};
 
@@ -11,6 +13,8 @@ use crate::plan::{AckPath, EvForm};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowPaths {
     set: PathSet,
+    /// The paths of a network without failures.
+    planned: PathSet,
     /// Hash of the run and the connection, the same at both ends.
     key: u64,
     form: EvForm,
@@ -19,7 +23,12 @@ pub(crate) struct FlowPaths {
 
 impl FlowPaths {
     pub(crate) fn new(set: PathSet, key: u64, form: EvForm, ack_path: AckPath) -> Self {
-        Self { set, key, form, ack_path }
+        Self { set, planned: set, key, form, ack_path }
+    }
+
+    /// Sets the paths that packets take from now on.
+    pub(crate) fn set_current(&mut self, set: PathSet) {
+        self.set = set;
     }
 
     /// Returns the route of a packet of this number that the transport gave `path`.
@@ -28,7 +37,7 @@ impl FlowPaths {
         let count = self.set.count();
         let number = match (path, self.form) {
             (Path::Spread(ev), EvForm::Hashed) => self.hashed(u64::from(ev.get())),
-            (Path::Spread(ev), EvForm::Indexed) => u32::from(ev.get()) % count,
+            (Path::Spread(ev), EvForm::Indexed) => self.indexed(u32::from(ev.get())),
             (Path::Back(number), _) if self.ack_path == AckPath::Symmetric => number % count,
             // Upper bits that no entropy value has.
             (Path::Back(_), _) => self.hashed(!seq.get()),
@@ -39,8 +48,42 @@ impl FlowPaths {
 
     /// Returns the number of the path by which a packet of the peer came.
     #[inline]
-    pub(crate) fn came_by(&self, route: RouteId) -> u32 {
-        self.set.number_of(route).unwrap_or(0)
+    pub(crate) fn came_by<W: SwitchHalf>(
+        &self,
+        route: RouteId,
+        network: &Network<Header, W>,
+    ) -> u32 {
+        match self.set.number_of(route) {
+            Some(number) => number,
+            None => self.came_by_former(route, network),
+        }
+    }
+
+    /// Returns the number of the path of a packet that was sent before paths changed.
+    #[cold]
+    fn came_by_former<W: SwitchHalf>(
+        &self,
+        route: RouteId,
+        network: &Network<Header, W>,
+    ) -> u32 {
+        let planned = self.planned.number_of(route).map(|number| (number, 1));
+        let Some((number, variants)) = planned.or_else(|| network.detour_number(route)) else {
+            return 0;
+        };
+        let now = self.set.variants();
+        number / variants * now + number % variants % now
+    }
+
+    /// Paths of a network without failures count by the lower digits of the value, and detours of each by the
+    /// upper ones.
+    #[inline]
+    fn indexed(&self, value: u32) -> u32 {
+        let (count, variants) = (self.set.count(), self.set.variants());
+        if variants == 1 {
+            return value % count;
+        }
+        let planned = count / variants;
+        value % planned * variants + value / planned % variants
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use apus_transport::{EndpointConfig, OpKind};
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use apus_wire::RegionKey;
 
-use super::{ConnectionPlan, JobPlan, Load, OpArrival, Plan};
+use super::{ConnectionPlan, JobPlan, Load, OpArrival, Plan, Rerouting};
 use crate::credits::divide_ports;
 use crate::host_model::{HostModel, Nic};
 use crate::measure::Measures;
@@ -61,6 +61,7 @@ impl<F: AlgorithmFactory> Plan<F> {
             pfc: None,
             instant_signals: false,
             faults: Vec::new(),
+            rerouting: Rerouting::default(),
             connections: Vec::new(),
             jobs: Vec::new(),
             demands: Vec::new(),

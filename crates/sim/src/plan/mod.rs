@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use apus_cc::{AlgorithmFactory, CreditLimit};
-use apus_fabric::{PfcConfig, PortKind, Topology};
+use apus_fabric::{PfcConfig, PortKind, Rehash, Topology};
 use apus_transport::{EndpointConfig, OpKind, SpreadConfig};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
 
@@ -44,6 +44,8 @@ pub struct Plan<F: AlgorithmFactory> {
     pub instant_signals: bool,
     /// Faults of links. The ports concerned must be `variable`.
     pub faults: Vec<Fault>,
+    /// What switches do about links that are down.
+    pub rerouting: Rerouting,
     /// The connections, in the order in which results list them.
     pub connections: Vec<ConnectionPlan<F>>,
     /// The jobs, in the order in which results list them.
@@ -256,11 +258,26 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
+/// What switches do about links that are down: paths change some time after a link has failed, and after it
+/// has been repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rerouting {
+    /// Time after which the switches at the ends of the link notice; `None`: never.
+    pub local: Option<Span>,
+    /// Time after which all switches avoid paths through the link; `None`: never.
+    pub global: Option<Span>,
+    /// How a group of ports that has lost a member spreads the flows over the others.
+    pub rehash: Rehash,
+}
+
 /// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// The link is down: queued and arriving packets are lost.
+    /// The link is down: queued, flying and arriving packets are lost. Of faults that overlap, the last one
+    /// to end repairs the link.
     Down,
+    /// The link has this fraction of its rate, its port that of its own memory and marking thresholds.
+    Slow(f64),
     /// The link loses packets with this probability.
     Loss(f64),
     /// The link corrupts packets with this probability.

@@ -12,7 +12,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// Returns the next stop for a sample or for a change of a link or a path.
     pub(super) fn next_sample(&self) -> Option<Time> {
         let recorded = self.sampler.as_ref().map(Sampler::next_sample);
-        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
+        let changes = self.changes();
         let window = self.port_windows.as_ref().map(PortWindows::next);
         let queues = self.group_queues.as_ref().map(GroupQueues::next);
         let series = self.series.as_ref().map(SeriesSampler::next);
@@ -22,9 +22,15 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.fair_share.next_sample().into_iter().chain(others).chain(stalls).min()
     }
 
+    /// Returns the next changes of links and paths.
+    fn changes(&self) -> impl Iterator<Item = Time> + use<F> {
+        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
+        changes.chain(self.detours.next())
+    }
+
     /// Returns the time of the next change of a link or a path.
     pub(super) fn next_change(&self) -> Option<Time> {
-        let changes = self.faults.next().into_iter().chain(self.reroutes.next());
+        let changes = self.changes();
         changes.chain(Some(self.stalls.next())).min()
     }
 
@@ -76,9 +82,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// Applies the changes of links that are due at `now`.
     pub(super) fn change_links(&mut self, now: Time) {
         while let Some(change) = self.faults.pop(now) {
-            let part = self.partition.of_port(change.fault.port) as usize;
-            self.faults.apply(&change, &mut self.parts[part].world);
+            let owner = self.partition.of_port(change.fault.port) as usize;
+            self.faults.apply(&change, &mut self.parts, owner);
         }
+        self.detours.apply(now, &mut self.parts);
     }
 
     /// Takes the samples that are due at `now`.

@@ -46,6 +46,12 @@ impl Schedule for Engine {
         assert!(self.pending.insert((port, kind)), "{event:?} is pending twice");
         self.heap.push(Reverse((time, port, kind)));
     }
+
+    fn cancel(&mut self, event: FabricEvent) {
+        let (port, kind) = parts(event);
+        assert!(self.pending.remove(&(port, kind)), "{event:?} is cancelled but not pending");
+        self.heap.retain(|Reverse((_, p, k))| (*p, *k) != (port, kind));
+    }
 }
 
 /// A packet at its host.

@@ -1,0 +1,139 @@
+//! Paths around failed links.
+//!
+//! A switch first stops using its own port to a failed link (a local detour), and later other switches
+//! stop using paths that would need the link (a global one). A detour follows the planned path as long
+//! as that may be used, and leaves it by a hash.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use apus_units::random::mix;
+use apus_units::{HostId, PortId, SwitchId};
+
+use super::{Node, Paths, UNREACHABLE, absorb, opposite};
+
+/// Word that separates the hashes of detours from those of paths.
+const DETOUR: u64 = 0x6465_746f_7572;
+
+/// How a group of ports that has lost a member spreads the flows over the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rehash {
+    /// Flows of the other members keep their port: 1/n of them move.
+    #[default]
+    Resilient,
+    /// The hash modulo the number of members that are left: all but 1/n of them move.
+    Modulo,
+}
+
+/// Links that switches avoid. A link is avoided in both directions: a port that hears nothing tells its peer
+/// (IEEE 802.3 clause 46, remote fault).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Avoided {
+    /// Links that the switches at their ends do not use, by either of their ports.
+    pub local: Vec<PortId>,
+    /// Links that no switch counts on.
+    pub global: Vec<PortId>,
+    /// What becomes of the flows.
+    pub rehash: Rehash,
+}
+
+/// What switches avoid now.
+pub(crate) struct Live {
+    avoided: Avoided,
+    /// Distances without the links that all switches avoid, if there are any.
+    distances: Option<Vec<u8>>,
+}
+
+/// Returns the number of the link behind a port.
+const fn link(port: PortId) -> u32 {
+    port.get() / 2
+}
+
+fn contains(ports: &[PortId], port: PortId) -> bool {
+    ports.iter().any(|other| link(*other) == link(port))
+}
+
+impl Avoided {
+    /// Returns `true` if a path through this port is not used as before.
+    pub(super) fn concerns(&self, port: PortId) -> bool {
+        contains(&self.local, port) || contains(&self.global, port)
+    }
+}
+
+impl Paths {
+    /// Sets what switches avoid from now on.
+    pub(crate) fn set_avoided(&mut self, avoided: Option<&Avoided>) {
+        self.live = avoided.map(|avoided| {
+            let used = |port| !contains(&avoided.global, port);
+            let distances = (!avoided.global.is_empty()).then(|| self.measure_all(used));
+            Live { avoided: avoided.clone(), distances }
+        });
+    }
+
+    /// Replaces the planned path from `src` to `dst` by the one that packets take while links are avoided.
+    /// `word` draws among the detours.
+    pub(crate) fn detour(&self, src: HostId, dst: HostId, word: u64, path: &mut Vec<PortId>) {
+        if let Some(live) = &self.live
+            && let Some(around) = self.walk_around(live, (src, dst), word, path)
+        {
+            *path = around;
+        }
+    }
+
+    /// Returns the path that packets take; `None` if it is the planned one, as when no other exists.
+    fn walk_around(
+        &self,
+        live: &Live,
+        (src, dst): (HostId, HostId),
+        word: u64,
+        planned: &[PortId],
+    ) -> Option<Vec<PortId>> {
+        let (first, from) = self.nics[src.index()];
+        let (last, to) = self.nics[dst.index()];
+        let (Node::Switch(from), Node::Switch(edge)) = (from, to) else { return None };
+        let row = self.rows[edge.index()]? as usize * self.ranges.len();
+        let far = |switch: SwitchId| self.distances[row + switch.index()];
+        let far_now = |switch: SwitchId| {
+            live.distances.as_ref().map_or_else(|| far(switch), |d| d[row + switch.index()])
+        };
+        let mut hash = absorb(mix(self.seed ^ DETOUR), word);
+        let mut path = vec![first];
+        let (mut switch, mut on_plan) = (from, true);
+        while switch != edge {
+            if path.len() > usize::from(UNREACHABLE) {
+                return None;
+            }
+            hash = absorb(hash, u64::from(switch.get()));
+            let (start, end) = self.ranges[switch.index()];
+            let ports = &self.uplinks[start as usize..end as usize];
+            let is_closer = |peer: SwitchId| {
+                far_now(peer) != UNREACHABLE && far_now(peer).checked_add(1) == Some(far_now(switch))
+            };
+            let is_live = |&&(port, peer): &&(PortId, SwitchId)| {
+                is_closer(peer) && !live.avoided.concerns(port)
+            };
+            let was_closer = |peer: SwitchId| far(peer).checked_add(1) == Some(far(switch));
+            let healthy = |&&(_, peer): &&(PortId, SwitchId)| was_closer(peer);
+            let plan = planned.get(path.len()).copied().filter(|_| on_plan);
+            let of_plan = ports.iter().find(|(port, _)| Some(*port) == plan);
+            let count = ports.iter().filter(is_live).count() as u64;
+            let whole = ports.iter().filter(healthy).eq(ports.iter().filter(is_live));
+            let keeps = whole || live.avoided.rehash == Rehash::Resilient;
+            let next = if let Some(of_plan) = of_plan.filter(|one| keeps && is_live(one)) {
+                of_plan
+            } else if count == 0 {
+                // Nothing but the failed link leads there.
+                let members = ports.iter().filter(healthy).count() as u64;
+                let any = || ports.iter().filter(healthy).nth((hash % members.max(1)) as usize);
+                of_plan.or_else(any)?
+            } else {
+                ports.iter().filter(is_live).nth((hash % count) as usize)?
+            };
+            on_plan &= plan == Some(next.0);
+            path.push(next.0);
+            switch = next.1;
+        }
+        path.push(opposite(last));
+        Some(path)
+    }
+}

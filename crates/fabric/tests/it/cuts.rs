@@ -1,0 +1,92 @@
+//! Links that are cut or slow.
+
+use crate::support::{PortConfig, Sim, UNLIMITED, gbps, ps, wire};
+use apus_algorithms::BuiltInSwitch;
+use apus_algorithms::dctcp::switch::EcnMarker;
+use apus_cc::Ecn;
+use apus_fabric::{DropReason, Impairment};
+use apus_units::{Bytes, PortId, Span};
+
+const PORT: PortId = PortId::new(0);
+/// Time of 1500 B at 100 Gb/s, and the delay of the link.
+const T: u64 = 120_000;
+const D: u64 = 1_000_000;
+
+fn variable(buffer: Bytes) -> PortConfig {
+    PortConfig { variable: true, ..PortConfig::new(gbps(100), buffer) }
+}
+
+fn send(sim: &mut Sim, packets: u32) {
+    let route = sim.route(0, 1);
+    for id in 0..packets {
+        sim.send_bytes(route, 1500, id);
+    }
+}
+
+/// Of twelve packets the cut finds two at the peer. All others are on the link, in service or in the queue, and lost.
+#[test]
+fn a_cut_loses_packets_on_the_link_too() {
+    let mut sim = Sim::build(&wire(variable(UNLIMITED)));
+    send(&mut sim, 12);
+    let cut = ps(2 * T + D + 1);
+    sim.run_before(cut);
+    assert_eq!(sim.ids(), [0, 1]);
+    sim.net.set_link_up(cut, PORT, false, &mut sim.engine).expect("variable");
+    sim.net.lose_flying(cut, PORT, &mut sim.engine).expect("variable");
+    sim.run();
+    assert_eq!(sim.ids(), [0, 1]);
+    assert_eq!(sim.net.counters().dropped[DropReason::LinkDown as usize], 10);
+    assert_eq!(sim.net.check_conservation(), Ok(()));
+    let now = sim.now();
+    sim.net.set_link_up(now, PORT, true, &mut sim.engine).expect("variable");
+    send(&mut sim, 3);
+    sim.run();
+    assert_eq!(sim.ids(), [0, 1, 0, 1, 2]);
+    assert_eq!(sim.net.check_conservation(), Ok(()));
+}
+
+/// Packets held back before the link are lost as well.
+#[test]
+fn a_cut_loses_packets_held_back() {
+    let mut sim = Sim::build(&wire(variable(UNLIMITED)));
+    let late = Impairment::reordering(1.0, Span::from_us(50), 1);
+    sim.net.set_impairment(ps(0), PORT, Some(late), &mut sim.engine).expect("variable");
+    send(&mut sim, 4);
+    let cut = ps(10 * T);
+    sim.run_before(cut);
+    sim.net.lose_flying(cut, PORT, &mut sim.engine).expect("variable");
+    sim.run();
+    assert!(sim.ids().is_empty());
+    assert_eq!(sim.net.counters().dropped[DropReason::LinkDown as usize], 4);
+    assert_eq!(sim.net.check_conservation(), Ok(()));
+}
+
+/// At a quarter of the rate, a quarter of the packets fit and wait, each takes four times as long, and marks begin at
+/// a quarter of the threshold; afterwards all is as configured.
+#[test]
+fn a_slow_link_has_its_fraction_of_rate_memory_and_threshold() {
+    let marker = BuiltInSwitch::Ecn(EcnMarker::new(Bytes::new(4 * 1500)));
+    let port = variable(Bytes::new(40 * 1500)).with_algorithm(&marker);
+    for (fraction, fit, unmarked) in [(0.25, 10, 2), (1.0, 40, 5)] {
+        let mut sim = Sim::build(&wire(port.clone()));
+        sim.net.set_capacity(ps(0), PORT, 0.25, &mut sim.engine).expect("variable");
+        sim.net.set_capacity(ps(0), PORT, fraction, &mut sim.engine).expect("variable");
+        let route = sim.route(0, 1);
+        for id in 0..50 {
+            let mut packet = sim.packet(route, 1500, id);
+            packet.congestion.ecn = Ecn::Capable;
+            sim.send(packet);
+        }
+        sim.run();
+        assert_eq!(sim.delivered.len(), fit);
+        assert_eq!(sim.arrivals_ps()[1], 2 * (T as f64 / fraction) as u64 + D);
+        // Marked if more than the threshold was there before.
+        let marked = |d: &&crate::support::Delivery| d.packet.congestion.ecn == Ecn::Congested;
+        assert_eq!(sim.delivered.iter().filter(marked).count(), fit - unmarked);
+    }
+    let mut sim = Sim::build(&wire(port));
+    for wrong in [0.0, 1.5, f64::NAN] {
+        let refused = sim.net.set_capacity(ps(0), PORT, wrong, &mut sim.engine).unwrap_err();
+        assert!(refused.to_string().contains("at most 1"), "{refused}");
+    }
+}

@@ -1,0 +1,153 @@
+//! Paths around links that switches avoid.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Network, Topology};
+use crate::support::{gbps, host_tier, switch_tier};
+use apus_fabric::{Avoided, Rehash};
+use apus_units::{HostId, PortId};
+
+/// Flows of a test.
+const FLOWS: u64 = 4000;
+
+fn leaf_spine() -> Network<u32> {
+    let tier = switch_tier(gbps(100));
+    Topology::leaf_spine(2, 2, 4, &host_tier(gbps(100)), &tier).build(3).expect("a network")
+}
+
+/// The fat tree of 4-port switches: hosts 0 to 3 in pod 0, 4 to 7 in pod 1.
+fn fat_tree() -> Network<u32> {
+    let tier = switch_tier(gbps(100));
+    let topology = Topology::fat_tree(4, 2, &host_tier(gbps(100)), &tier, &tier).expect("k is even");
+    topology.build(3).expect("a network")
+}
+
+fn port(net: &Network<u32>, name: &str) -> PortId {
+    net.ports().find(|port| net.port_name(*port) == name).expect(name)
+}
+
+fn avoiding(local: &[PortId], global: &[PortId], rehash: Rehash) -> Avoided {
+    Avoided { local: local.to_vec(), global: global.to_vec(), rehash }
+}
+
+fn path(net: &mut Network<u32>, src: u32, dst: u32, key: u64) -> Vec<String> {
+    let route = net.reroute(HostId::new(src), HostId::new(dst), key, 0).expect("a path");
+    net.route_ports(route).iter().map(|port| net.port_name(*port)).collect()
+}
+
+fn paths(net: &mut Network<u32>, src: u32, dst: u32) -> Vec<Vec<String>> {
+    (0..FLOWS).map(|key| path(net, src, dst, key)).collect()
+}
+
+/// One of four ports is lost. With resilient hashing the flows of the others stay. Modulo the new number, a flow
+/// that had another port has it again with probability 1/3, so that 1/4 of all stay.
+#[test]
+fn flows_of_a_lost_port_move_and_others_as_the_rule_says() {
+    for (rehash, stays) in [(Rehash::Resilient, 0.75), (Rehash::Modulo, 0.25)] {
+        let mut net = leaf_spine();
+        let lost = "leaf 0 -> spine 2";
+        let avoided = avoiding(&[port(&net, lost)], &[], rehash);
+        net.prepare_detours(&[avoided]);
+        let before = paths(&mut net, 0, 2);
+        net.set_detours(Some(0));
+        let after = paths(&mut net, 0, 2);
+        assert!(after.iter().all(|path| path.len() == 4 && !path.contains(&lost.to_owned())));
+        let same = before.iter().zip(&after).filter(|(a, b)| a == b).count() as f64 / FLOWS as f64;
+        // Five deviations of the binomial distribution.
+        assert!((same - stays).abs() < 5.0 * (0.1875 / FLOWS as f64).sqrt(), "{rehash:?}: {same}");
+        // Those that move spread over the three ports that are left.
+        for spine in [0, 1, 3] {
+            let name = format!("leaf 0 -> spine {spine}");
+            let share = after.iter().filter(|path| path[1] == name).count() as f64 / FLOWS as f64;
+            assert!((share - 1.0 / 3.0).abs() < 0.04, "{rehash:?}: {share}");
+        }
+        net.set_detours(None);
+        assert_eq!(paths(&mut net, 0, 2), before, "a repaired link is used as before");
+    }
+}
+
+/// Only the core at its end knows that its link into pod 1 is dead, and has no other: packets for the pod keep
+/// coming to it. From the pod the aggregation switch avoids the core. Once all switches know, none uses it.
+#[test]
+fn a_dead_link_from_a_core_needs_other_switches_to_avoid_it() {
+    let dead = ["core 0 -> agg 2", "agg 2 -> core 0"].map(str::to_owned);
+    let uses = |paths: &[Vec<String>]| {
+        paths.iter().filter(|path| path.iter().any(|port| dead.contains(port))).count()
+    };
+    let mut net = fat_tree();
+    let link = [port(&net, &dead[0])];
+    net.prepare_detours(&[
+        avoiding(&link, &[], Rehash::Resilient),
+        avoiding(&link, &link, Rehash::Resilient),
+    ]);
+    let (there, back) = (paths(&mut net, 0, 4), paths(&mut net, 4, 0));
+    assert!(uses(&there) > 800 && uses(&there) == uses(&back));
+    net.set_detours(Some(0));
+    assert_eq!(uses(&paths(&mut net, 0, 4)), uses(&there));
+    assert_eq!(uses(&paths(&mut net, 4, 0)), 0);
+    net.set_detours(Some(1));
+    for (src, dst, before) in [(0, 4, &there), (4, 0, &back)] {
+        let now = paths(&mut net, src, dst);
+        assert_eq!(uses(&now), 0);
+        assert!(now.iter().all(|path| path.len() == 6), "as short as before");
+        let moved = now.iter().zip(before).filter(|(a, b)| a != b).count();
+        assert_eq!(moved, uses(before), "the others stay");
+    }
+    // Within a pod nothing changes.
+    let within = paths(&mut net, 0, 2);
+    net.set_detours(None);
+    assert_eq!(paths(&mut net, 0, 2), within);
+}
+
+/// A host whose only link is dead, and a link that is the only one between two switches, keep their paths: packets
+/// are lost there.
+#[test]
+fn without_another_path_the_planned_one_stays() {
+    let mut net = fat_tree();
+    let before = path(&mut net, 0, 5, 7);
+    let links: Vec<PortId> = net.ports().collect();
+    let all = avoiding(&links, &links, Rehash::Modulo);
+    net.prepare_detours(&[all]);
+    net.set_detours(Some(0));
+    assert_eq!(path(&mut net, 0, 5, 7), before);
+}
+
+/// The set of paths of a pair keeps its numbers: those of live paths lead where they led, and those of a dead one
+/// spread over the others, so that packets sprayed over all numbers load the live links alike.
+#[test]
+fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
+    let mut net = leaf_spine();
+    let (src, dst) = (HostId::new(0), HostId::new(2));
+    let planned = net.path_set(src, dst).expect("paths");
+    assert_eq!((planned.count(), planned.variants()), (4, 1));
+    let lost = port(&net, "leaf 0 -> spine 2");
+    net.prepare_detours(&[avoiding(&[lost], &[], Rehash::Resilient)]);
+    net.set_detours(Some(0));
+    let (there, back) = (net.path_set(src, dst).expect("paths"), net.path_set(dst, src).expect("paths"));
+    let variants = there.variants();
+    assert_eq!(there.count(), 4 * variants);
+    let ports = |net: &Network<u32>, route| -> Vec<String> {
+        net.route_ports(route).iter().map(|port| net.port_name(*port)).collect()
+    };
+    let mut taken = BTreeSet::new();
+    for number in 0..there.count() {
+        let route = there.route(number);
+        let now = ports(&net, route);
+        let before = ports(&net, planned.route(number / variants));
+        if before[1] == "leaf 0 -> spine 2" {
+            taken.insert(now[1].clone());
+        } else {
+            assert_eq!(now, before);
+        }
+        assert!(now[1] != "leaf 0 -> spine 2");
+        // Receivers find the number, also when their own paths are others again.
+        assert_eq!(back.number_of(route), Some(number));
+        assert_eq!(net.detour_number(route), Some((number, variants)));
+        assert_eq!(net.detour_number(back.route(number)), Some((number, variants)));
+        assert_eq!(planned.number_of(route), None);
+    }
+    assert_eq!(taken.len(), 3, "the numbers of the dead path lead over all others");
+    assert_eq!(net.detour_number(planned.route(1)), None);
+    net.set_detours(None);
+    assert_eq!(net.path_set(src, dst).expect("paths"), planned);
+}
