@@ -90,16 +90,30 @@ pub fn run_each(
 ) {
     let (setups, settings): (Vec<Setup>, Vec<String>) =
         jobs.into_iter().map(|job| (job.setup, job.settings)).unzip();
+    run_summaries(name, &setups, limits, watch, &|run, result| {
+        ended(run, finish(&setups[run], &settings[run], result, store));
+    });
+}
+
+/// Runs all setups. `ended` is called with the place and the summary of each as soon as it ends, or the reason
+/// why it failed. It is not called for runs that were interrupted.
+pub fn run_summaries(
+    name: &str,
+    setups: &[Setup],
+    limits: Limits,
+    watch: &Watch,
+    ended: &(dyn Fn(usize, Result<Summary, String>) + Sync),
+) {
     let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
     let meter = Meter::new(&vec![name; setups.len()], threads);
     let step = |step| meter.on_step(step);
-    experiment::run_each(&setups, threads, Threads::Exactly(1), watch, &step, &|run, result| {
+    experiment::run_each(setups, threads, Threads::Exactly(1), watch, &step, &|run, result| {
         meter.on_end(run);
         if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
             return;
         }
-        ended(run, finish(&setups[run], &settings[run], result, store));
+        ended(run, result);
     });
 }
 

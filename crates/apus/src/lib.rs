@@ -59,6 +59,7 @@ mod text;
 mod traces;
 mod tune;
 mod validate;
+mod whatif;
 #[cfg(feature = "worlds")]
 mod worlds;
 mod written;
@@ -93,6 +94,8 @@ enum Command {
     Sweep(sweep::Sweep),
     Tune(tune::Tune),
     Compare(compare::Compare),
+    #[command(name = "whatif")]
+    WhatIf(whatif::WhatIf),
     Replay(replay::Replay),
     Validate(validate::Validate),
     Diff(diff::Diff),
@@ -138,6 +141,7 @@ impl Command {
             Self::Sweep(command) => command.execute(),
             Self::Tune(command) => command.execute(),
             Self::Compare(command) => command.execute(),
+            Self::WhatIf(command) => command.execute(),
             Self::Replay(command) => command.execute(),
             Self::Validate(command) => command.execute(),
             Self::Diff(command) => command.execute(),

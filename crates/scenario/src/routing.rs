@@ -11,8 +11,8 @@ use apus_transport::{
 };
 use apus_units::Span;
 
-use super::fault::FaultSpec;
 use super::declared::{Key, Keys, Kind, key, words_of};
+use super::fault::FaultSpec;
 use super::section::{MAX_DELAY, Section};
 
 /// Meanings of entropy values.
@@ -56,8 +56,7 @@ pub(super) static ROUTING: Keys = Keys::of(&[
 ]);
 
 /// What becomes of the flows of a group of ports that has lost a member.
-const REHASH: [(&str, Rehash); 2] =
-    [("resilient", Rehash::Resilient), ("modulo", Rehash::Modulo)];
+const REHASH: [(&str, Rehash); 2] = [("resilient", Rehash::Resilient), ("modulo", Rehash::Modulo)];
 
 /// The settings of `[routing]`.
 pub(super) struct Routing {
@@ -186,9 +185,12 @@ impl Routing {
 
     /// Notes settings of `[routing]` that no fault uses, in a run that ends at `end` with its drain.
     pub(super) fn check_rerouting(&self, root: &Section<'_>, faults: &[FaultSpec], end: Span) {
-        let Some(section) = root.node("routing").and_then(|_| root.section("routing")) else { return };
+        let Some(section) = root.node("routing").and_then(|_| root.section("routing")) else {
+            return;
+        };
         let first = faults.iter().filter(|fault| fault.is_down()).map(|fault| fault.at).min();
-        let keys = [("reroute_local", self.rerouting.local), ("reroute_global", self.rerouting.global)];
+        let keys =
+            [("reroute_local", self.rerouting.local), ("reroute_global", self.rerouting.global)];
         for (key, delay) in keys {
             let Some(delay) = delay else { continue };
             match first {

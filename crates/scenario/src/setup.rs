@@ -13,7 +13,7 @@ use super::measure::Measure;
 use super::memory;
 use super::topology::TopologySpec;
 use super::tree::Table;
-use super::workload::{Demand, Workload, first_message, named_workloads};
+use super::workload::{Demand, Workload, first_message, named_workloads, trace_ops};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::measure::NamedWorkload;
@@ -92,6 +92,12 @@ impl Setup {
     #[must_use]
     pub fn is_closed_loop(&self) -> bool {
         self.workloads.iter().all(|workload| matches!(workload.demand, Demand::Closed(_)))
+    }
+
+    /// Returns `true` if all its workloads are traces, so that its summary has a makespan.
+    #[must_use]
+    pub fn has_makespan(&self) -> bool {
+        trace_ops(&self.workloads).is_some()
     }
 
     /// Sets the seed.

@@ -149,16 +149,18 @@ mod tests {
     #[test]
     fn a_state_counts_once_it_has_lasted() {
         let at = |us: u64| if us == 0 { Time::MAX } else { Time::ZERO + Span::from_us(us) };
-        let noticed = |downs: &[(u64, u64)]| -> Vec<(Time, Time)> {
+        let of = |downs: &[(u64, u64)]| -> Vec<(Time, Time)> {
             let downs: Vec<_> = downs.iter().map(|&(a, b)| (at(a), at(b))).collect();
-            super::noticed(&joined(&downs), Span::from_us(10))
+            noticed(&joined(&downs), Span::from_us(10))
         };
-        assert_eq!(noticed(&[(100, 150)]), [(at(110), at(160))]);
+        assert_eq!(of(&[(100, 150)]), [(at(110), at(160))]);
         // Too short to be noticed; for ever; repaired for too short a time.
-        assert_eq!(noticed(&[(100, 109)]), []);
-        assert_eq!(noticed(&[(100, 0)]), [(at(110), at(0))]);
-        assert_eq!(noticed(&[(100, 150), (155, 158), (300, 320)]), [(at(110), at(168)), (at(310), at(330))]);
+        assert_eq!(of(&[(100, 109)]), []);
+        assert_eq!(of(&[(100, 0)]), [(at(110), at(0))]);
+        assert_eq!(of(&[(100, 150), (155, 158), (300, 320)]),
+            [(at(110), at(168)), (at(310), at(330))]
+        );
         // Faults that overlap are one.
-        assert_eq!(noticed(&[(100, 105), (103, 150)]), [(at(110), at(160))]);
+        assert_eq!(of(&[(100, 105), (103, 150)]), [(at(110), at(160))]);
     }
 }

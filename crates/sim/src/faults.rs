@@ -176,5 +176,8 @@ fn set_capacity<F: AlgorithmFactory>(
 }
 
 fn check(changed: Result<(), ControlError>) {
-    debug_assert!(changed.is_ok(), "a plan whose faults its ports cannot have is no run: {changed:?}");
+    debug_assert!(
+        changed.is_ok(),
+        "a plan whose faults its ports cannot have is no run: {changed:?}"
+    );
 }

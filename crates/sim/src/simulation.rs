@@ -13,8 +13,8 @@ use apus_wire::Header;
 
 use crate::build::{PlanError, build_network};
 use crate::columns::note_lost;
-use crate::detours::Detours;
 use crate::credits::{BoundError, CREDIT_CLASS, DataBounds};
+use crate::detours::Detours;
 use crate::error::RunError;
 use crate::fairness::FairShare;
 use crate::faults::Faults;
@@ -321,6 +321,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         note_lost(&mut summary.faults, &lost);
         if let Some(mut recording) = recording {
             note_lost(&mut recording.faults, &lost);
+            recording.note_even_loads();
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);

@@ -18,6 +18,7 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("run mine.toml --worst 3", ["--worst", "--out"]),
     ("run mine.toml --open", ["--open", "--out"]),
     ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
+    ("whatif mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     (
         "run mine.toml --set algorithm.base_target=20us --set algorithm={name=\"dctcp\"}",

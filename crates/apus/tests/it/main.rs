@@ -40,3 +40,4 @@ mod traces;
 mod traffic;
 mod tune;
 mod validate;
+mod whatif;

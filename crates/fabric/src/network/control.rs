@@ -126,7 +126,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         schedule: &mut S,
     ) -> Result<(), ControlError> {
         if !(fraction > 0.0 && fraction <= 1.0) {
-            let why = format!("cannot have {fraction} of its rate; it must be above 0, and at most 1");
+            let why =
+                format!("cannot have {fraction} of its rate; it must be above 0, and at most 1");
             return Err(self.refuse(port, &why));
         }
         self.check_variable(port)?;

@@ -236,7 +236,10 @@ impl Link {
         if is_pending {
             schedule.cancel(FabricEvent::Arrival(self.port));
         }
-        self.ring.iter().filter(|entry| entry.packet != PacketRef::NONE).for_each(|e| lose(e.packet));
+        self.ring
+            .iter()
+            .filter(|entry| entry.packet != PacketRef::NONE)
+            .for_each(|e| lose(e.packet));
         self.ring.discard(self.ring.len());
         (self.sorted, self.kept) = (0, 0);
     }

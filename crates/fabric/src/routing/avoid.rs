@@ -107,7 +107,8 @@ impl Paths {
             let (start, end) = self.ranges[switch.index()];
             let ports = &self.uplinks[start as usize..end as usize];
             let is_closer = |peer: SwitchId| {
-                far_now(peer) != UNREACHABLE && far_now(peer).checked_add(1) == Some(far_now(switch))
+                far_now(peer) != UNREACHABLE
+                    && far_now(peer).checked_add(1) == Some(far_now(switch))
             };
             let is_live = |&&(port, peer): &&(PortId, SwitchId)| {
                 is_closer(peer) && !live.avoided.concerns(port)

@@ -17,8 +17,8 @@ use apus_cc::SwitchHalf;
 use apus_units::random::{INCREMENT, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
-pub use avoid::{Avoided, Rehash};
 use avoid::Live;
+pub use avoid::{Avoided, Rehash};
 pub use set::PathSet;
 pub(crate) use set::PathSets;
 pub use table::RouteId;

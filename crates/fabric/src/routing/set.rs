@@ -114,9 +114,8 @@ impl PathSets {
             paths.set_avoided(Some(avoided));
             let mut differ = ByPair::new();
             for (&pair, set) in &self.planned {
-                let is_avoided = |number| {
-                    routes.ports(set.route(number)).any(|port| avoided.concerns(port))
-                };
+                let is_avoided =
+                    |number| routes.ports(set.route(number)).any(|port| avoided.concerns(port));
                 if (0..set.count).any(is_avoided) {
                     let around = store_detours(pair, set, paths, routes);
                     self.detours.insert(around.first[0].min(around.first[1]), around);

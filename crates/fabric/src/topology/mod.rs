@@ -200,7 +200,8 @@ impl<W: SwitchHalf> Topology<W> {
             far
         };
         edges.iter().all(|&edge| {
-            let (all, left) = (far_from(edge, &|_| true), far_from(edge, &|link| !is_removed(link)));
+            let (all, left) =
+                (far_from(edge, &|_| true), far_from(edge, &|link| !is_removed(link)));
             edges.iter().all(|&other| all[other] == left[other])
         })
     }

@@ -18,7 +18,8 @@ fn leaf_spine() -> Network<u32> {
 /// The fat tree of 4-port switches: hosts 0 to 3 in pod 0, 4 to 7 in pod 1.
 fn fat_tree() -> Network<u32> {
     let tier = switch_tier(gbps(100));
-    let topology = Topology::fat_tree(4, 2, &host_tier(gbps(100)), &tier, &tier).expect("k is even");
+    let topology =
+        Topology::fat_tree(4, 2, &host_tier(gbps(100)), &tier, &tier).expect("k is even");
     topology.build(3).expect("a network")
 }
 
@@ -123,7 +124,8 @@ fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
     let lost = port(&net, "leaf 0 -> spine 2");
     net.prepare_detours(&[avoiding(&[lost], &[], Rehash::Resilient)]);
     net.set_detours(Some(0));
-    let (there, back) = (net.path_set(src, dst).expect("paths"), net.path_set(dst, src).expect("paths"));
+    let (there, back) =
+        (net.path_set(src, dst).expect("paths"), net.path_set(dst, src).expect("paths"));
     let variants = there.variants();
     assert_eq!(there.count(), 4 * variants);
     let ports = |net: &Network<u32>, route| -> Vec<String> {

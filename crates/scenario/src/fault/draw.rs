@@ -17,7 +17,8 @@ pub(crate) fn plan_faults(
     let mut faults = Vec::new();
     let mut removed = vec![false; topology.links.len()];
     for (index, spec) in (0..).zip(specs) {
-        let chosen = choose(spec, topology, &mut removed, Stream::new(seed, Purpose::Failure, index));
+        let chosen =
+            choose(spec, topology, &mut removed, Stream::new(seed, Purpose::Failure, index));
         for unit in chosen {
             let entity = (index + 1) << 32 | unit as u64;
             let times = times(spec, end, Stream::new(seed, Purpose::Failure, entity));

@@ -1,10 +1,11 @@
 //! Names of links and switches that fail.
 
 use crate::set::Topology;
-use apus_fabric::Node;
+use apus_fabric::{Node, TopologyError};
 use apus_units::PortId;
 
 use crate::pattern::matches_pattern;
+use crate::setup::Setup;
 
 /// Things that fail as a whole: the egress ports of each, in ascending order.
 pub(super) type Units = Vec<Vec<PortId>>;
@@ -63,6 +64,54 @@ pub(super) fn find_switches(topology: &Topology, text: &str) -> Result<(String, 
         return Err(format!("names \"{text}\", which is not a switch of the topology{hint}"));
     }
     Ok((text.to_owned(), switches))
+}
+
+impl Setup {
+    /// Returns the names of the links that match, as `link` of `[[fault]]` names them.
+    ///
+    /// # Errors
+    /// If none does, with the reason.
+    pub fn links_named(&self, pattern: &str) -> Result<Vec<String>, String> {
+        let topology = self.topology.build().map_err(|error| error.to_string())?;
+        let (_, links) = find_links(&topology, pattern)?;
+        Ok(links.iter().map(|ports| link_name(&topology, ports)).collect())
+    }
+
+    /// Returns the names of the links between switches, in both directions.
+    ///
+    /// # Errors
+    /// If the topology cannot be built; the reader checks this beforehand.
+    pub fn links_of_switches(&self) -> Result<Vec<String>, TopologyError> {
+        let topology = self.topology.build()?;
+        let links = (0u32..).zip(&topology.links);
+        let links = links
+            .filter(|(_, link)| matches!((link.a, link.b), (Node::Switch(_), Node::Switch(_))));
+        let both = |index: u32| [2 * index, 2 * index + 1].map(PortId::new);
+        Ok(links.map(|(index, _)| link_name(&topology, &both(index))).collect())
+    }
+
+    /// Returns the names of the switches that match, as `switch` of `[[fault]]` names them.
+    ///
+    /// # Errors
+    /// If none does, with the reason.
+    pub fn switches_named(&self, pattern: &str) -> Result<Vec<String>, String> {
+        let topology = self.topology.build().map_err(|error| error.to_string())?;
+        find_switches(&topology, pattern)?;
+        let names = topology.switches.into_iter().map(|switch| switch.name);
+        Ok(names.filter(|name| matches_pattern(name, pattern.trim())).collect())
+    }
+}
+
+/// Returns the name of a link, by one of its ports or both.
+fn link_name(topology: &Topology, ports: &[PortId]) -> String {
+    let Some(&port) = ports.first() else { return String::new() };
+    let link = &topology.links[port.index() / 2];
+    let (a, b) = (topology.node_name(link.a), topology.node_name(link.b));
+    match ports.len() {
+        1 if port.index().is_multiple_of(2) => format!("{a} -> {b}"),
+        1 => format!("{b} -> {a}"),
+        _ => format!("{a} <-> {b}"),
+    }
 }
 
 /// Returns the reason why no link matches: the name of an end is unknown, or no link has these
@@ -147,7 +196,10 @@ mod tests {
         assert_eq!(ports("spine 1"), [[8, 9, 12, 13]]);
         assert_eq!(ports("spine *"), [vec![4, 5, 6, 7, 10, 11], vec![8, 9, 12, 13]]);
         let unknown = find_switches(&topology(), "spin 1").expect_err("no such switch");
-        assert_eq!(unknown, "names \"spin 1\", which is not a switch of the topology; did you mean `spine 1`?");
+        assert_eq!(
+            unknown,
+            "names \"spin 1\", which is not a switch of the topology; did you mean `spine 1`?"
+        );
     }
 
     #[test]

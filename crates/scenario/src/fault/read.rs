@@ -139,7 +139,11 @@ fn read_kind(table: &Section<'_>) -> Option<FaultKind> {
         "down" => FaultKind::Down,
         "slow" => {
             let fraction: f64 = table.require("fraction")?;
-            table.check(fraction < 1.0, "fraction", "is 1, which has no effect; it must be below 1");
+            table.check(
+                fraction < 1.0,
+                "fraction",
+                "is 1, which has no effect; it must be below 1",
+            );
             FaultKind::Slow(fraction)
         }
         "loss" => FaultKind::Loss(table.require("probability")?),
@@ -181,7 +185,8 @@ fn read_repeat(table: &Section<'_>, of_each: Span, chosen: u64) -> Option<Option
         }
         return Some(None);
     }
-    let (every, lasts): (Option<Span>, Option<Span>) = (table.require("every"), table.require("lasts"));
+    let (every, lasts): (Option<Span>, Option<Span>) =
+        (table.require("every"), table.require("lasts"));
     let is_random = table.meaning("spacing", &SPACINGS)?;
     let (every, lasts) = (every?, lasts?);
     let message = format_args!("is {every}; it must be more than `lasts`, {lasts}");

@@ -96,16 +96,23 @@ fn oblivious_spraying_goes_at_the_rate_of_the_slowest_link() {
 fn rerouting_brings_the_load_to_the_links_that_are_left() {
     let routing = |more: &str| format!("{SPRAY}loss = \"ev-order\"\n{more}");
     let never = run(&pairs(&routing(""), CUT), 1);
-    let after = run(&pairs(&routing("reroute_local = \"20us\"\nreroute_global = \"50us\""), CUT), 1);
+    let after =
+        run(&pairs(&routing("reroute_local = \"20us\"\nreroute_global = \"50us\""), CUT), 1);
     assert!(share(&never) < 0.3, "{}", share(&never));
     assert!((0.6..0.75).contains(&share(&after)), "{}", share(&after));
     let kinds: Vec<_> = after.faults.iter().map(|f| (f.kind, f.at_us, f.until_us)).collect();
     let down = ("down", 100.0, None);
-    assert_eq!(kinds, [down, down, ("avoided-local", 120.0, None), ("avoided-global", 150.0, None)]);
+    assert_eq!(
+        kinds,
+        [down, down, ("avoided-local", 120.0, None), ("avoided-global", 150.0, None)]
+    );
     // Afterwards nothing is lost. The spine at its end goes on sending acknowledgements into it until leaf 1
     // knows, at 150 us: in 50 us a port takes at most 50 us * 100 Gb/s / 4160 B = 150 packets, and as many wait.
     let lost = after.faults[0].lost_packets.expect("counted");
-    assert_eq!(lost + after.faults[1].lost_packets.expect("counted"), after.losses.causes.link_down);
+    assert_eq!(
+        lost + after.faults[1].lost_packets.expect("counted"),
+        after.losses.causes.link_down
+    );
     assert!(lost > 16 && lost < 150 + 4 * 64, "{lost}");
     assert!(never.faults[0].lost_packets > Some(2 * lost));
 }
@@ -132,7 +139,9 @@ fn failures_are_the_same_on_any_number_of_threads() {
                 [[fault]]\nlink = \"leaf 0 -> spine *\"\nkind = \"loss\"\nprobability = 0.001\n\
                 [[fault]]\nlink = \"spine 3 -> leaf 1\"\nkind = \"reorder\"\nprobability = 0.1\ndelay = \"5us\"\n";
     let reroute = "reroute_local = \"15us\"\nreroute_global = \"60us\"\n";
-    for routing in ["", "rehash = \"modulo\"\n", "balancer = \"reps\"\n", "balancer = \"plb\"\n", SPRAY] {
+    for routing in
+        ["", "rehash = \"modulo\"\n", "balancer = \"reps\"\n", "balancer = \"plb\"\n", SPRAY]
+    {
         let text = pairs(&format!("{reroute}{routing}"), flap);
         let of = |threads| {
             let summary = run(&text, threads);
@@ -168,7 +177,8 @@ fn random_faults_follow_the_seed_and_keep_paths() {
     assert_eq!(of(1, third), of(1, third));
     assert!((2..12).any(|seed| of(seed, third) != of(1, third)));
     // Of 8 links between 2 leaves and 4 spines, any 8 leave no path, and each spine but one may lose any.
-    let most = "[[fault]]\nlink = \"leaf * <-> spine *\"\nkind = \"down\"\ncount = 7\nkeep_paths = true\n";
+    let most =
+        "[[fault]]\nlink = \"leaf * <-> spine *\"\nkind = \"down\"\ncount = 7\nkeep_paths = true\n";
     for seed in 1..20 {
         let links: Vec<u32> = of(seed, most).iter().map(|fault| fault.0 / 2).collect();
         // Links 8 to 11 are leaf 0's, 12 to 15 leaf 1's.
@@ -198,18 +208,62 @@ fn settings_without_effect_are_errors() {
         ("reroute_global = \"10ms\"", CUT, "which has no effect: the first fault is at 100us"),
         ("rehash = \"modulo\"", CUT, "without `reroute_local` or `reroute_global`"),
         ("", "[[fault]]\nswitch = \"spine 9\"\nkind = \"down\"", "not a switch of the topology"),
-        ("", "[[fault]]\nswitch = \"spine 1\"\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"", "with a `switch`"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"", "`fault.fraction` is missing"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 1", "must be below 1"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 0.0001", "does not hold one packet"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nfraction = 0.5", "unless the link is slow"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nlasts = \"5us\"", "without `every`"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nevery = \"5us\"\nlasts = \"5us\"", "more than `lasts`"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nevery = \"5us\"", "`fault.lasts` is missing"),
-        ("", "[[fault]]\nlink = \"leaf * -> spine *\"\nkind = \"down\"\nevery = \"100ns\"\nlasts = \"50ns\"", "at most 100000"),
+        (
+            "",
+            "[[fault]]\nswitch = \"spine 1\"\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"",
+            "with a `switch`",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"",
+            "`fault.fraction` is missing",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 1",
+            "must be below 1",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 0.0001",
+            "does not hold one packet",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nfraction = 0.5",
+            "unless the link is slow",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nlasts = \"5us\"",
+            "without `every`",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nevery = \"5us\"\nlasts = \"5us\"",
+            "more than `lasts`",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nevery = \"5us\"",
+            "`fault.lasts` is missing",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf * -> spine *\"\nkind = \"down\"\nevery = \"100ns\"\nlasts = \"50ns\"",
+            "at most 100000",
+        ),
         ("", "[[fault]]\nlink = \"leaf * -> spine *\"\nkind = \"down\"\ncount = 8", "but 8 match"),
-        ("", "[[fault]]\nlink = \"leaf * -> spine *\"\nkind = \"down\"\ncount = 2\nshare = 0.5", "with a `share`"),
-        ("", "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nkeep_paths = true", "without `share` or `count`"),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf * -> spine *\"\nkind = \"down\"\ncount = 2\nshare = 0.5",
+            "with a `share`",
+        ),
+        (
+            "",
+            "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"down\"\nkeep_paths = true",
+            "without `share` or `count`",
+        ),
     ] {
         let why = refused(&pairs(routing, fault));
         assert!(why.contains(expected), "{fault}: {why}");

@@ -34,6 +34,11 @@ row! {
         /// packets lost at the port for this reason while it lasted, to the end of the drain: `down`, `loss`
         /// and `corrupt` themselves, of a slow link those without room
         pub lost_packets: Option<u64> = "-",
+        /// when the load of the ports beside was even again: those of the same switch whose links lead as far
+        /// from the hosts and are up. It is that of the first of 3 intervals of samples in which their bytes
+        /// differ, over their mean, by no more than in any before the fault, or 10 %. Only of a recorded run
+        /// that samples these ports, and of links that are down or slow
+        pub even_again_us: Option<f64> = "-",
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",
         ;

@@ -61,11 +61,7 @@ impl FlowPaths {
 
     /// Returns the number of the path of a packet that was sent before paths changed.
     #[cold]
-    fn came_by_former<W: SwitchHalf>(
-        &self,
-        route: RouteId,
-        network: &Network<Header, W>,
-    ) -> u32 {
+    fn came_by_former<W: SwitchHalf>(&self, route: RouteId, network: &Network<Header, W>) -> u32 {
         let planned = self.planned.number_of(route).map(|number| (number, 1));
         let Some((number, variants)) = planned.or_else(|| network.detour_number(route)) else {
             return 0;

@@ -4,6 +4,7 @@
 //! reports them. The tables are the same for any number of threads.
 
 mod around;
+mod even;
 mod fold;
 mod ports;
 mod quantity;

@@ -1,0 +1,121 @@
+//! What a failure costs, beside the run without it.
+
+use apus_sim::bounds::Bounds;
+use apus_sim::record::Recording;
+use apus_sim::summary::Summary;
+use apus_units::{Span, Time};
+
+/// An op counts as hurt if it took longer than its flow's longest op without the failure by this factor.
+/// deviation: no source; rationale: the last decimal of a latency changes with any change of a run.
+const HURT: f64 = 1.1;
+
+/// The run without a failure.
+pub(super) struct Healthy {
+    pub(super) metric: String,
+    pub(super) value: Bounds,
+    pub(super) unfinished: u64,
+    pub(super) lost: u64,
+    /// Longest op by flow, unfinished ones with their age.
+    longest: Vec<Span>,
+}
+
+/// What a failure costs.
+#[derive(Clone, Debug)]
+pub(super) struct Harm {
+    /// The metric; `None` if the run has none.
+    pub(super) value: Option<Bounds>,
+    /// Ops and operations of jobs that had not ended.
+    pub(super) unfinished: u64,
+    pub(super) lost: u64,
+    /// Flows with ops that were hurt.
+    pub(super) flows: u64,
+    /// The flow with the largest excess of an op over its longest one, and that excess.
+    pub(super) worst: Option<(String, Span)>,
+    /// From the beginning of the first fault to the end of the last op that was hurt.
+    pub(super) lasted: Option<Span>,
+    /// When the load of the links beside the first fault was even again, after its beginning.
+    pub(super) even_after_us: Option<f64>,
+}
+
+fn unfinished(summary: &Summary) -> u64 {
+    summary.measured.unfinished_ops + summary.jobs.iter().map(|job| job.unfinished).sum::<u64>()
+}
+
+fn metric(summary: &Summary, name: &str) -> Option<Bounds> {
+    Bounds::of_metric(&serde_json::to_value(summary).ok()?, name)
+}
+
+/// Returns the ops of a run: flow, latency and end; of an unfinished one its age, and the end of the run.
+fn ops(recording: &Recording) -> impl Iterator<Item = (usize, Span, Time)> + '_ {
+    let ended = recording.ops.iter().map(|op| (op.flow as usize, op.latency(), op.completed));
+    let open = recording.open_ops.iter();
+    ended.chain(open.map(|op| (op.flow as usize, op.age, op.submitted + op.age)))
+}
+
+impl Healthy {
+    pub(super) fn new(summary: &Summary, name: &str) -> Result<Self, String> {
+        let value = metric(summary, name)
+            .ok_or_else(|| format!("{}: the run has no value of {name}", summary.name))?;
+        let mut longest = Vec::new();
+        if let Some(recording) = &summary.recording {
+            longest = vec![Span::ZERO; recording.flows.len()];
+            for (flow, latency, _) in ops(recording) {
+                longest[flow] = longest[flow].max(latency);
+            }
+        }
+        let lost = summary.losses.packets;
+        Ok(Self { metric: name.to_owned(), value, unfinished: unfinished(summary), lost, longest })
+    }
+
+    /// Compares a run with a failure.
+    pub(super) fn harm(&self, summary: &Summary) -> Harm {
+        let mut harm = Harm {
+            value: metric(summary, &self.metric),
+            unfinished: unfinished(summary),
+            lost: summary.losses.packets,
+            flows: 0,
+            worst: None,
+            lasted: None,
+            even_after_us: None,
+        };
+        let Some(recording) = &summary.recording else { return harm };
+        let first = recording.faults.iter().map(|fault| fault.at_us).min_by(f64::total_cmp);
+        let begin = Time::ZERO + Span::from_ps((first.unwrap_or(0.0) * 1e6) as u64);
+        let again = recording.faults.iter().filter_map(|fault| fault.even_again_us);
+        harm.even_after_us = again.max_by(f64::total_cmp).map(|at| at - first.unwrap_or(0.0));
+        let mut is_hurt = vec![false; self.longest.len()];
+        let mut last = Time::ZERO;
+        let mut worst = (0, Span::ZERO);
+        for (flow, latency, end) in ops(recording) {
+            let Some(&longest) = self.longest.get(flow) else { continue };
+            if longest.is_zero() || latency <= longest.mul_f64(HURT) {
+                continue;
+            }
+            is_hurt[flow] = true;
+            last = last.max(end);
+            let excess = latency.saturating_sub(longest);
+            if excess > worst.1 {
+                worst = (flow, excess);
+            }
+        }
+        harm.flows = is_hurt.iter().filter(|hurt| **hurt).count() as u64;
+        if harm.flows > 0 {
+            let flow = &recording.flows[worst.0];
+            harm.worst = Some((format!("{} -> {}", flow.from, flow.to), worst.1));
+            harm.lasted = Some(last.since(begin));
+        }
+        harm
+    }
+
+    /// Returns how many times worse a failure makes the metric, at least.
+    pub(super) fn ratio(&self, harm: &Harm) -> Option<f64> {
+        let base = if self.value.upper.is_finite() { self.value.upper } else { self.value.lower };
+        Some(harm.value?.lower / base).filter(|ratio| ratio.is_finite())
+    }
+
+    /// Orders failures: first those that leave more unfinished, then by the metric.
+    pub(super) fn rank(&self, harm: &Harm) -> (u64, f64) {
+        let unfinished = harm.unfinished.saturating_sub(self.unfinished);
+        (unfinished, self.ratio(harm).unwrap_or(f64::INFINITY))
+    }
+}

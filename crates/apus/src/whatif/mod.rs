@@ -1,0 +1,172 @@
+//! `apus whatif`: fails each link or switch of a scenario in turn and ranks the harm.
+
+mod harm;
+mod report;
+mod units;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use apus_scenario::{Options, Setup};
+use apus_sim::results::pattern_of;
+use clap::Args;
+
+use crate::batch::{self, Limits};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::library;
+use crate::output::{OutputDir, print, to_json};
+use crate::tables::TableFormat;
+use harm::{Harm, Healthy};
+use report::Report;
+use units::{Case, Fault, read_fault};
+
+/// Fail each link of a scenario in turn, run it, and rank the harm.
+///
+/// The scenario runs once as it is, and once with each failure added. Failures are ranked by a metric over its
+/// value without the failure: the completion time of the first job, the makespan of traces, or the p99 of op
+/// latency. A flow counts as hurt if an op of it took over 10 % longer than its longest op without the failure.
+/// DIR gets whatif.json and a table of all failures.
+#[derive(Args)]
+pub struct WhatIf {
+    /// A scenario file, or the name of a scenario of the library.
+    file: String,
+    /// Links to fail, as `link` of `[[fault]]` names them: "agg * <-> core *", or with `->` one direction each.
+    /// May be given several times [default: every link between switches, both directions].
+    #[arg(long, value_name = "LINKS")]
+    link: Vec<String>,
+    /// Switches to fail, with all their links: "core *". May be given several times.
+    #[arg(long, value_name = "SWITCHES")]
+    switch: Vec<String>,
+    /// What happens to them: the kind and other keys of `[[fault]]`, like "slow fraction=0.25" or "down at=1ms
+    /// until=3ms".
+    #[arg(long, value_name = "FAULT", default_value = "down", value_parser = read_fault)]
+    fault: Fault,
+    /// Fail each pair of them at once.
+    #[arg(long)]
+    pairs: bool,
+    /// Only N failures, drawn by the seed.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    sample: Option<u64>,
+    /// Metric to rank by (see `apus list metrics`), of which more is worse.
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Change a setting: `--set routing.balancer=reps`. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of all random streams, and of `--sample`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
+    seed: Option<u64>,
+    /// Run this variant.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Directory of results.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    tables: TableFormat,
+    #[command(flatten)]
+    limits: Limits,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl WhatIf {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let options = Options {
+            set: self.set.clone(),
+            seed: self.seed,
+            variant: self.variant.clone(),
+            memory: self.limits.max_memory.limit(),
+            ..Options::default()
+        };
+        let scenario = library::open_variant(&self.file, &options)?;
+        let setup = scenario.runs[0].setup.clone().recorded(true);
+        let metric = self.metric(&setup).map_err(Failure::Input)?;
+        let cases = self.cases(&setup).map_err(Failure::Input)?;
+        let read = |case: &Case| self.fault.add(&setup, case);
+        let setups = cases.iter().map(read).collect::<Result<Vec<_>, _>>();
+        let setups = setups.map_err(|why| Failure::Input(format!("{}: {why}", self.file)))?;
+        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = dir.map(|dir| dir.with_tables(self.tables.format));
+        let watch = interrupt::watch(self.limits.watchdog)?;
+
+        let healthy = Mutex::new(None);
+        batch::run_summaries(&self.file, &[setup], self.limits, &watch, &|_, result| {
+            *healthy.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        });
+        let healthy = match healthy.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Ok(summary)) => Healthy::new(&summary, &metric).map_err(Failure::Run)?,
+            Some(Err(why)) => return Err(Failure::Run(why)),
+            None => {
+                return Err(Failure::Interrupted("interrupted; there are no results".to_owned()));
+            }
+        };
+        let results: Mutex<Vec<Option<Result<Harm, String>>>> =
+            Mutex::new(cases.iter().map(|_| None).collect());
+        batch::run_summaries(&self.file, &setups, self.limits, &watch, &|case, result| {
+            let harm = result.map(|summary| healthy.harm(&summary));
+            results.lock().unwrap_or_else(PoisonError::into_inner)[case] = Some(harm);
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let report = Report::new(&self.file, &self.fault, healthy, cases, results);
+        let json = to_json(&report.json())? + "\n";
+        if let Some(dir) = &dir {
+            dir.write("whatif.json", &json)
+                .and_then(|()| report.write_table(dir))
+                .map_err(Failure::Run)?;
+        }
+        print(&if self.json { json } else { report.text() })?;
+        if interrupt::interrupted(&watch) {
+            let message = "interrupted; the numbers above are of the runs that are complete";
+            return Err(Failure::Interrupted(message.to_owned()));
+        }
+        let failures = report.failures();
+        if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
+    }
+
+    /// Returns the metric by which failures are ranked.
+    fn metric(&self, setup: &Setup) -> Result<String, String> {
+        if let Some(name) = &self.metric {
+            return match pattern_of(name) {
+                Some(_) => Ok(name.clone()),
+                None => Err(format!("--metric: unknown metric `{name}`; see `apus list metrics`")),
+            };
+        }
+        let default = if setup.job_names().next().is_some() {
+            "jobs.0.completion_us"
+        } else if setup.has_makespan() {
+            "makespan_us"
+        } else {
+            "op_latency_us.p99"
+        };
+        Ok(default.to_owned())
+    }
+
+    /// Returns the failures to be run.
+    fn cases(&self, setup: &Setup) -> Result<Vec<Case>, String> {
+        let mut units = Vec::new();
+        for pattern in &self.link {
+            let links = setup.links_named(pattern).map_err(|why| format!("--link: {why}"))?;
+            units.extend(links.into_iter().map(units::Unit::Link));
+        }
+        for pattern in &self.switch {
+            let switches =
+                setup.switches_named(pattern).map_err(|why| format!("--switch: {why}"))?;
+            units.extend(switches.into_iter().map(units::Unit::Switch));
+        }
+        if self.link.is_empty() && self.switch.is_empty() {
+            let links = setup.links_of_switches().map_err(|why| why.to_string())?;
+            units.extend(links.into_iter().map(units::Unit::Link));
+        }
+        units.dedup();
+        if units.is_empty() {
+            let message =
+                "the topology has no link between switches; name those of hosts with --link";
+            return Err(format!("{}: {message}", self.file));
+        }
+        Ok(units::cases(&units, self.pairs, self.sample, setup.seed()))
+    }
+}

@@ -1,0 +1,127 @@
+//! The failures that are tried.
+
+use std::path::Path;
+
+use apus_scenario::{Options, Setup, Source};
+use apus_sim::random::{Purpose, Stream};
+
+use crate::library;
+
+/// A link or a switch, by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// "agg 0 <-> core 0".
+    Link(String),
+    /// "core 0".
+    Switch(String),
+}
+
+impl Unit {
+    /// Returns its name.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Link(name) | Self::Switch(name) => name,
+        }
+    }
+}
+
+/// Links and switches that fail at once.
+pub(super) type Case = Vec<Unit>;
+
+/// Returns the failures of single units or pairs of them, or a sample.
+pub(super) fn cases(units: &[Unit], pairs: bool, sample: Option<u64>, seed: u64) -> Vec<Case> {
+    let mut all: Vec<Case> = if pairs {
+        let others = |first: usize| units[first + 1..].iter().map(move |other| (first, other));
+        let both = (0..units.len()).flat_map(others);
+        both.map(|(first, other)| vec![units[first].clone(), other.clone()]).collect()
+    } else {
+        units.iter().map(|unit| vec![unit.clone()]).collect()
+    };
+    if let Some(sample) = sample.filter(|sample| *sample < all.len() as u64) {
+        let mut stream = Stream::new(seed, Purpose::Failure, u64::MAX);
+        // A topology has fewer than 2^16 links that can be tried in pairs.
+        let mut chosen = stream.permutation(u32::try_from(all.len()).unwrap_or(u32::MAX));
+        chosen.truncate(sample as usize);
+        chosen.sort_unstable();
+        all = chosen.into_iter().map(|place| all[place as usize].clone()).collect();
+    }
+    all
+}
+
+/// What happens to the units, as `--fault` says.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    /// As given.
+    pub(super) text: String,
+    /// Keys of `[[fault]]` with their values, in TOML.
+    keys: String,
+}
+
+/// Reads `--fault`: "slow fraction=0.25".
+pub(super) fn read_fault(text: &str) -> Result<Fault, String> {
+    let mut words = text.split_whitespace();
+    let Some(kind) = words.next().filter(|word| !word.contains('=')) else {
+        return Err(
+            "must begin with a kind of fault, like \"down\" or \"slow fraction=0.25\"".to_owned()
+        );
+    };
+    let mut keys = format!("kind = {kind:?}\n");
+    for word in words {
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(format!("has \"{word}\" behind the kind; write `key=value`"));
+        };
+        if ["link", "switch", "kind", "share", "count", "keep_paths"].contains(&key) {
+            return Err(format!("has the key `{key}`, which --link and --switch decide"));
+        }
+        let is_bare = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
+        keys +=
+            &if is_bare { format!("{key} = {value}\n") } else { format!("{key} = {value:?}\n") };
+    }
+    Ok(Fault { text: text.to_owned(), keys })
+}
+
+impl Fault {
+    /// Returns the run with the failure of these units.
+    pub(super) fn add(&self, setup: &Setup, case: &Case) -> Result<Setup, String> {
+        let mut text = setup.to_toml();
+        for unit in case {
+            let (key, name) = match unit {
+                Unit::Link(name) => ("link", name),
+                Unit::Switch(name) => ("switch", name),
+            };
+            text += &format!("\n[[fault]]\n{key} = {name:?}\n{}", self.keys);
+        }
+        let names: Vec<&str> = case.iter().map(Unit::name).collect();
+        let source = Source { name: format!("with a fault of {}", names.join(" and ")), text };
+        let scenario = library::read(&source, Path::new(""), &Options::default());
+        let mut scenario = scenario.map_err(|error| error.to_string())?;
+        let run = scenario.runs.pop().ok_or("no run")?;
+        Ok(run.setup.recorded(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_and_samples_are_counted() {
+        let units: Vec<Unit> = (0..6).map(|n| Unit::Link(n.to_string())).collect();
+        assert_eq!(cases(&units, false, None, 1).len(), 6);
+        assert_eq!(cases(&units, true, None, 1).len(), 15);
+        let sample = cases(&units, true, Some(4), 1);
+        assert_eq!(sample.len(), 4);
+        assert_eq!(sample, cases(&units, true, Some(4), 1));
+        assert!((2..9).any(|seed| cases(&units, true, Some(4), seed) != sample));
+        assert_eq!(cases(&units, false, Some(9), 1).len(), 6);
+    }
+
+    #[test]
+    fn a_fault_is_written_as_a_table() {
+        let fault = read_fault("slow fraction=0.25 at=1ms").expect("a fault");
+        assert_eq!(fault.keys, "kind = \"slow\"\nfraction = 0.25\nat = \"1ms\"\n");
+        assert!(read_fault("").is_err() && read_fault("fraction=1").is_err());
+        assert!(read_fault("down 5ms").is_err_and(|why| why.contains("key=value")));
+        assert!(read_fault("down link=a").is_err_and(|why| why.contains("--link")));
+    }
+}

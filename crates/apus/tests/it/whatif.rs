@@ -1,0 +1,114 @@
+//! `apus whatif`: the harm of failures, ranked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::command;
+use crate::support::command::apus;
+use serde_json::Value;
+
+/// Hosts 0 and 1 on "left", 2 and 3 on "right", over two switches. Host 0 sends 4 MB to host 2 over one path by its
+/// hash, host 1 sends as much to host 0, which crosses no link between switches.
+const SCENARIO: &str = r#"
+duration = "5ms"
+ends_with_ops = true
+algorithm = { name = "constant", window = 32.0, min_rto = "100us" }
+topology = "leaf-spine leaves=2 hosts_per_leaf=2 spines=2 100Gbps 1us 4MB"
+[[workload]]
+kind = "trace"
+flows = """
+start_us,from,to,bytes
+0,0,2,4000000
+0,1,0,4000000
+"""
+"#;
+
+fn folder(test: &str) -> PathBuf {
+    let path = command::folder(test);
+    fs::write(path.join("mine.toml"), SCENARIO).expect("file");
+    path
+}
+
+fn json(folder: &Path, more: &[&str]) -> Value {
+    let mut words = vec!["whatif", "mine.toml", "--json"];
+    words.extend(more);
+    let output = apus(folder, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Four links; the flow crosses two of them. At a quarter of the rate from the start it takes four times as long on
+/// these, within the pipeline's fill of a few RTTs; on the others nothing changes.
+#[test]
+fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
+    let folder = folder("whatif-slow");
+    let report = json(&folder, &["--fault", "slow fraction=0.25", "--out", "o"]);
+    let failures = report["failures"].as_array().expect("a list");
+    assert_eq!(failures.len(), 4);
+    assert_eq!(report["metric"], "makespan_us");
+    for (rank, failure) in failures.iter().enumerate() {
+        let (ratio, hurt) = (failure["ratio"].as_f64().expect("a ratio"), &failure["flows_hurt"]);
+        if rank < 2 {
+            assert!((3.9..4.0).contains(&ratio), "{failure}");
+            assert_eq!((hurt, &failure["worst_flow"]), (&1.into(), &"host 0 -> host 2".into()));
+        } else {
+            assert!((ratio - 1.0).abs() < 1e-9, "{failure}");
+            assert_eq!((hurt, &failure["worst_flow"]), (&0.into(), &Value::Null));
+        }
+        assert_eq!(failure["lost_packets"], 0);
+    }
+    let table = fs::read_to_string(folder.join("o/whatif.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 5);
+    assert!(table.lines().nth(1).is_some_and(|line| line.contains("makespan_us")), "{table}");
+}
+
+/// A cut at 100 us of a path that takes 333 us leaves the flow unfinished without rerouting, and for a local and a
+/// global delay and an RTO longer with it.
+#[test]
+fn a_cut_ranks_by_unfinished_ops_and_with_rerouting_by_time() {
+    let folder = folder("whatif-cut");
+    let never = json(&folder, &["--fault", "down at=100us"]);
+    let worst = &never["failures"][0];
+    assert_eq!((&worst["unfinished"], &worst["flows_hurt"]), (&1.into(), &1.into()), "{worst}");
+    assert!(worst["lost_packets"].as_u64() > Some(0), "{worst}");
+    assert_eq!(never["failures"][3]["unfinished"], 0);
+    let set = ["--set", "routing.reroute_local=50us", "--set", "routing.reroute_global=50us"];
+    let mut words = vec!["--fault", "down at=100us"];
+    words.extend(set);
+    let rerouted = json(&folder, &words);
+    let worst = &rerouted["failures"][0];
+    assert_eq!(worst["unfinished"], 0, "{worst}");
+    let ratio = worst["ratio"].as_f64().expect("a ratio");
+    assert!((1.1..2.5).contains(&ratio), "{worst}");
+}
+
+#[test]
+fn switches_pairs_and_samples_are_chosen() {
+    let folder = folder("whatif-choice");
+    let names = |more: &[&str]| -> Vec<String> {
+        let report = json(&folder, more);
+        let failures = report["failures"].as_array().expect("a list");
+        let mut names: Vec<String> =
+            failures.iter().map(|f| f["failure"].as_str().expect("a name").to_owned()).collect();
+        names.sort();
+        names
+    };
+    let slow = ["--fault", "slow fraction=0.5"];
+    let with = |more: &[&'static str]| names(&[&slow[..], more].concat());
+    assert_eq!(with(&["--switch", "spine *"]), ["spine 0", "spine 1"]);
+    assert_eq!(with(&["--switch", "spine *", "--pairs"]), ["spine 0 and spine 1"]);
+    assert_eq!(with(&["--link", "leaf 0 -> spine *"]), ["leaf 0 -> spine 0", "leaf 0 -> spine 1"]);
+    assert_eq!(with(&["--sample", "3", "--pairs"]).len(), 3);
+    for (words, expected) in [
+        (&["--link", "leaf 9 -> *"][..], "--link: names \"leaf 9\""),
+        (&["--switch", "spin 0"], "did you mean `spine 0`"),
+        (&["--fault", "down at=9ms"], "the run ends at 5ms"),
+        (&["--fault", "slow"], "`fault.fraction` is missing"),
+        (&["--metric", "nothing"], "unknown metric"),
+    ] {
+        let output = apus(&folder, &[&["whatif", "mine.toml"][..], words].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}
