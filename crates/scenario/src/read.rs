@@ -73,6 +73,8 @@ pub struct Options {
     pub memory: Option<MemoryLimit>,
     /// Settings of some runs that remove a mechanism, to see which checks notice.
     pub mutation: Option<Mutation>,
+    /// Faults will be added: settings for links that are down need no fault yet.
+    pub expects_faults: bool,
 }
 
 /// Settings of some runs, over all others.

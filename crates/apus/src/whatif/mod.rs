@@ -80,6 +80,7 @@ impl WhatIf {
             seed: self.seed,
             variant: self.variant.clone(),
             memory: self.limits.max_memory.limit(),
+            expects_faults: true,
             ..Options::default()
         };
         let scenario = library::open_variant(&self.file, &options)?;

@@ -93,7 +93,8 @@ impl Fault {
         }
         let names: Vec<&str> = case.iter().map(Unit::name).collect();
         let source = Source { name: format!("with a fault of {}", names.join(" and ")), text };
-        let scenario = library::read(&source, Path::new(""), &Options::default());
+        let options = Options { expects_faults: true, ..Options::default() };
+        let scenario = library::read(&source, Path::new(""), &options);
         let mut scenario = scenario.map_err(|error| error.to_string())?;
         let run = scenario.runs.pop().ok_or("no run")?;
         Ok(run.setup.recorded(true))
