@@ -95,7 +95,7 @@ pub(super) fn read_run(
         }
     }
     let workloads: Vec<Workload> = workloads.into_iter().flatten().collect();
-    Routing::check(&root, workloads.iter().any(|workload| workload.spread.is_some()));
+    routing.check(&root, problems, workloads.iter().any(|workload| workload.spread.is_some()));
     // No packets are sent before the first message of a trace, so rates cannot be averaged over
     // this time.
     let warmup = match workload::first_message(&workloads) {
@@ -115,7 +115,7 @@ pub(super) fn read_run(
     if let Some(faults) = &faults
         && !options.expects_faults
     {
-        routing.check_rerouting(&root, faults, duration.saturating_add(limits.drain));
+        routing.check_rerouting(&root, problems, faults, duration.saturating_add(limits.drain));
     }
     let named = named_workloads(&workloads).into_iter().map(|named| named.name);
     let parts = Parts {

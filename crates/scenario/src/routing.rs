@@ -1,5 +1,6 @@
 //! `[routing]`: the path policy of flows, and how their transport bears packets that overtake each other.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInPath, balancers};
@@ -12,8 +13,11 @@ use apus_transport::{
 use apus_units::Span;
 
 use super::declared::{Key, Keys, Kind, key, words_of};
+use super::effective::Effective;
 use super::fault::FaultSpec;
 use super::section::{MAX_DELAY, Section};
+use super::source::Problems;
+use super::tree::{Node, Value};
 
 /// Meanings of entropy values.
 const FORMS: [(&str, EvForm); 2] = [("hashed", EvForm::Hashed), ("indexed", EvForm::Indexed)];
@@ -67,6 +71,8 @@ pub(super) struct Routing {
     transport: SpreadConfig,
     recovery: Recovery,
     network: Option<NetworkInfo>,
+    /// The values of the table, as recorded.
+    effective: Option<Rc<Effective>>,
 }
 
 impl Routing {
@@ -84,11 +90,13 @@ impl Routing {
             transport: SpreadConfig { loss: LossRule::Time(Span::ZERO), range: DEFAULT_RANGE },
             recovery: endpoint.recovery,
             network,
+            effective: None,
         };
         let mut rule = Loss::Time;
         let mut delay = None;
         if root.node("routing").is_some() {
             let section = root.section("routing")?;
+            routing.effective = Some(Rc::clone(section.effective()));
             routing.balancer = section.get("balancer");
             routing.form = section.meaning("ev", &FORMS)?;
             routing.ack_path = section.meaning("ack_path", &ACK_PATHS)?;
@@ -102,11 +110,14 @@ impl Routing {
             let must = format_args!("is {range}; it must be a power of two, like 1024");
             section.check(range.is_power_of_two(), "range", must);
             routing.transport.range = range;
-            routing.rerouting = Rerouting {
-                local: section.get("reroute_local"),
-                global: section.get("reroute_global"),
-                rehash: section.meaning("rehash", &REHASH)?,
-            };
+            let (local, global) = (section.get("reroute_local"), section.get("reroute_global"));
+            let mut rehash = Rehash::default();
+            if local.or(global).is_some() {
+                rehash = section.meaning("rehash", &REHASH)?;
+            } else {
+                section.no_effect("rehash", "without `reroute_local` or `reroute_global`");
+            }
+            routing.rerouting = Rerouting { local, global, rehash };
             section.finish();
         }
         routing.transport.loss = match rule {
@@ -184,41 +195,53 @@ impl Routing {
     }
 
     /// Notes settings of `[routing]` that no fault uses, in a run that ends at `end` with its drain.
-    pub(super) fn check_rerouting(&self, root: &Section<'_>, faults: &[FaultSpec], end: Span) {
-        let Some(section) = root.node("routing").and_then(|_| root.section("routing")) else {
-            return;
-        };
+    pub(super) fn check_rerouting(
+        &self,
+        root: &Section<'_>,
+        problems: &Problems,
+        faults: &[FaultSpec],
+        end: Span,
+    ) {
+        let Some(section) = view(root, problems) else { return };
         let first = faults.iter().filter(|fault| fault.is_down()).map(|fault| fault.at).min();
         let keys =
             [("reroute_local", self.rerouting.local), ("reroute_global", self.rerouting.global)];
         for (key, delay) in keys {
             let Some(delay) = delay else { continue };
-            match first {
-                None => section.problem(key, "has no effect: no `[[fault]]` has `kind = \"down\"`"),
-                Some(first) => {
-                    let message = format_args!(
-                        "is {delay}, which has no effect: the first fault is at {first}, and the run ends at \
-                         {end} at the latest, with its drain"
-                    );
-                    section.check(first.saturating_add(delay) < end, key, message);
-                }
-            }
-        }
-        if self.rerouting.local.or(self.rerouting.global).is_none() {
-            section.no_effect("rehash", "without `reroute_local` or `reroute_global`");
+            let Some(first) = first else {
+                section
+                    .problem(key, "has no effect: no `[[fault]]` has `kind = \"down\"`; remove it");
+                continue;
+            };
+            let message = format_args!(
+                "is {delay}, which has no effect: the first fault is at {first}, and the run ends at {end} at \
+                 the latest, with its drain"
+            );
+            section.check(first.saturating_add(delay) < end, key, message);
         }
     }
 
     /// Notes settings of `[routing]` that no workload uses.
-    pub(super) fn check(root: &Section<'_>, is_used: bool) {
-        if root.node("routing").is_some() && !is_used {
-            let message = "has no effect: every flow keeps one path; set `balancer` to another policy than \"ecmp\"";
-            let Some(section) = root.section("routing") else { return };
-            for name in ["ev", "ack_path", "loss", "loss_delay", "range"] {
-                if section.node(name).is_some() {
-                    section.problem(name, message);
-                }
+    pub(super) fn check(&self, root: &Section<'_>, problems: &Problems, is_used: bool) {
+        let Some(section) = view(root, problems).filter(|_| !is_used) else { return };
+        let message = "has no effect: every flow keeps one path; set `balancer` to another policy than \"ecmp\"";
+        for name in ["ev", "ack_path", "loss", "loss_delay", "range"] {
+            if section.node(name).is_some() {
+                section.problem(name, message);
+            }
+            if let Some(effective) = &self.effective {
+                effective.remove(name);
             }
         }
+    }
+}
+
+/// Returns `[routing]` for checks. Its values have been recorded, and stay.
+fn view<'a>(root: &Section<'a>, problems: &'a Problems) -> Option<Section<'a>> {
+    match root.node("routing") {
+        Some(Node { value: Value::Table(table), .. }) => {
+            Some(Section::new(table, &ROUTING, "routing", root.place(), problems))
+        }
+        _ => None,
     }
 }

@@ -22,6 +22,8 @@ fn run(text: &str, threads: u32) -> Summary {
     let effective = setup.to_toml();
     let again = read(&effective).unwrap_or_else(|e| panic!("{e}\n{effective}"));
     assert_eq!(again.runs[0].setup.to_toml(), effective);
+    let plan = |scenario: &Scenario| format!("{:?}", scenario.runs[0].setup.plan());
+    assert_eq!(plan(&again), plan(&scenario), "{effective}");
     let simulation = Simulation::with_threads(&setup.plan().expect("plan"), threads).expect("plan");
     simulation.run("s", &mut |_| {}).expect("packets are conserved")
 }

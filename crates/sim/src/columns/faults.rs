@@ -37,7 +37,7 @@ row! {
         /// when the load of the ports beside was even again: those of the same switch whose links lead as far
         /// from the hosts and are up. It is that of the first of 3 intervals of samples in which their bytes
         /// differ, over their mean, by no more than in any before the fault, or 10 %. Only of a recorded run
-        /// that samples these ports, and of links that are down or slow
+        /// that samples these ports, and of the first 256 faults, if they are down or slow
         pub even_again_us: Option<f64> = "-",
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",

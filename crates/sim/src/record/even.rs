@@ -10,11 +10,14 @@ const IN_A_ROW: usize = 3;
 /// Largest difference that counts as even if loads were more equal before the fault. deviation: no source.
 const EVEN: f64 = 0.1;
 
+/// Faults that are looked at, in the order in which they begin. Rationale: each takes a step per sample and port.
+const MOST: usize = 256;
+
 impl Recording {
     /// Notes of each fault when the load was even again.
     pub(crate) fn note_even_loads(&mut self) {
-        let times: Vec<Option<f64>> =
-            self.faults.iter().map(|fault| self.even_again(fault)).collect();
+        let first = self.faults.iter().take(MOST);
+        let times: Vec<Option<f64>> = first.map(|fault| self.even_again(fault)).collect();
         for (fault, at) in self.faults.iter_mut().zip(times) {
             fault.even_again_us = at;
         }
@@ -35,12 +38,16 @@ impl Recording {
         let places: Vec<(usize, usize)> =
             places.map(|(place, port)| (place, port.index())).collect();
         // Ports that are down during an interval do not count.
+        let of_beside = |other: &&FaultRecord| {
+            let down = other.port.filter(|_| other.kind == "down");
+            down.is_some_and(|down| places.iter().any(|(_, port)| *port == down.index()))
+        };
+        let downs: Vec<&FaultRecord> = self.faults.iter().filter(of_beside).collect();
         let is_down = |port: usize, from: f64, to: f64| {
-            self.faults.iter().any(|other| {
-                other.kind == "down"
-                    && other.port.is_some_and(|down| down.index() == port)
-                    && other.at_us < to
-                    && other.until_us.is_none_or(|until| until > from)
+            downs.iter().any(|down| {
+                down.port.is_some_and(|down| down.index() == port)
+                    && down.at_us < to
+                    && down.until_us.is_none_or(|until| until > from)
             })
         };
         let interval = self.record.interval.as_us_f64();
