@@ -7,6 +7,7 @@ use std::process::ExitCode;
 pub const INTERRUPTED: u8 = 130;
 
 /// Reason why a command failed.
+#[derive(Debug)]
 pub enum Failure {
     /// The input is wrong; nothing was run. Exit code 2, as for wrong arguments.
     Input(String),

@@ -22,6 +22,7 @@ mod batch;
 #[cfg(unix)]
 mod bench;
 mod bundle;
+mod calibrate;
 mod chart;
 mod compare;
 mod convert;
@@ -102,6 +103,7 @@ enum Command {
     Convert(convert::Convert),
     Report(report::ReportCommand),
     Job(job::Job),
+    Calibrate(calibrate::Calibrate),
     Rerun(bundle::rerun::Rerun),
     List(list::List),
     Explain(explain::Explain),
@@ -148,6 +150,7 @@ impl Command {
             Self::Convert(command) => command.execute(),
             Self::Report(command) => command.execute(),
             Self::Job(command) => command.execute(),
+            Self::Calibrate(command) => command.execute(),
             Self::Rerun(command) => command.execute(),
             Self::List(command) => command.execute(),
             Self::Explain(command) => command.execute(),

@@ -80,6 +80,7 @@ impl Tracker {
         let run = &mut runs[step.run];
         run.started.get_or_insert_with(Instant::now);
         (run.simulated, run.duration) = (step.progress.simulated, step.progress.duration);
+        run.operations = step.progress.operations;
     }
 
     /// Records the end of a run and returns its real time.
@@ -116,21 +117,27 @@ struct RunState {
     started: Option<Instant>,
     simulated: Span,
     duration: Span,
+    /// Operations of jobs that are done, and all of them.
+    operations: Option<(u64, u64)>,
     took: Option<Duration>,
 }
 
 impl RunState {
     fn new(name: &str) -> Self {
         let (simulated, duration) = (Span::ZERO, Span::ZERO);
-        Self { name: name.to_owned(), started: None, simulated, duration, took: None }
+        let operations = None;
+        Self { name: name.to_owned(), started: None, simulated, duration, operations, took: None }
     }
 
-    /// The simulated part of the run, from 0 to 1.
+    /// The part of the run that is done, from 0 to 1: of its time, or of the operations of its jobs, which may end it
+    /// earlier.
     fn share(&self) -> f64 {
-        match self.took {
-            Some(_) => 1.0,
-            None => self.simulated.as_ps_f64() / self.duration.as_ps_f64().max(1.0),
+        if self.took.is_some() {
+            return 1.0;
         }
+        let time = self.simulated.as_ps_f64() / self.duration.as_ps_f64().max(1.0);
+        let operations = self.operations.map_or(0.0, |(done, all)| done as f64 / all.max(1) as f64);
+        time.max(operations)
     }
 }
 
@@ -194,12 +201,15 @@ impl Drop for Meter {
 
 /// "swift/fig17: 34 of 120 runs, 40 s real, about 3 min left"; the simulated time of a single run.
 fn describe(runs: &[RunState], current: usize, threads: usize, elapsed: Duration) -> String {
-    let RunState { name, simulated, duration, .. } = &runs[current];
+    let RunState { name, simulated, duration, operations, .. } = &runs[current];
     let done = runs.iter().filter(|run| run.took.is_some()).count();
     let ms = |span: &Span| span.as_secs_f64() * 1e3;
-    let mut text = match runs.len() {
-        1 => format!("{name}: {:.1} of {:.1} ms simulated", ms(simulated), ms(duration)),
-        all => format!("{name}: {done} of {all} runs"),
+    let mut text = match (runs.len(), operations) {
+        (1, Some((done, all))) => {
+            format!("{name}: {done} of {all} operations, {:.1} ms simulated", ms(simulated))
+        }
+        (1, None) => format!("{name}: {:.1} of {:.1} ms simulated", ms(simulated), ms(duration)),
+        (all, _) => format!("{name}: {done} of {all} runs"),
     };
     text += &format!(", {} real", rough(elapsed));
     if let Some(left) = time_left(runs, threads) {
@@ -278,7 +288,14 @@ mod tests {
         let mut run = run("mine", None);
         (run.simulated, run.duration) = (Span::from_ms(4), Span::from_ms(10));
         run.started = Instant::now().checked_sub(seconds(20));
-        let text = describe(&[run], 0, 1, seconds(20));
+        let text = describe(std::slice::from_ref(&run), 0, 1, seconds(20));
         assert_eq!(text, "mine: 4.0 of 10.0 ms simulated, 20 s real, about 30 s left");
+        // A job with a fifth of its operations done: 80 s are left, but for the time, of which 6 of 10 ms are left.
+        run.operations = Some((20, 100));
+        let text = describe(&[run], 0, 1, seconds(20));
+        assert_eq!(
+            text,
+            "mine: 20 of 100 operations, 4.0 ms simulated, 20 s real, about 30 s left"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Makes a plan of a setup.
 
-use crate::set::Plan;
+use crate::set::{ConnectionPlan, Plan};
+use apus_algorithms::AlgorithmConfig;
 use apus_cc::{AlgorithmFactory, CreditLimit};
 use apus_fabric::{PortKind, TopologyError};
 use apus_units::ClassId;
@@ -11,8 +12,10 @@ use super::halves;
 use super::measure::Measure;
 use super::setup::Setup;
 use super::workload::trace_ops;
+use apus_sim::PlanError;
 use apus_sim::credits;
 use apus_sim::host_model::Nic;
+use apus_sim::live::Live;
 use apus_sim::measure::Measures;
 
 impl Setup {
@@ -21,6 +24,20 @@ impl Setup {
     /// # Errors
     /// If the topology cannot be built; the reader checks this beforehand.
     pub fn plan(&self) -> Result<Plan, TopologyError> {
+        Ok(self.plan_with_external()?.0)
+    }
+
+    /// Returns the simulation that a program drives.
+    ///
+    /// # Errors
+    /// If the scenario does not have exactly one workload of kind `external`, or its network cannot be built.
+    pub fn live(&self) -> Result<Live<AlgorithmConfig>, PlanError> {
+        let (plan, like) = self.plan_with_external().map_err(PlanError::Topology)?;
+        Live::new(plan, like.ok_or(PlanError::NotExternal)?)
+    }
+
+    /// Returns the plan, and a connection that those of a program outside are like, if there is such a job.
+    fn plan_with_external(&self) -> Result<(Plan, Option<ConnectionPlan>), TopologyError> {
         let mut topology = self.topology.build()?;
         let end = self.duration.saturating_add(self.drain);
         let faults = plan_faults(&self.faults, &topology, self.seed, end);
@@ -72,15 +89,19 @@ impl Setup {
             seed: self.seed,
         };
         let mut jobs = jobs.into_iter();
+        let mut external = None;
         for (index, _) in self.workloads.iter().enumerate().filter(|(_, load)| load.is_job()) {
             let Some((job, like)) = jobs.next() else { break };
             let first = plan.connections.len();
+            if job.is_external {
+                external = Some(like.clone());
+            }
             // The reader has placed all ranks on hosts with networks.
             let added = plan.add_job(job, &like);
             debug_assert!(added.is_ok(), "{added:?}");
             plan.demands[index].connections = first..plan.connections.len();
         }
-        Ok(plan)
+        Ok((plan, external))
     }
 
     fn measures(&self) -> Measures {

@@ -69,7 +69,7 @@ pub(super) static WORKLOAD: Keys = Keys {
 };
 
 /// The kinds of workload by name, with their meaning and keys.
-pub const WORKLOADS: [KindKeys; 14] = [
+pub const WORKLOADS: [KindKeys; 15] = [
     KindKeys {
         name: "incast",
         doc: "`senders` hosts to one `receiver`, or to each of a list of them",
@@ -262,6 +262,11 @@ pub const WORKLOADS: [KindKeys; 14] = [
             job_key::CHUNKS,
             job_key::ITERATIONS,
         ],
+    },
+    KindKeys {
+        name: "external",
+        doc: "the messages between ranks that a program sends while it drives the simulation (docs/embedding.md)",
+        keys: job_keys![job_key::RANKS],
     },
 ];
 

@@ -34,6 +34,10 @@ pub enum PlanError {
     Fault(ControlError),
     /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`] or a job.
     EndsWithOps,
+    /// A job whose messages come from a program outside, in a run without such a program.
+    External(String),
+    /// A simulation for a program outside without exactly one job for its messages.
+    NotExternal,
     /// The connection with this index has atomic ops, which need memory.
     AtomicOps(usize),
 }
@@ -46,6 +50,14 @@ impl fmt::Display for PlanError {
             Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
             Self::EndsWithOps => f.write_str(
                 "ends_with_ops needs a job, or trace_ops, the number of ops after which the run ends",
+            ),
+            Self::External(job) => write!(
+                f,
+                "job `{job}` has no operations of its own: a program sends its messages, through apus_sim.h or \
+                 sim::live"
+            ),
+            Self::NotExternal => f.write_str(
+                "a program needs exactly one workload of kind \"external\" for its messages",
             ),
             Self::AtomicOps(connection) => write!(
                 f,
@@ -183,6 +195,22 @@ fn reserve<F: AlgorithmFactory>(
     for (host, (flows, sources)) in hosts.iter_mut().zip(counts) {
         host.reserve(flows, sources);
     }
+}
+
+/// Opens another connection of a plan that is being simulated in one part.
+pub(crate) fn open_further<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    index: usize,
+    world: &mut World<F>,
+    hosts: &mut [Host<F>],
+) -> Result<(), RouteError> {
+    let connection = &plan.connections[index];
+    let mut flows = vec![0; connection.from.index().max(connection.to.index()) + 1];
+    for host in [connection.from, connection.to] {
+        flows[host.index()] = hosts[host.index()].flows.len() as u32;
+    }
+    world.metrics.add_connection();
+    open(world, hosts, 0, &mut flows, (plan.seed, index as u32), connection)
 }
 
 /// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`.

@@ -157,7 +157,8 @@ mod tests {
         // Too short to be noticed; for ever; repaired for too short a time.
         assert_eq!(of(&[(100, 109)]), []);
         assert_eq!(of(&[(100, 0)]), [(at(110), at(0))]);
-        assert_eq!(of(&[(100, 150), (155, 158), (300, 320)]),
+        assert_eq!(
+            of(&[(100, 150), (155, 158), (300, 320)]),
             [(at(110), at(168)), (at(310), at(330))]
         );
         // Faults that overlap are one.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apus_cc::{AlgorithmFactory, FlowInfo};
 use apus_fabric::{Packet, PacketRef, RouteId};
+use apus_jobs::Message;
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed};
 use apus_units::{ClassId, FlowId, HostId, Rate, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
@@ -200,6 +201,23 @@ impl<F: AlgorithmFactory> Host<F> {
     ) {
         self.application.extend(source, more);
         self.schedule(now, world);
+    }
+
+    /// Sends a message of a program outside at `now`.
+    pub(crate) fn send_from_outside(
+        &mut self,
+        now: Time,
+        rank: (u32, u32),
+        message: Message,
+        world: &mut World<F>,
+    ) {
+        if let Some(jobs) = &mut self.jobs {
+            jobs.send_from_outside(now, rank, message);
+        }
+        if now < self.wake_at {
+            self.wake_at = now;
+            world.schedule_host(self.id, now);
+        }
     }
 
     /// Keeps a notice for a rank of a job until its time.

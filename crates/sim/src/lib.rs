@@ -28,6 +28,7 @@ pub mod groups;
 mod host;
 pub mod host_model;
 pub mod jobs;
+pub mod live;
 mod longest_path;
 pub mod losses;
 pub mod measure;

@@ -281,6 +281,11 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
+    /// Adds a connection that a program outside opened.
+    pub(crate) fn add_connection(&mut self) {
+        self.connections.push(Connection::default());
+    }
+
     pub(crate) fn new(connections: usize, warmup_end: Time) -> Self {
         Self {
             warm: Counts::default(),

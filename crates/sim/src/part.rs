@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use apus_cc::{AlgorithmFactory, Telemetry};
-use apus_fabric::{FabricEvent, Network, Outcome, RouteId, Transit};
+use apus_fabric::{FabricEvent, Network, Node, Outcome, RouteId, Transit};
 use apus_units::{HostId, PortId, Rate, Span, Time};
 use apus_wire::Header;
 
@@ -15,6 +15,7 @@ use crate::calendar::Calendar;
 use crate::detours;
 use crate::groups::GroupPlan;
 use crate::host::Host;
+use crate::jobs::Happened;
 use crate::metrics::Metrics;
 use crate::op_times::{Groups, OpTimes};
 use crate::parallel::{Exchange, Message, News, PanicAlarm, Parcel};
@@ -213,6 +214,33 @@ impl<F: AlgorithmFactory> Part<F> {
             let event = self.world.entities.of(place);
             self.look_ahead(self.world.upcoming(AHEAD));
             self.run_event(now, self.world.entities.number(&event), event);
+        }
+        self.world.now = end;
+    }
+
+    /// Runs all events before `end`, or until the end of the first instant in which something happens to a message of
+    /// a program outside.
+    pub(crate) fn run_until_happened(&mut self, mut end: Time, happened: &mut Vec<Happened>) {
+        while let Some((now, place)) = queue(&mut self.world).pop_before(end) {
+            let event = self.world.entities.of(place);
+            self.look_ahead(self.world.upcoming(AHEAD));
+            let host = match event {
+                Entity::Host(host) => Some(host),
+                Entity::Fabric(FabricEvent::Arrival(port)) => {
+                    match self.world.network.port_ends(port).1 {
+                        Node::Host(host) => Some(host),
+                        Node::Switch(_) => None,
+                    }
+                }
+                Entity::Fabric(_) => None,
+            };
+            self.run_event(now, self.world.entities.number(&event), event);
+            if let Some(jobs) = host.and_then(|host| self.hosts[host.index()].jobs.as_mut()) {
+                jobs.take_happened(happened);
+                if !happened.is_empty() {
+                    end = end.min(now.saturating_add(Span::from_ps(1)));
+                }
+            }
         }
         self.world.now = end;
     }

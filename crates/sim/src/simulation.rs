@@ -48,6 +48,8 @@ pub struct Progress {
     pub duration: Span,
     /// Events so far.
     pub events: u64,
+    /// Operations of jobs that are done, and all of them; `None` without jobs.
+    pub operations: Option<(u64, u64)>,
 }
 
 /// A run before its start.
@@ -110,6 +112,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// As [`Simulation::new`].
     pub fn of(own: Plan<F>, threads: u32) -> Result<Self, PlanError> {
         let plan = &own;
+        if let Some(job) = plan.jobs.iter().find(|job| job.is_external) {
+            return Err(PlanError::External(job.name.clone()));
+        }
         let mut network = build_network(plan)?;
         let whole = plan.pfc.is_some() || plan.instant_signals;
         let partition = Partition::new(&network, if whole { 1 } else { threads });
@@ -388,7 +393,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             self.run_step(whole.min(end), team);
             let (now, first) = (self.now(), &self.parts[0]);
             let simulated = now.since(Time::ZERO).min(duration);
-            progress(Progress { simulated, duration, events: first.handled.events });
+            let (events, operations) = (first.handled.events, self.operations());
+            progress(Progress { simulated, duration, events, operations });
             let stopped = watcher.check(now, &self.parts, &self.plan);
             if stopped.is_some() {
                 return stopped;

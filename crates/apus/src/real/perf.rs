@@ -85,6 +85,11 @@ pub struct Perf {
 
 #[derive(Serialize)]
 struct Results {
+    /// What was measured: kind of the ops, their size, flows per server, and ops under way per flow.
+    op: &'static str,
+    size: usize,
+    flows: u32,
+    outstanding: usize,
     seconds: f64,
     ops: u64,
     ops_per_second: f64,
@@ -288,6 +293,10 @@ impl Perf {
             unfinished.iter().map(|(_, at)| at.elapsed().as_secs_f64() * 1e6).collect();
         let partial = failure.as_ref().map(Failure::to_string);
         let results = Results {
+            op: self.op.name(),
+            size: self.size(),
+            flows: self.flows,
+            outstanding: self.outstanding,
             seconds,
             ops,
             ops_per_second: ops as f64 / seconds,

@@ -70,8 +70,19 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 10] =
-    ["replay", "list", "explain", "schema", "key", "help", "rerun", "job", "worlds", "report"];
+const INDEPENDENT: [&str; 11] = [
+    "replay",
+    "list",
+    "explain",
+    "schema",
+    "key",
+    "help",
+    "rerun",
+    "job",
+    "worlds",
+    "report",
+    "calibrate",
+];
 
 #[test]
 fn void_flags_are_errors_that_name_both() {

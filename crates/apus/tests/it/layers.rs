@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("worlds", &["udp", "units", "wire"]),
     ("quinn", &["algorithms", "cc", "units"]),
     ("capi", &["algorithms", "cc", "udp", "units"]),
+    ("capi-sim", &["algorithms", "scenario", "sim", "units"]),
     (
         "apus",
         &[

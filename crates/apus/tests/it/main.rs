@@ -5,6 +5,8 @@ mod algorithms;
 #[cfg(feature = "real")]
 mod bench_udp;
 mod bundles;
+#[cfg(feature = "real")]
+mod calibrate;
 mod censored;
 mod cli;
 mod compare;

@@ -7,8 +7,8 @@ mod training;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apus_jobs::Graph;
 use apus_jobs::collectives::Collective;
+use apus_jobs::{Graph, ProgramBuilder};
 use apus_sim::plan::{JobPlan, LocalNetwork, SendOrder};
 use apus_sim::random::Stream;
 use apus_units::{HostId, Rate, Span, Time};
@@ -23,8 +23,16 @@ use keys::DONES;
 pub(super) use training::{MODEL_KEYS, STEP_KEYS};
 
 /// Kinds of workload that are jobs; `all-to-all` is one with a `pattern`.
-const KINDS: [&str; 7] =
-    ["job", "all-reduce", "reduce-scatter", "all-gather", "broadcast", "pipeline", "training"];
+const KINDS: [&str; 8] = [
+    "job",
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "broadcast",
+    "pipeline",
+    "training",
+    "external",
+];
 
 /// Returns `true` if a workload is a job.
 pub(super) fn is_job(table: &Table) -> bool {
@@ -150,6 +158,8 @@ pub(super) struct JobSpec {
     done: Done,
     order: SendOrder,
     local: Option<LocalNetwork>,
+    /// A program outside sends the messages.
+    is_external: bool,
     flows_per_pair: u32,
     /// Largest number of connections for any placement.
     pub(super) connections: u64,
@@ -176,6 +186,7 @@ impl JobSpec {
         let (graph, collective) = match kind {
             "job" => (read_file(section)?, None),
             "training" => (training::read(section, room)?, None),
+            "external" => (ranks_alone(section.get_or("ranks", room))?, None),
             _ => {
                 let collective = collective::read(section, kind, room, per_host)?;
                 (collective.graph().map_err(|e| section.problem("size", e)).ok()?, Some(collective))
@@ -191,6 +202,7 @@ impl JobSpec {
             done,
             order,
             local,
+            is_external: kind == "external",
             flows_per_pair,
             connections: 0,
         };
@@ -210,6 +222,7 @@ impl JobSpec {
             done: self.done,
             order: self.order,
             local: self.local,
+            is_external: self.is_external,
             flows_per_pair: self.flows_per_pair,
             connections: 0..0,
         }
@@ -244,6 +257,12 @@ fn check_room(section: &Section<'_>, kind: &str, places: &Places, ranks: u32) ->
         }
         _ => Some(()),
     }
+}
+
+/// Returns a graph of ranks without operations.
+fn ranks_alone(ranks: u32) -> Option<Graph> {
+    let programs = (0..ranks).map(|rank| ProgramBuilder::new(rank, ranks).finish().ok());
+    Graph::new(programs.collect::<Option<_>>()?).ok()
 }
 
 /// Reads the network within hosts; the outer `None` means that an error was reported.

@@ -17,6 +17,7 @@ mod import;
 mod infragraph;
 mod job_files;
 mod jobs;
+mod live;
 mod lone_flow;
 mod nic;
 mod offered;

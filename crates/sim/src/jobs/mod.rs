@@ -5,6 +5,7 @@
 //! not depend on threads.
 
 mod critical;
+mod external;
 mod ideal;
 mod local;
 mod part;
@@ -17,13 +18,14 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
-use apus_jobs::Done;
+use apus_jobs::{Done, Message};
 use apus_transport::{Completion, Endpoint};
 use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Segment, SegmentKind};
 
 use crate::plan::{JobPlan, SendOrder};
 pub use critical::CriticalMessage;
+pub(crate) use external::{Happened, Step};
 pub use part::JobPart;
 use rank::HostRank;
 pub(crate) use record::records;
@@ -66,6 +68,8 @@ enum Due {
     Arrived { to: u32, from: u32, op: u32 },
     /// The sender hears that its message has arrived.
     Delivered { rank: u32, op: u32 },
+    /// A program outside sends a message.
+    Begun { rank: u32, op: u32 },
 }
 
 type DueHeap = BinaryHeap<Reverse<(Time, Due)>>;
@@ -138,6 +142,11 @@ impl HostJobs {
         self.unfinished
     }
 
+    /// Returns the number of operations that are not done.
+    pub(crate) fn operations_left(&self) -> u64 {
+        self.ranks.iter().map(|rank| u64::from(rank.state.unfinished())).sum()
+    }
+
     /// Returns the ranks.
     pub(crate) fn ranks(&self) -> &[HostRank] {
         &self.ranks
@@ -190,6 +199,11 @@ impl HostJobs {
                 Due::Delivered { rank, op } => {
                     self.ranks[rank as usize].on_delivered(now, op);
                     rank
+                }
+                Due::Begun { rank, op } => {
+                    let message = self.ranks[rank as usize].message(op);
+                    self.begin(rank, message, now, local, endpoint);
+                    continue;
                 }
             };
             self.touch(touched, now, local, endpoint);
@@ -265,29 +279,62 @@ impl HostJobs {
         endpoint: &mut Endpoint<F>,
     ) {
         while let Some(message) = self.ranks[index as usize].state.poll_message() {
-            let (job, number) = {
-                let rank = &self.ranks[index as usize];
-                (rank.job, rank.number)
-            };
-            self.ranks[index as usize].begin_message(now);
-            if message.to == number {
-                let due = Due::Arrived { to: index, from: index, op: message.op };
-                self.due.push(Reverse((now, due)));
-                self.due.push(Reverse((now, Due::Left { rank: index, op: message.op })));
-            } else if let Some(to) = self.index_of(job, message.to) {
-                let rank = &mut self.ranks[index as usize];
-                let (left, begins) = rank.send_local(now, message.bytes);
-                let op = message.op;
-                self.due.push(Reverse((left, Due::Left { rank: index, op })));
-                self.due.push(Reverse((begins, Due::Begins { to, from: index, op })));
-            } else {
-                self.ranks[index as usize].submit(message, local, endpoint);
-            }
+            self.begin(index, message, now, local, endpoint);
         }
         let rank = &mut self.ranks[index as usize];
         if let Some(at) = rank.new_timeout() {
             self.due.push(Reverse((at, Due::Timeout { rank: index })));
         }
         self.unfinished -= usize::from(rank.ends(now));
+    }
+
+    /// Sends a message of a rank: to itself, within the host, through another NIC of the host, or by a flow.
+    fn begin<F: AlgorithmFactory>(
+        &mut self,
+        index: u32,
+        message: Message,
+        now: Time,
+        local: Time,
+        endpoint: &mut Endpoint<F>,
+    ) {
+        let (job, number) = {
+            let rank = &self.ranks[index as usize];
+            (rank.job, rank.number)
+        };
+        self.ranks[index as usize].begin_message(now);
+        let op = message.op;
+        if message.to == number {
+            self.due.push(Reverse((now, Due::Arrived { to: index, from: index, op })));
+            self.due.push(Reverse((now, Due::Left { rank: index, op })));
+        } else if let Some(to) = self.index_of(job, message.to) {
+            let rank = &mut self.ranks[index as usize];
+            let (left, begins) = rank.send_local(now, message.bytes);
+            self.due.push(Reverse((left, Due::Left { rank: index, op })));
+            self.due.push(Reverse((begins, Due::Begins { to, from: index, op })));
+        } else {
+            self.ranks[index as usize].submit(message, local, endpoint);
+        }
+    }
+
+    /// A program outside sends a message of a rank of this host at `now`, when the host wakes up.
+    pub(crate) fn send_from_outside(
+        &mut self,
+        now: Time,
+        (job, from): (u32, u32),
+        message: Message,
+    ) {
+        let Some(rank) = self.index_of(job, from) else { return };
+        let op = message.op;
+        if let Some(outside) = &mut self.ranks[rank as usize].outside {
+            outside.add(message);
+            self.due.push(Reverse((now, Due::Begun { rank, op })));
+        }
+    }
+
+    /// Moves what happened to messages of a program outside into a list.
+    pub(crate) fn take_happened(&mut self, into: &mut Vec<Happened>) {
+        for outside in self.ranks.iter_mut().filter_map(|rank| rank.outside.as_mut()) {
+            outside.take(into);
+        }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
-use apus_jobs::{Action, Message, Rank};
+use apus_jobs::{Action, Done, Message, Rank};
 use apus_transport::{Endpoint, Op, OpKind};
 use apus_units::{FlowId, Span, Time};
 use apus_wire::RegionKey;
 
 use super::JOB_OP;
+use super::external::{Outside, Step};
 use super::local::LocalPort;
 use crate::plan::{JobPlan, SendOrder};
 
@@ -51,6 +52,8 @@ pub(crate) struct HostRank {
     peers: BTreeMap<u32, Peer>,
     /// By flow, or by NIC if messages leave one at a time.
     lanes: BTreeMap<u32, Lane>,
+    /// Messages that wait in lanes.
+    waiting: usize,
     local: LocalPort,
     /// Time for which a timeout is kept.
     timeout: Time,
@@ -59,6 +62,8 @@ pub(crate) struct HostRank {
     since: Time,
     pub(super) computing: Span,
     pub(super) sending: Span,
+    /// Messages of a program outside, if the job's operations come from there.
+    pub(super) outside: Option<Box<Outside>>,
     /// Time at which all operations were done, also as far as the rank knows of the ends of its sends.
     pub(super) ended_at: Option<Time>,
 }
@@ -75,12 +80,14 @@ impl HostRank {
             plan: Arc::clone(plan),
             peers: BTreeMap::new(),
             lanes: BTreeMap::new(),
+            waiting: 0,
             local: LocalPort::default(),
             timeout: Time::MAX,
             outstanding: 0,
             since: plan.start,
             computing: Span::ZERO,
             sending: Span::ZERO,
+            outside: plan.is_external.then(Box::default),
             ended_at: None,
         }
     }
@@ -92,6 +99,10 @@ impl HostRank {
 
     /// Returns the message of a send.
     pub(super) fn message(&self, op: u32) -> Message {
+        let none = Message { op, to: self.number, bytes: 0, tag: 0, nic: 0 };
+        if let Some(outside) = &self.outside {
+            return outside.message(op).unwrap_or(none);
+        }
         let of = self.state.program().op(op);
         let (to, bytes, tag) = match of.action {
             Action::Send { to, bytes, tag } => (to, bytes, tag),
@@ -120,22 +131,38 @@ impl HostRank {
         self.state.handle_timeout(now);
     }
 
+    /// Message `source.1` of rank `source.0` has arrived.
     pub(super) fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
         self.account(now);
-        self.state.on_arrival(now, source, tag, bytes);
+        match &mut self.outside {
+            Some(outside) => outside.note(now, source.1, Step::Arrived),
+            None => self.state.on_arrival(now, source, tag, bytes),
+        }
     }
 
     pub(super) fn on_delivered(&mut self, now: Time, op: u32) {
         self.account(now);
-        self.state.on_delivered(now, op);
+        match &mut self.outside {
+            Some(outside) if self.plan.done == Done::Delivered => outside.note(now, op, Step::Sent),
+            Some(_) => {}
+            None => self.state.on_delivered(now, op),
+        }
+    }
+
+    fn on_known_end(&mut self, now: Time, op: u32) {
+        let Some(outside) = &mut self.outside else { return self.state.on_acknowledged(now, op) };
+        if self.plan.done == Done::Acknowledged {
+            outside.note(now, op, Step::Sent);
+        }
+        outside.note(now, op, Step::Acknowledged);
     }
 
     /// A message within the host has arrived: it is delivered and acknowledged.
     pub(super) fn on_local_arrival(&mut self, now: Time, op: u32) {
         self.account(now);
         self.outstanding -= 1;
-        self.state.on_delivered(now, op);
-        self.state.on_acknowledged(now, op);
+        self.on_delivered(now, op);
+        self.on_known_end(now, op);
     }
 
     pub(super) fn on_left<F: AlgorithmFactory>(
@@ -146,7 +173,11 @@ impl HostRank {
         endpoint: &mut Endpoint<F>,
     ) {
         self.account(now);
-        self.state.on_sent(now, op);
+        match &mut self.outside {
+            Some(outside) if self.plan.done == Done::Local => outside.note(now, op, Step::Sent),
+            Some(_) => {}
+            None => self.state.on_sent(now, op),
+        }
         let lane = u32::from(self.message(op).nic);
         if self.plan.order == SendOrder::Sequential
             && let Some(leaving) = self.lanes.get_mut(&lane)
@@ -166,7 +197,10 @@ impl HostRank {
     ) {
         self.account(now);
         self.outstanding -= 1;
-        self.state.on_acknowledged(now, op);
+        self.on_known_end(now, op);
+        if self.waiting == 0 {
+            return;
+        }
         // A flow with room again may be that of any lane.
         let waiting = self.lanes.iter().filter(|(_, lane)| !lane.waiting.is_empty());
         let lanes: Vec<u32> = waiting.map(|(lane, _)| *lane).collect();
@@ -207,6 +241,7 @@ impl HostRank {
             SendOrder::Sequential => u32::from(message.nic),
         };
         self.lanes.entry(lane).or_default().waiting.push_back((flow, message));
+        self.waiting += 1;
         self.pump(lane, local, endpoint);
     }
 
@@ -226,6 +261,7 @@ impl HostRank {
                 waiting.leaving = Some(message.op);
             }
             waiting.waiting.pop_front();
+            self.waiting -= 1;
         }
     }
 

@@ -31,6 +31,9 @@ pub struct JobPlan {
     pub order: SendOrder,
     /// Network between ranks of one host; `None` if every rank has a host of its own.
     pub local: Option<LocalNetwork>,
+    /// Its messages come from a program that drives the simulation ([`Live`](crate::live::Live)); the graph has the
+    /// ranks alone.
+    pub is_external: bool,
     /// Flows from one rank to another, which its messages take in turn; at least 1.
     pub flows_per_pair: u32,
     /// Its connections in [`Plan::connections`].
@@ -101,6 +104,7 @@ impl JobPlan {
             done: Done::Delivered,
             order: SendOrder::Interleaved,
             local: None,
+            is_external: false,
             flows_per_pair: 1,
             connections: 0..0,
         }

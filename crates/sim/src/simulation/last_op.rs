@@ -4,6 +4,7 @@ use apus_cc::AlgorithmFactory;
 use apus_units::{Span, Time};
 
 use super::Simulation;
+use crate::jobs::HostJobs;
 
 impl<F: AlgorithmFactory> Simulation<F> {
     /// Returns `true` if the measured phase ends now because all ops have ended.
@@ -29,6 +30,17 @@ impl<F: AlgorithmFactory> Simulation<F> {
     pub(super) fn have_all_jobs_ended(&self) -> bool {
         let hosts = self.parts.iter().flat_map(|part| &part.hosts);
         hosts.filter_map(|host| host.jobs.as_deref()).all(|jobs| jobs.unfinished() == 0)
+    }
+
+    /// Returns the operations of jobs that are done, and all of them; `None` without jobs.
+    pub(super) fn operations(&self) -> Option<(u64, u64)> {
+        if self.plan.jobs.is_empty() {
+            return None;
+        }
+        let all = self.plan.jobs.iter().map(|job| job.graph.ops()).sum::<u64>();
+        let hosts = self.parts.iter().flat_map(|part| &part.hosts);
+        let left = hosts.filter_map(|host| host.jobs.as_deref()).map(HostJobs::operations_left);
+        Some((all.saturating_sub(left.sum()), all))
     }
 
     fn last_end(&self) -> Time {

@@ -1,0 +1,234 @@
+//! The model with which the simulator gives the measured numbers.
+//!
+//! * Fabric RTT: four links, the packet and its acknowledgement on two of them each, and a jitter in each direction that
+//!   is uniform from 0 to J. Their sum has the median J, and is above 2J - x with probability x^2 / (2J^2): its 99th
+//!   percentile is J (2 - sqrt(0.02)). The two percentiles give J and the delay of a link.
+//! * Costs of the engine: the factor on all costs per packet and op follows from the goodput of writes, the time of a turn
+//!   from the round trip of messages. Each is found by bisection over simulations, one after the other, until both fit.
+
+use apus_units::{Bytes, Span};
+
+use super::measured::{Perf, Ping};
+use super::model::{CONTROL, HEADER, Model, Setting, round_trips, writes};
+use crate::failure::Failure;
+
+/// Limits of the factor. Rationale: an engine a hundred times as fast as a core at 100 Gb/s, or as slow.
+const SCALES: (f64, f64) = (0.01, 100.0);
+/// Limits of a turn, in nanoseconds. Rationale: a millisecond is the wake-up of a thread on a busy machine.
+const ROUNDS: (f64, f64) = (1.0, 1e6);
+/// Bisections over three decades or more to 0.1 %, and how often both parameters are found after each other.
+const STEPS: u32 = 14;
+const ROUNDS_OF_BOTH: u32 = 4;
+/// Difference from the measurement that is not worth a note.
+const FITS: f64 = 0.05;
+
+/// A quantity that was measured, and what the simulator gives.
+#[derive(Clone, Debug)]
+struct Row {
+    what: &'static str,
+    unit: &'static str,
+    measured: f64,
+    simulated: f64,
+}
+
+/// A calibration.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    pub(super) model: Model,
+    pub(super) notes: Vec<String>,
+    rows: Vec<Row>,
+}
+
+impl Fit {
+    pub(super) fn of(ping: &Ping, perf: &Perf, setting: &Setting) -> Result<Self, Failure> {
+        if perf.op != "write" {
+            let what = format!("the perf measured {}s; give a measurement of writes", perf.op);
+            return Err(Failure::Input(what));
+        }
+        let mut notes = Vec::new();
+        let (delay, jitter) = fabric(ping, setting, &mut notes)?;
+        let mut model = Model { delay, jitter, round: Span::from_ns(1), scale: 1.0 };
+        let (bulk, echo) =
+            (writes(perf.size, perf.outstanding, perf.flows), round_trips(ping.size));
+        let goodput = |model: &Model| -> Result<f64, Failure> {
+            Ok(setting.simulate(model, &bulk)?.goodput_gbps)
+        };
+        let rtt = |model: &Model| -> Result<f64, Failure> {
+            let median = setting.simulate(model, &echo)?.op_latency_us.p50;
+            median.ok_or_else(|| Failure::Run("no round trip ends in the simulation".to_owned()))
+        };
+        for _ in 0..ROUNDS_OF_BOTH {
+            model.scale = bisect(SCALES, |scale| {
+                // Slower engines write less.
+                Ok(goodput(&Model { scale, ..model })? > perf.goodput_gbps)
+            })?;
+            let ns = bisect(ROUNDS, |ns| {
+                Ok(rtt(&Model { round: nanoseconds(ns), ..model })? < ping.p50_us)
+            })?;
+            model.round = nanoseconds(ns);
+        }
+        let rows = vec![
+            Row {
+                what: "fabric RTT, p50",
+                unit: "us",
+                measured: ping.fabric_p50_us,
+                simulated: setting.simulate(&model, &echo)?.fabric_rtt_us.p50.unwrap_or(0.0),
+            },
+            Row {
+                what: "round trip, p50",
+                unit: "us",
+                measured: ping.p50_us,
+                simulated: rtt(&model)?,
+            },
+            Row {
+                what: "goodput of writes",
+                unit: "Gb/s",
+                measured: perf.goodput_gbps,
+                simulated: goodput(&model)?,
+            },
+        ];
+        for row in rows.iter().filter(|row| row.is_off()) {
+            notes.push(format!(
+                "the model does not reach the measured {}: {:.3} {} instead of {:.3}",
+                row.what, row.simulated, row.unit, row.measured
+            ));
+        }
+        Ok(Self { model, notes, rows })
+    }
+
+    /// Returns what was measured beside what the simulator gives, in lines.
+    pub(super) fn table(&self) -> String {
+        let lines = self.rows.iter().map(|row| {
+            format!("{:18} {:>10.3} {:>10.3} {}\n", row.what, row.measured, row.simulated, row.unit)
+        });
+        lines.collect()
+    }
+}
+
+impl Row {
+    fn is_off(&self) -> bool {
+        (self.simulated - self.measured).abs() > FITS * self.measured
+    }
+}
+
+fn nanoseconds(ns: f64) -> Span {
+    Span::from_ns(1).mul_f64(ns)
+}
+
+/// Returns the delay of a link and the jitter.
+fn fabric(
+    ping: &Ping,
+    setting: &Setting,
+    notes: &mut Vec<String>,
+) -> Result<(Span, Span), Failure> {
+    let us = |us: f64| Span::from_us(1).mul_f64(us.max(0.0));
+    let spread = (ping.fabric_p99_us - ping.fabric_p50_us).max(0.0);
+    let packets = ping.size.div_ceil(setting.payload.get()).max(1);
+    let time = |bytes: u64| setting.rate.serialization_time(Bytes::new(bytes)).as_secs_f64() * 1e6;
+    let full = time(ping.size.min(setting.payload.get()) + HEADER);
+    let wire = 2.0 * full + 2.0 * time(CONTROL) + (packets - 1) as f64 * full;
+    let room = ping.fabric_p50_us - wire;
+    if room <= 0.0 {
+        return Err(Failure::Input(format!(
+            "the fabric RTT of {} us is shorter than the time of a packet and its acknowledgement on two links of {}, \
+             {wire:.3} us; give the rate of the links with --rate",
+            ping.fabric_p50_us, setting.rate
+        )));
+    }
+    let mut jitter = spread / (1.0 - 0.02_f64.sqrt());
+    // deviation: no source; half of the RTT at least is the fabric's.
+    if jitter > room / 2.0 {
+        notes.push(format!(
+            "the fabric RTT varies more ({:.3} us at the 99th percentile) than a jitter can explain",
+            ping.fabric_p99_us
+        ));
+        jitter = room / 2.0;
+    }
+    Ok((us((room - jitter) / 4.0), us(jitter)))
+}
+
+/// Returns the value between two limits up to which `is_below` holds, by halving their ratio.
+fn bisect(
+    (mut low, mut high): (f64, f64),
+    mut is_below: impl FnMut(f64) -> Result<bool, Failure>,
+) -> Result<f64, Failure> {
+    for _ in 0..STEPS {
+        let middle = (low * high).sqrt();
+        if is_below(middle)? {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok((low * high).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apus_units::Rate;
+
+    fn setting() -> Setting {
+        Setting { rate: Rate::from_gbps(25), payload: Bytes::new(4096), hosts: 2 }
+    }
+
+    /// 64 B at 10 Gb/s: 2 (128 + 84) 0.8 ns = 0.3392 us on the wire; J = 2 us: p50 = 4 d + 0.3392 + 2, p99 = p50 + 2 (1 -
+    /// sqrt(0.02)).
+    #[test]
+    fn the_fabric_rtt_gives_delay_and_jitter() {
+        let ping = Ping {
+            size: 64,
+            p50_us: 30.0,
+            fabric_p50_us: 10.3392,
+            fabric_p99_us: 10.3392 + 2.0 * 0.858_578_6,
+        };
+        let setting = Setting { rate: Rate::from_gbps(10), ..setting() };
+        let mut notes = Vec::new();
+        let (delay, jitter) = fabric(&ping, &setting, &mut notes).expect("good");
+        assert!((delay.as_secs_f64() * 1e6 - 2.0).abs() < 1e-4, "{delay}");
+        assert!((jitter.as_secs_f64() * 1e6 - 2.0).abs() < 1e-4, "{jitter}");
+        assert!(notes.is_empty());
+        let slow = Setting { rate: Rate::from_bps(100_000_000), ..setting };
+        let error = fabric(&ping, &slow, &mut notes).err().expect("refused").to_string();
+        assert!(error.contains("--rate"), "{error}");
+    }
+
+    /// The numbers of a simulated cluster with known parameters give these parameters.
+    #[test]
+    fn known_parameters_are_found_again() {
+        let known = Model {
+            delay: Span::from_us(2),
+            jitter: Span::from_us(1),
+            round: Span::from_us(2),
+            scale: 8.0,
+        };
+        let setting = setting();
+        let echo = setting.simulate(&known, &round_trips(64)).expect("run");
+        let bulk = setting.simulate(&known, &writes(1 << 16, 4, 2)).expect("run");
+        let of = |value: Option<f64>| value.expect("a percentile");
+        let ping = Ping {
+            size: 64,
+            p50_us: of(echo.op_latency_us.p50),
+            fabric_p50_us: of(echo.fabric_rtt_us.p50),
+            fabric_p99_us: of(echo.fabric_rtt_us.p99),
+        };
+        let perf = Perf {
+            op: "write".to_owned(),
+            size: 1 << 16,
+            flows: 2,
+            outstanding: 4,
+            goodput_gbps: bulk.goodput_gbps,
+        };
+        // Far below the link: the engines limit it.
+        assert!(perf.goodput_gbps < 20.0, "{}", perf.goodput_gbps);
+        let fit = Fit::of(&ping, &perf, &setting).expect("fit");
+        let near = |found: f64, known: f64, within: f64| (found / known - 1.0).abs() < within;
+        let seconds = |span: Span| span.as_secs_f64();
+        let Model { delay, jitter, round, scale } = fit.model;
+        assert!(near(seconds(delay), 2e-6, 0.05), "{delay}");
+        assert!(near(seconds(jitter), 1e-6, 0.15), "{jitter}");
+        assert!(near(scale, 8.0, 0.1), "{scale}");
+        assert!(near(seconds(round), 2e-6, 0.15), "{round}");
+        assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+    }
+}

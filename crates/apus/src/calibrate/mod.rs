@@ -1,0 +1,71 @@
+//! `apus calibrate`: from measurements between two machines to a scenario of their cluster.
+
+mod fit;
+mod measured;
+mod model;
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use apus_units::{Bytes, Rate};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::output::{print, write_file};
+use fit::Fit;
+use measured::{Perf, Ping};
+use model::Setting;
+
+/// Make a scenario of a cluster from measurements of `apus ping` and `apus perf` between two of its machines.
+///
+/// The delay of a link and the jitter of hosts follow from the fabric RTT of the ping. The costs of a host's engine are
+/// those with which the simulator reproduces the round trip of the ping and the goodput of the writes.
+#[derive(Args)]
+pub struct Calibrate {
+    /// Output of `apus ping --json`.
+    #[arg(long, value_name = "FILE")]
+    ping: PathBuf,
+    /// Output of `apus perf --json` with writes.
+    #[arg(long, value_name = "FILE")]
+    perf: PathBuf,
+    /// Rate of the machines' links.
+    #[arg(long)]
+    rate: Rate,
+    /// Payload of a packet: the MTU of the measurements less their headers.
+    #[arg(long, default_value = "4096B")]
+    payload: Bytes,
+    /// Hosts of the scenario.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    hosts: u32,
+    /// Write the scenario into this file, and print what was measured beside what the scenario gives.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Calibrate {
+    /// Runs the command.
+    pub fn execute(&self) -> Result<(), Failure> {
+        let ping: Ping = measured::read(&self.ping)?;
+        let perf: Perf = measured::read(&self.perf)?;
+        let setting = Setting { rate: self.rate, payload: self.payload, hosts: self.hosts };
+        setting.check()?;
+        let fit = Fit::of(&ping, &perf, &setting)?;
+        let text = scenario(&fit, &perf, &setting);
+        let Some(out) = &self.out else { return print(&text) };
+        write_file(out, &text).map_err(Failure::Input)?;
+        print(&fit.table())
+    }
+}
+
+/// Returns the scenario: the cluster, with the writes of the measurement as its workload.
+fn scenario(fit: &Fit, perf: &Perf, setting: &Setting) -> String {
+    let mut text = String::from("# Made by `apus calibrate`. Measured and simulated:\n");
+    for line in fit.table().lines() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "# {line}");
+    }
+    for note in &fit.notes {
+        let _ = writeln!(text, "# Note: {note}");
+    }
+    text + &setting.scenario(&fit.model, &model::writes(perf.size, perf.outstanding, perf.flows))
+}

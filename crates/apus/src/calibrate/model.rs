@@ -1,0 +1,108 @@
+//! The scenario of a cluster, and what the simulator makes of it.
+
+use std::path::Path;
+
+use apus_scenario::{Options, Simulation, Source};
+use apus_sim::host_model::EngineCosts;
+use apus_sim::summary::Summary;
+use apus_units::{Bytes, Rate, Span};
+
+use crate::failure::Failure;
+use crate::library;
+
+/// What is known of the cluster, not measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) rate: Rate,
+    pub(super) payload: Bytes,
+    pub(super) hosts: u32,
+}
+
+/// What a calibration finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Model {
+    /// Delay of a link, of which a path has two.
+    pub(super) delay: Span,
+    pub(super) jitter: Span,
+    /// One turn of an engine's loop.
+    pub(super) round: Span,
+    /// Factor on the other costs of [`EngineCosts::T1_QUIET`].
+    pub(super) scale: f64,
+}
+
+/// Packets that a host passes to its NIC at a time, a batch of the engine: the transport over UDP sends bursts. deviation: no
+/// source for other hosts.
+const BURST: u64 = 32;
+
+/// Wire bytes of headers and of an acknowledgement: defaults of scenarios.
+pub(super) const HEADER: u64 = 64;
+pub(super) const CONTROL: u64 = 84;
+
+/// Returns a workload of writes from host 0 to host 1.
+pub(super) fn writes(size: u64, outstanding: u32, flows: u32) -> String {
+    let flow = "[[workload.flow]]\nfrom = 0\nto = 1\n".repeat(flows as usize);
+    format!(
+        "[[workload]]\nkind = \"flows\"\nsize = \"{size}B\"\noutstanding = {outstanding}\n{flow}"
+    )
+}
+
+/// Returns a workload of round trips between hosts 0 and 1.
+pub(super) fn round_trips(size: u64) -> String {
+    format!(
+        "[[workload]]\nkind = \"partition-aggregate\"\nmaster = 0\nworkers = [1]\nrequest = \"{size}B\"\n\
+         answer = \"{size}B\"\n"
+    )
+}
+
+impl Setting {
+    /// Checks that a scenario can have these values.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.rate.as_bps() < 1_000_000 {
+            return Err(Failure::Input(format!("--rate {}: must be at least 1Mbps", self.rate)));
+        }
+        if !(64..=65_000).contains(&self.payload.get()) {
+            return Err(Failure::Input(format!(
+                "--payload {}: must be from 64B to 65000B",
+                self.payload
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns the scenario of a model with a workload.
+    pub(super) fn scenario(&self, model: &Model, workload: &str) -> String {
+        let Self { rate, payload, hosts } = self;
+        let Model { delay, jitter, round, scale } = model;
+        let burst = rate.serialization_time(Bytes::new(BURST * (payload.get() + HEADER)));
+        let cost = |cost: Span| cost.mul_f64(*scale);
+        let costs = EngineCosts::T1_QUIET;
+        format!(
+            "duration = \"20ms\"\nwarmup = \"5ms\"\nalgorithm = {{ name = \"swift\" }}\n\n\
+             [packets]\npayload = \"{payload}\"\nheader = \"{HEADER}B\"\ncontrol = \"{CONTROL}B\"\n\n\
+             [topology]\nkind = \"star\"\nhosts = {hosts}\nrate = \"{rate}\"\ndelay = \"{delay}\"\nbuffer = \"4MB\"\n\n\
+             [host]\nmodel = \"t1-quiet\"\njitter = \"{jitter}\"\nnic_backlog = \"{burst}\"\n\n\
+             [host.engine]\nround = \"{round}\"\nreceive_packet = \"{}\"\nreceive_op = \"{}\"\nreceive_ack = \"{}\"\n\
+             send_ack = \"{}\"\nsend_packet = \"{}\"\nsend_op = \"{}\"\ncopy_kib = \"{}\"\n\n{workload}",
+            cost(costs.receive_packet),
+            cost(costs.receive_op),
+            cost(costs.receive_ack),
+            cost(costs.send_ack),
+            cost(costs.send_packet),
+            cost(costs.send_op),
+            cost(costs.copy_kib),
+        )
+    }
+
+    /// Simulates a model with a workload.
+    pub(super) fn simulate(&self, model: &Model, workload: &str) -> Result<Summary, Failure> {
+        let text = Self { hosts: 2, ..*self }.scenario(model, workload);
+        let source = Source { name: "calibration".to_owned(), text };
+        let read = library::read(&source, Path::new(""), &Options::default());
+        let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;
+        let run = scenario.runs.first().ok_or_else(|| Failure::Run("no run".to_owned()))?;
+        let plan = run.setup.plan().map_err(|error| Failure::Run(error.to_string()))?;
+        let simulation =
+            Simulation::of(plan, 1).map_err(|error| Failure::Run(error.to_string()))?;
+        simulation.run("calibration", &mut |_| {}).map_err(|error| Failure::Run(error.to_string()))
+    }
+}
