@@ -28,6 +28,7 @@ __all__ = [
     "Override",
     "Packets",
     "Pfc",
+    "Places",
     "Quick",
     "Record",
     "Reroute",
@@ -138,6 +139,16 @@ class Service(TypedDict, total=False):
     """Reads that are served at a time; others wait in order (whole number, from 1 to 65536)."""
     noise: float
     """Share of the time that is exponentially distributed (number, from 0 to 1; default "0")."""
+
+
+class Places(TypedDict, total=False):
+    """A table of a scenario."""
+
+    file: str
+    """A file with the number of the host of rank 0, of rank 1 and so on, divided by blanks or line
+    ends (text)."""
+    ranks: str
+    """The text of such a file (text)."""
 
 
 Flow = TypedDict(

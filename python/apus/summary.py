@@ -569,6 +569,26 @@ class Jobs(Numbers):
     iterations_us: Sequence[Mapping[str, Any]]
     """Time of each iteration, until the end of its last operation; of a file, one for the whole
     job; unit: us."""
+    parts: Sequence[Mapping[str, Any]]
+    """The parts of a generated job by name, such as the collectives of a training step: name,
+    count, unfinished, bytes (sum of S or of messages), mean_us and max_us (first send to last
+    receive of a part, on any rank), first_us and last_us (since the start of the job)."""
+    critical_steps: int | None
+    """Operations and messages on the critical path: the chain without a gap that ended the job;
+    null if operations have not ended, or if the job has more than 8 million; from the start of the
+    job to its end."""
+    critical_compute_us: float | None
+    """Time of computations on the critical path; unit: us; from the start of the job to its end."""
+    critical_wire_us: float | None
+    """Time that the messages of the critical path take on the fabric without other traffic; unit:
+    us; from the start of the job to its end."""
+    critical_delay_us: float | None
+    """Time of these messages beyond that: other messages of the rank, windows of flows, queues;
+    unit: us; from the start of the job to its end."""
+    critical_messages: Sequence[Mapping[str, Any]]
+    """Messages of the critical path, those with most delay first, at most 16: from, to, op (of the
+    sender), bytes, start_us, end_us, ideal_us, delay_us, link (the port of its path in which bytes
+    spent most time on average; null within a host and for several paths)."""
     stragglers: Sequence[Mapping[str, Any]]
     """The ranks that waited least, for which the others waited: rank, host, end_us, compute_us,
     send_us, wait_us; at most 16."""

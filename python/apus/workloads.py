@@ -13,19 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apus._types import Rate, Size, Time
-    from apus.settings import Flow, Service, Sizes
+    from apus.settings import Flow, Places, Service, Sizes
 
 __all__ = [
     "Workload",
+    "all_gather",
+    "all_reduce",
     "all_to_all",
-    "collective",
+    "broadcast",
     "flows",
     "incast",
     "job",
     "partition_aggregate",
     "permutation",
+    "pipeline",
     "poisson",
+    "reduce_scatter",
     "trace",
+    "training",
 ]
 
 
@@ -179,6 +184,20 @@ def all_to_all(
     outstanding: int | None = None,
     flows_per_pair: int | None = None,
     start_spread: Time | None = None,
+    pattern: Literal["direct", "pairwise", "window", "bruck", "rail"] | None = None,
+    window: int | None = None,
+    group: int | None = None,
+    ranks: int | None = None,
+    channels: int | None = None,
+    compute: Time | None = None,
+    iterations: int | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
     name: str | None = None,
     deadline: Time | None = None,
     op: Literal["write", "read", "message"] | None = None,
@@ -192,7 +211,8 @@ def all_to_all(
 ) -> Workload:
     """Workload `all-to-all`.
 
-    Every host to every other.
+    Every host to every other, in closed loops; with a `pattern` a job, in which `size` is the whole
+    array of a rank.
 
     Args:
         hosts: The hosts that send and receive; all if not given (number or list of hosts).
@@ -200,6 +220,36 @@ def all_to_all(
         outstanding: Ops of a flow in progress at a time (whole number, at least 1; default "1").
         flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
         start_spread: Each flow starts later by a random time up to this (time; default "0s").
+        pattern: With it, it is a job: one collective with dependencies between its messages, by
+            this algorithm. `rail`: by node and rail, as NCCL's PXN ("direct", "pairwise", "window",
+            "bruck", "rail").
+        window: With the pattern `window`: blocks that a rank sends at a time (whole number, at
+            least 1; default "4").
+        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node;
+            `ranks_per_host` if not given (whole number, at least 2).
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        channels: Equal parts of the data, each a collective of its own beside the others (whole
+            number, from 1 to 256; default "1").
+        compute: Time that every rank computes before each iteration (time; default "0s").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
         name: The workload is measured by itself under this name; several of one name are measured
             together (text).
         deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
@@ -226,6 +276,20 @@ def all_to_all(
             "outstanding": outstanding,
             "flows_per_pair": flows_per_pair,
             "start_spread": start_spread,
+            "pattern": pattern,
+            "window": window,
+            "group": group,
+            "ranks": ranks,
+            "channels": channels,
+            "compute": compute,
+            "iterations": iterations,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
             "name": name,
             "deadline": deadline,
             "op": op,
@@ -541,6 +605,7 @@ def job(
     hosts: int | Sequence[int] | None = None,
     ranks_per_host: int | None = None,
     placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
     local_rate: Rate | None = None,
     local_delay: Time | None = None,
     done: Literal["delivered", "local", "acknowledged"] | None = None,
@@ -559,12 +624,12 @@ def job(
 ) -> Workload:
     """Workload `job`.
 
-    Ranks that send, receive and compute in the order of the schedule in a `file`; the first result
-    is the completion time.
+    Ranks that send, receive and compute in the order of a `file`; the first result is the
+    completion time.
 
     Args:
-        file: A schedule in the text form of GOAL; `apus convert` makes it of the binary form
-            (text).
+        file: A job: GOAL (text or binary), .cm of htsim with triggers, workload.txt of SimAI, or
+            the beginning of the names of Chakra traces; told by its content (text).
         operations: The text of such a file (text).
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
         ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
@@ -572,6 +637,8 @@ def job(
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
             within its host, such as NVLink (rate, at least 1bps).
         local_delay: With several ranks per host: delay of that network (time; default "0s").
@@ -610,6 +677,7 @@ def job(
             "hosts": hosts,
             "ranks_per_host": ranks_per_host,
             "placement": placement,
+            "places": places,
             "local_rate": local_rate,
             "local_delay": local_delay,
             "done": done,
@@ -629,37 +697,21 @@ def job(
     )
 
 
-def collective(
+def all_reduce(
     *,
-    pattern: Literal[
-        "ring-all-reduce",
-        "ring-reduce-scatter",
-        "ring-all-gather",
-        "halving-doubling",
-        "double-binary-tree",
-        "hierarchical-all-reduce",
-        "binomial-broadcast",
-        "chain-broadcast",
-        "direct-all-to-all",
-        "pairwise-all-to-all",
-        "window-all-to-all",
-        "bruck-all-to-all",
-        "pipeline",
-    ]
+    pattern: Literal["ring", "halving-doubling", "double-binary-tree", "hierarchical"]
     | None = None,
     size: Size | None = None,
     ranks: int | None = None,
     chunks: int | None = None,
-    window: int | None = None,
     group: int | None = None,
-    micro_batches: int | None = None,
-    forward: Time | None = None,
-    backward: Time | None = None,
+    channels: int | None = None,
     compute: Time | None = None,
     iterations: int | None = None,
     hosts: int | Sequence[int] | None = None,
     ranks_per_host: int | None = None,
     placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
     local_rate: Rate | None = None,
     local_delay: Time | None = None,
     done: Literal["delivered", "local", "acknowledged"] | None = None,
@@ -676,32 +728,24 @@ def collective(
     class_: str | None = None,
     balancer: str | None = None,
 ) -> Workload:
-    """Workload `collective`.
+    """Workload `all-reduce`.
 
-    A job that is generated: a collective of all ranks by a `pattern`, with dependencies between its
-    messages, repeated with computations between. The kind `all-to-all` is other traffic: closed
-    loops of independent ops.
+    A job that is generated: every rank gets the sum of all arrays.
 
     Args:
-        pattern: The collective and its algorithm; rank r is the r-th in the ring or tree, and
-            broadcasts are from rank 0 ("ring-all-reduce", "ring-reduce-scatter", "ring-all-gather",
-            "halving-doubling", "double-binary-tree", "hierarchical-all-reduce",
-            "binomial-broadcast", "chain-broadcast", "direct-all-to-all", "pairwise-all-to-all",
-            "window-all-to-all", "bruck-all-to-all", "pipeline"; default "ring-all-reduce").
+        pattern: The algorithm. Rank r is the r-th in the ring and the trees; `hierarchical`: by
+            node and rail ("ring", "halving-doubling", "double-binary-tree", "hierarchical"; default
+            "ring").
         size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
             micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; `ranks_per_host` on each of the `hosts` if not given (whole number,
-            at least 2).
-        chunks: For `double-binary-tree` and `chain-broadcast`: pieces of the data, of each tree or
-            of the chain (whole number, at least 1; default "8").
-        window: For `window-all-to-all`: blocks that a rank sends at a time (whole number, at least
-            1; default "4").
-        group: For `hierarchical-all-reduce`: consecutive ranks that reduce among themselves first;
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
+            or of the chain (whole number, at least 1; default "8").
+        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node;
             `ranks_per_host` if not given (whole number, at least 2).
-        micro_batches: For `pipeline`: micro-batches, all forward and then all backward (whole
-            number, at least 1; default "8").
-        forward: For `pipeline`: time of a stage for a micro-batch, forward (time).
-        backward: For `pipeline`: time of a stage for a micro-batch, backward (time).
+        channels: Equal parts of the data, each a collective of its own beside the others (whole
+            number, from 1 to 256; default "1").
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
@@ -710,6 +754,8 @@ def collective(
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
             within its host, such as NVLink (rate, at least 1bps).
         local_delay: With several ranks per host: delay of that network (time; default "0s").
@@ -739,24 +785,633 @@ def collective(
             profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
     """
     return Workload(
-        "collective",
-        {"kind": "collective"},
+        "all_reduce",
+        {"kind": "all-reduce"},
         {"class_": "class"},
         {
             "pattern": pattern,
             "size": size,
             "ranks": ranks,
             "chunks": chunks,
-            "window": window,
             "group": group,
-            "micro_batches": micro_batches,
-            "forward": forward,
-            "backward": backward,
+            "channels": channels,
             "compute": compute,
             "iterations": iterations,
             "hosts": hosts,
             "ranks_per_host": ranks_per_host,
             "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def reduce_scatter(
+    *,
+    size: Size | None = None,
+    ranks: int | None = None,
+    channels: int | None = None,
+    compute: Time | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `reduce-scatter`.
+
+    A job that is generated: every rank gets a block of the sum of all arrays, in a ring.
+
+    Args:
+        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
+            micro-batch sends to the next stage (size, at least 1B).
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        channels: Equal parts of the data, each a collective of its own beside the others (whole
+            number, from 1 to 256; default "1").
+        compute: Time that every rank computes before each iteration (time; default "0s").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "reduce_scatter",
+        {"kind": "reduce-scatter"},
+        {"class_": "class"},
+        {
+            "size": size,
+            "ranks": ranks,
+            "channels": channels,
+            "compute": compute,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def all_gather(
+    *,
+    size: Size | None = None,
+    ranks: int | None = None,
+    channels: int | None = None,
+    compute: Time | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `all-gather`.
+
+    A job that is generated: every rank gets the blocks of all, in a ring.
+
+    Args:
+        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
+            micro-batch sends to the next stage (size, at least 1B).
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        channels: Equal parts of the data, each a collective of its own beside the others (whole
+            number, from 1 to 256; default "1").
+        compute: Time that every rank computes before each iteration (time; default "0s").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "all_gather",
+        {"kind": "all-gather"},
+        {"class_": "class"},
+        {
+            "size": size,
+            "ranks": ranks,
+            "channels": channels,
+            "compute": compute,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def broadcast(
+    *,
+    pattern: Literal["binomial", "chain"] | None = None,
+    size: Size | None = None,
+    ranks: int | None = None,
+    chunks: int | None = None,
+    channels: int | None = None,
+    compute: Time | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `broadcast`.
+
+    A job that is generated: every rank gets the array of rank 0.
+
+    Args:
+        pattern: The algorithm, from rank 0 ("binomial", "chain"; default "binomial").
+        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
+            micro-batch sends to the next stage (size, at least 1B).
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
+            or of the chain (whole number, at least 1; default "8").
+        channels: Equal parts of the data, each a collective of its own beside the others (whole
+            number, from 1 to 256; default "1").
+        compute: Time that every rank computes before each iteration (time; default "0s").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "broadcast",
+        {"kind": "broadcast"},
+        {"class_": "class"},
+        {
+            "pattern": pattern,
+            "size": size,
+            "ranks": ranks,
+            "chunks": chunks,
+            "channels": channels,
+            "compute": compute,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def pipeline(
+    *,
+    size: Size | None = None,
+    ranks: int | None = None,
+    micro_batches: int | None = None,
+    forward: Time | None = None,
+    backward: Time | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `pipeline`.
+
+    A job that is generated: stages that pass micro-batches forward, then all of them backward.
+
+    Args:
+        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
+            micro-batch sends to the next stage (size, at least 1B).
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        micro_batches: Micro-batches, all forward and then all backward (whole number, at least 1;
+            default "8").
+        forward: Time of a stage for a micro-batch, forward (time).
+        backward: Time of a stage for a micro-batch, backward (time).
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "pipeline",
+        {"kind": "pipeline"},
+        {"class_": "class"},
+        {
+            "size": size,
+            "ranks": ranks,
+            "micro_batches": micro_batches,
+            "forward": forward,
+            "backward": backward,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def training(
+    *,
+    model: Literal["llama-7b", "llama-13b", "llama-65b", "gpt3-175b", "mixtral-8x7b"] | None = None,
+    layers: int | None = None,
+    hidden: int | None = None,
+    feed_forward: int | None = None,
+    vocabulary: int | None = None,
+    sequence: int | None = None,
+    experts: int | None = None,
+    experts_per_token: int | None = None,
+    tp: int | None = None,
+    pp: int | None = None,
+    dp: int | None = None,
+    ep: int | None = None,
+    micro_batch: int | None = None,
+    micro_batches: int | None = None,
+    element: Size | None = None,
+    tflops: float | None = None,
+    overlap: bool | None = None,
+    pattern: Literal["ring", "halving-doubling", "double-binary-tree"] | None = None,
+    chunks: int | None = None,
+    iterations: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `training`.
+
+    A job that is generated: steps of a transformer by tensor, pipeline, data and expert
+    parallelism; the model of its computations and messages is in docs/jobs.md.
+
+    Args:
+        model: The transformer; the sizes below replace those of the model ("llama-7b", "llama-13b",
+            "llama-65b", "gpt3-175b", "mixtral-8x7b"; default "llama-7b").
+        layers: Layers; of the model if not given, as all sizes down to `experts_per_token` (whole
+            number, at least 1).
+        hidden: Size of an activation (whole number, at least 1).
+        feed_forward: Size within a feed-forward network (whole number, at least 1).
+        vocabulary: Words of the vocabulary (whole number).
+        sequence: Tokens of a sequence (whole number, at least 1).
+        experts: Feed-forward networks of a layer, of which a token passes some (whole number, at
+            least 1).
+        experts_per_token: How many of these a token passes (whole number, at least 1).
+        tp: Tensor parallelism: ranks that divide each layer, consecutive ones (whole number, at
+            least 1; default "1").
+        pp: Pipeline parallelism: stages of layers (whole number, at least 1; default "1").
+        dp: Data parallelism: copies of the model; as many as there is room for if not given (whole
+            number, at least 1).
+        ep: Expert parallelism: copies of the model that divide the experts (whole number, at least
+            1; default "1").
+        micro_batch: Sequences of a micro-batch (whole number, at least 1; default "1").
+        micro_batches: Micro-batches of a copy of the model per step (whole number, at least 1;
+            default "8").
+        element: Size of an activation and of a gradient; bfloat16 by default (size, at least 1B;
+            default "2B").
+        tflops: Floating point operations of a rank, 10^12 per second. deviation: the default is
+            about 40 % of an H100's 989 in bfloat16, the utilisation of Llama 3's training (Dubey et
+            al., arXiv 2407.21783, Table 4) (number, above 0 and at most 100000; default "400").
+        overlap: The gradients of a layer are reduced beside the computations of earlier layers
+            (true or false; default "true").
+        pattern: The algorithm of the all-reduces of gradients ("ring", "halving-doubling",
+            "double-binary-tree"; default "ring").
+        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
+            or of the chain (whole number, at least 1; default "8").
+        iterations: How often the collective takes place (whole number, at least 1; default "1").
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "training",
+        {"kind": "training"},
+        {"class_": "class"},
+        {
+            "model": model,
+            "layers": layers,
+            "hidden": hidden,
+            "feed_forward": feed_forward,
+            "vocabulary": vocabulary,
+            "sequence": sequence,
+            "experts": experts,
+            "experts_per_token": experts_per_token,
+            "tp": tp,
+            "pp": pp,
+            "dp": dp,
+            "ep": ep,
+            "micro_batch": micro_batch,
+            "micro_batches": micro_batches,
+            "element": element,
+            "tflops": tflops,
+            "overlap": overlap,
+            "pattern": pattern,
+            "chunks": chunks,
+            "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
             "local_rate": local_rate,
             "local_delay": local_delay,
             "done": done,

@@ -48,11 +48,11 @@ pub(super) fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Failure> {
         if !prefixes.iter().any(|known| known == prefix) {
             prefixes.push(prefix.to_owned());
         }
-        if let Some(other) = found.insert(rank, entry.path()) {
-            if prefixes.len() < 2 {
-                let (a, b) = (other.display().to_string(), entry.path().display().to_string());
-                return fail(format!("{a} and {b} are both of rank {rank}; remove one"));
-            }
+        if let Some(other) = found.insert(rank, entry.path())
+            && prefixes.len() < 2
+        {
+            let (a, b) = (other.display().to_string(), entry.path().display().to_string());
+            return fail(format!("{a} and {b} are both of rank {rank}; remove one"));
         }
     }
     if let [first, second, ..] = prefixes.as_slice() {

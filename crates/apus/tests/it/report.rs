@@ -25,7 +25,9 @@ fn tables_are_what_the_reference_says() {
     let folder = folder("tables");
     apus(&folder, &["run", "bench/incast-100", "--set", "duration=5ms", "--out", "out"]);
     let mut sums = std::collections::BTreeMap::new();
-    for table in apus_sim::results::TABLES.iter().filter(|table| table.file.ends_with(".csv")) {
+    // Only runs with jobs have `job_ops.csv`.
+    let is_here = |file: &str| file.ends_with(".csv") && file != "job_ops.csv";
+    for table in apus_sim::results::TABLES.iter().filter(|table| is_here(table.file)) {
         let text = fs::read_to_string(folder.join("out").join(table.file)).expect(table.file);
         let (header, rows) = text.split_once('\n').expect("a header");
         assert_eq!(header, table.names().collect::<Vec<_>>().join(","));

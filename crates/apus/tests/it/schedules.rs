@@ -33,12 +33,13 @@ fn convert_reads_connection_matrices_and_compressed_traces() {
     }
     // What was written is read again, as a job that ends.
     for file in ["a.goal", "b.bin", "c.goal", "d.bin", "e.goal"] {
-        let done = apus(&folder, &["job", file]);
+        // Ranks of the custom ring send before they receive, which needs eager messages.
+        let done = apus(&folder, &["job", file, "--eager", "1GiB"]);
         assert_eq!(done.status.code(), Some(0), "{file}: {done:?}");
     }
 }
 
-/// The real trace of PyTorch has 383 dependencies on the node itself, and 1277 on absent nodes.
+/// The real trace of PyTorch has 383 ctrl_deps on the node itself, and 1277 on absent nodes; others are in cycles.
 #[test]
 fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
     let folder = folder("lenient");
@@ -52,7 +53,7 @@ fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{done:?}");
     for part in [
-        "left out: 383 dependencies on the node itself, first: rank 0, node ",
+        "left out: 383 ctrl_deps on the node itself, first: rank 0, node ",
         "left out: 1277 ctrl_deps on absent nodes, first: rank 0, node ",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");

@@ -179,7 +179,7 @@ impl Sizes {
             Among::Experts => (tp, ep),
             Among::Holders => (tp * ep, dp / ep),
         };
-        let is_first = |rank: &u32| rank / stride % size == 0;
+        let is_first = |rank: &u32| (rank / stride).is_multiple_of(size);
         let group = |first: u32| (0..size).map(|place| first + place * stride).collect();
         (0..ranks).filter(is_first).map(group).collect()
     }

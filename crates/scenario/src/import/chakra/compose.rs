@@ -51,32 +51,51 @@ impl<'a> Rank<'a> {
         let count = trace.nodes.len();
         let mut steps = Vec::with_capacity(count);
         let mut numbers: BTreeMap<usize, u64> = BTreeMap::new();
-        let (mut parents, mut followers) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let mut followers = vec![Vec::new(); count];
+        let mut parents: Vec<Vec<(u32, bool)>> = vec![Vec::new(); count];
         for (place, node) in trace.nodes.iter().enumerate() {
-            for id in node.data_deps.iter().chain(&node.ctrl_deps) {
-                let is_data = node.data_deps.contains(id);
+            let mut all: BTreeMap<u32, bool> = BTreeMap::new();
+            let lists = [("ctrl_deps", &node.ctrl_deps), ("data_deps", &node.data_deps)];
+            for (list, id) in
+                lists.into_iter().flat_map(|(n, ids)| ids.iter().map(move |id| (n, id)))
+            {
+                let is_data = list == "data_deps";
                 match trace.nodes.binary_search_by_key(id, |node| node.id) {
                     Ok(parent) if parent == place => {
-                        let what = "it depends on itself; remove the dependency".to_owned();
-                        report.skip(trace, node, "dependencies on the node itself", what)?;
+                        let what = format!("it is in its own {list}; remove the dependency");
+                        let class = match is_data {
+                            true => "data_deps on the node itself",
+                            false => "ctrl_deps on the node itself",
+                        };
+                        report.skip(trace, node, class, what)?;
                     }
-                    Ok(parent) => parents[place].push(parent as u32),
+                    Ok(parent) => {
+                        all.insert(parent as u32, is_data);
+                    }
                     Err(_) => {
-                        let (class, list) = match is_data {
-                            true => ("data_deps on absent nodes", "data_deps"),
-                            false => ("ctrl_deps on absent nodes", "ctrl_deps"),
+                        let class = match is_data {
+                            true => "data_deps on absent nodes",
+                            false => "ctrl_deps on absent nodes",
                         };
                         let what = format!("its {list} name node {id}, which the trace has not");
                         report.skip(trace, node, class, what)?;
                     }
                 }
             }
-            parents[place].sort_unstable();
-            parents[place].dedup();
-            for parent in &parents[place] {
+            parents[place] = all.into_iter().collect::<Vec<(u32, bool)>>();
+            steps.push(step(trace, node, members, ranks, &mut numbers, report)?);
+        }
+        if report.is_lenient {
+            leave_out_cycles(trace, &mut parents, report)?;
+        }
+        let parents: Vec<Vec<u32>> = parents
+            .into_iter()
+            .map(|all| all.into_iter().map(|(parent, _)| parent).collect())
+            .collect();
+        for (place, all) in parents.iter().enumerate() {
+            for parent in all {
                 followers[*parent as usize].push(place as u32);
             }
-            steps.push(step(trace, node, members, ranks, &mut numbers, report)?);
         }
         let needs: Vec<u32> = parents.iter().map(|parents| parents.len() as u32).collect();
         let ready = (0..count as u32).filter(|node| needs[*node as usize] == 0).collect();
@@ -103,6 +122,38 @@ impl<'a> Rank<'a> {
             }
         }
     }
+}
+
+/// Leaves out the ctrl_deps of nodes that wait for each other: those of PyTorch's traces name callers, and mlcommons'
+/// feeder does not read them at all.
+fn leave_out_cycles(
+    trace: &RankTrace,
+    parents: &mut [Vec<(u32, bool)>],
+    report: &mut Report,
+) -> Result<(), ChakraError> {
+    let mut needs: Vec<usize> = parents.iter().map(Vec::len).collect();
+    let mut followers = vec![Vec::new(); parents.len()];
+    for (place, all) in parents.iter().enumerate() {
+        all.iter().for_each(|(parent, _)| followers[*parent as usize].push(place));
+    }
+    let mut free: Vec<usize> = (0..needs.len()).filter(|place| needs[*place] == 0).collect();
+    while let Some(place) = free.pop() {
+        for next in &followers[place] {
+            needs[*next] -= 1;
+            if needs[*next] == 0 {
+                free.push(*next);
+            }
+        }
+    }
+    for place in (0..needs.len()).filter(|place| needs[*place] > 0) {
+        let node = &trace.nodes[place];
+        for _ in parents[place].iter().filter(|(_, is_data)| !is_data) {
+            let what = "its ctrl_deps are in a cycle, or behind one".to_owned();
+            report.skip(trace, node, "ctrl_deps in cycles or behind them", what)?;
+        }
+        parents[place].retain(|(_, is_data)| *is_data);
+    }
+    Ok(())
 }
 
 /// A collective that waits for its ranks.
