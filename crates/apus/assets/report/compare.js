@@ -181,8 +181,11 @@ function comparePictures() {
       ...measured.map(i => { const entry = row.numbers[i]; const known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined); const best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
         return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null); }))))));
   const chosen = rows.find(row => row.chosen);
+  // Equal sentences of several runs are one; of many, a few are shown at once.
+  const reasons = [...new Set(comparison.reasons.map(capital))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
     chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : null,
-    comparison.reasons.length ? h("ul", { class: "reasons" }, ...comparison.reasons.map(text => h("li", { text }))) : null,
+    reasons.length ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
+    reasons.length > few ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
     h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, table, ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
 }
