@@ -262,6 +262,16 @@ class Routing(TypedDict, total=False):
     range: int
     """Packet numbers from the oldest packet in flight to the newest, a power of two; the sender
     stops at the edge (whole number, from 128 to 16384; default "1024")."""
+    reroute_local: Time
+    """Time after which the switches at both ends of a link that is down stop using it, and after
+    which they use it again; never if not given (time)."""
+    reroute_global: Time
+    """Time after which all switches avoid paths through a link that is down, and after which they
+    use these again; never if not given (time)."""
+    rehash: Literal["resilient", "modulo"]
+    """Flows of a group of ports that has lost a member: "resilient", only those of that member
+    move; "modulo", the hash modulo the number of members moves most ("resilient", "modulo"; default
+    "resilient")."""
 
 
 class Fault(TypedDict, total=False):
@@ -269,20 +279,46 @@ class Fault(TypedDict, total=False):
 
     link: str
     """The link, like "leaf 0 -> spine 1", or with `<->` both directions. `*` stands for any text in
-    a name, and the fault is one of every link that matches; without it, of the first of parallel
-    links (text)."""
+    a name, so that "agg * <-> core *" is a tier, and the fault is one of every link that matches;
+    without it, of the first of parallel links (text)."""
+    switch: str
+    """In place of `link`: a switch, like "spine 1", with all its links in both directions; `*`
+    stands for any text (text)."""
     at: Time
     """When the fault begins (time; default "0s")."""
     until: Time
-    """When the fault ends, which may be in the drain; never if not given (time)."""
-    kind: Literal["down", "loss", "corrupt", "reorder"]
-    """"down": queued and arriving packets are dropped, and routes do not change; "reorder": packets
-    are held back by `delay`, so that others overtake them ("down", "loss", "corrupt",
-    "reorder")."""
+    """When the fault ends, which may be in the drain; never if not given. With `every`, when the
+    last of the faults ends at the latest (time)."""
+    kind: Literal["down", "slow", "loss", "corrupt", "reorder"]
+    """"down": queued, flying and arriving packets are lost; paths change as `routing.reroute_local`
+    and `routing.reroute_global` say. "slow": the link has `fraction` of its rate. "reorder":
+    packets are held back by `delay`, so that others overtake them ("down", "slow", "loss",
+    "corrupt", "reorder")."""
+    fraction: float
+    """Of a slow link: its rate, rate limits, the memory of its port and the thresholds of marking,
+    over their own. Memory that the ports of a switch share stays (number, above 0 and at most
+    1)."""
     probability: float
     """Probability per packet (number, above 0 and at most 1)."""
     delay: Time
     """Time by which packets are held back (time, above 0 and at most 1s)."""
+    lasts: Time
+    """With `every`: length of each fault (time, above 0)."""
+    every: Time
+    """The fault comes again, after this time from its beginning (time, above 0)."""
+    spacing: Literal["fixed", "random"]
+    """With `every`: "random" draws the time between two faults from an exponential distribution
+    with the same mean, for each link or switch; the first one is drawn too ("fixed", "random";
+    default "fixed")."""
+    share: float
+    """Only this share of the links or switches that match, rounded, at least one, chosen by the
+    seed (number, above 0 and at most 1)."""
+    count: int
+    """Only this number of the links or switches that match, chosen by the seed (whole number, at
+    least 1)."""
+    keep_paths: bool
+    """With `share` or `count`: no pair of hosts loses its last shortest path; fewer fail if there
+    are not enough (true or false; default "false")."""
 
 
 class Measure(TypedDict, total=False):

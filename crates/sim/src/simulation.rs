@@ -302,8 +302,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let mut summary = self.sum_up(name, &ports_at_warmup, &counters);
         self.check_credits(&mut summary)?;
         summary.losses = self.losses(&counters)?;
+        let lost = self.faults.lost(&self.parts);
+        note_lost(&mut summary.faults, &lost);
         summary.notes.extend(summary.offered.warnings());
         if let Some(recording) = &mut recording {
+            note_lost(&mut recording.faults, &lost);
             let rtts = self.parts[0].world.metrics.rtts();
             recording.fabric_rtt = rtts.fabric().cdf();
             recording.end_to_end_rtt = rtts.end_to_end().cdf();
@@ -322,10 +325,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         summary.work = self.work();
         let wall_s = started.elapsed().as_secs_f64();
         summary.cost = Cost::of(&summary.work, wall_s, self.partition.parts());
-        let lost = self.faults.lost(&self.parts);
-        note_lost(&mut summary.faults, &lost);
         if let Some(mut recording) = recording {
-            note_lost(&mut recording.faults, &lost);
             recording.note_even_loads();
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);

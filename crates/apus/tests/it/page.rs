@@ -242,7 +242,8 @@ fn faults_show_in_text_tables_and_page() {
     let table = fs::read_to_string(folder.join("out/faults.csv")).expect("faults.csv");
     let rows: Vec<&str> = table.lines().skip(1).collect();
     assert_eq!(rows.len(), 2, "{table}");
-    assert!(rows.contains(&"down,switch 0 -> host 1,1000,3000,,,"), "{table}");
+    let listed = rows.iter().any(|row| row.starts_with("down,switch 0 -> host 1,1000,3000,"));
+    assert!(listed, "{table}");
     let ports = fs::read_to_string(folder.join("out/ports.csv")).expect("ports.csv");
     let column = ports.lines().next().expect("header").split(',');
     let column = column.clone().position(|name| name == "link_down_drops").expect("a column");
@@ -256,12 +257,11 @@ fn faults_show_in_text_tables_and_page() {
     let data: Value =
         serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON");
     let faults = data["runs"][0]["recording"]["faults"].as_array().expect("faults");
-    let named: Vec<&Value> = faults.iter().map(|fault| &fault["text"]).collect();
+    let named: Vec<&str> =
+        faults.iter().map(|fault| fault["text"].as_str().expect("a text")).collect();
+    let is_named = |text: &str| named.iter().any(|one| one.starts_with(text));
     let back = "link down from 1000 us to 3000 us: host 1 -> switch 0";
-    assert!(
-        named.len() == 2 && named.contains(&&json!(band)) && named.contains(&&json!(back)),
-        "{named:?}"
-    );
+    assert!(named.len() == 2 && is_named(band) && is_named(back), "{named:?}");
     assert!(data["runs"][0]["status"].as_array().expect("lines").iter().any(|line| {
         line["level"] == "warn" && line["text"].as_str().is_some_and(|text| text.contains(band))
     }));

@@ -31,7 +31,7 @@ row! {
         pub delay_us: Option<f64> = "-",
         /// rate of a slow link over its own
         pub rate_fraction: Option<f64> = "-",
-        /// packets lost at the port for this reason while it lasted, to the end of the drain: `down`, `loss`
+        /// packets lost at the port for this reason while it lasted, to the end of the measured phase: `down`, `loss`
         /// and `corrupt` themselves, of a slow link those without room
         pub lost_packets: Option<u64> = "-",
         /// when the load of the ports beside was even again: those of the same switch whose links lead as far
