@@ -225,6 +225,9 @@ impl EventQueue {
                 return None;
             }
             self.cursor = slot_of(starts);
+            if let Some(event) = self.pop_only(limit) {
+                return Some(event);
+            }
             self.open_slot();
         }
         let &key = self.batch.last()?;
@@ -248,6 +251,23 @@ impl EventQueue {
     #[inline]
     fn time_of(&self, key: u64) -> u64 {
         (self.cursor << SLOT_LOG2_PS) | (key >> u32::BITS)
+    }
+
+    /// Takes the event of the current slot, which has one, if it is the only one there and before
+    /// `limit`: most slots of a run with few events.
+    #[inline]
+    fn pop_only(&mut self, limit: u64) -> Option<(Time, u32)> {
+        let index = self.cursor as usize % SLOTS;
+        let entity = self.heads[index];
+        let node = &mut self.nodes[entity as usize];
+        let at = node.at;
+        if node.next != NIL || at >= limit {
+            return None;
+        }
+        node.place = Place::Nowhere;
+        self.heads[index] = NIL;
+        self.clear_bit(index);
+        Some((Time::from_ps(at), entity))
     }
 
     /// Turns the list of the current slot into the batch.
