@@ -29,7 +29,6 @@ pub use common::RemovePayload;
 pub use control::ControlError;
 use mail::Mailboxes;
 pub use signals::Signalling;
-pub use windows::Arrived;
 
 /// The result of sending a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,36 +111,41 @@ impl<P, W: SwitchHalf> Network<P, W> {
         packet: Packet<P>,
         schedule: &mut S,
     ) -> Sent {
-        self.send_with(now, host, packet, None, schedule)
+        let bytes = packet.wire_bytes;
+        let packet = self.hold(packet, None);
+        self.send_held(host, InFlight { arrives: now, packet, bytes }, schedule)
     }
 
-    /// Sends a packet like [`Network::send`], with the telemetry that an acknowledgement returns if
-    /// its fields say so.
+    /// Stores a packet that a host will [send](Network::send_held), with the telemetry that an
+    /// acknowledgement returns if its fields say so.
     #[inline(always)]
-    pub fn send_with<S: Schedule>(
-        &mut self,
-        now: Time,
-        host: HostId,
-        mut packet: Packet<P>,
-        telemetry: Option<&Telemetry>,
-        schedule: &mut S,
-    ) -> Sent {
+    pub fn hold(&mut self, mut packet: Packet<P>, telemetry: Option<&Telemetry>) -> PacketRef {
         packet.hop = 0;
         packet.reversed = false;
-        let common = &mut self.common;
-        let port = common.routes.port(packet.route, 0);
-        debug_assert_eq!(port, self.paths.nic(host), "the route of a packet starts at its host");
-        common.counters.sent += 1;
-        let bytes = packet.wire_bytes;
         let carries_telemetry = packet.carries_telemetry();
-        let packet = common.pool.insert(packet);
+        let packet = self.common.pool.insert(packet);
         if carries_telemetry {
-            common.pool.set_telemetry(packet, telemetry);
+            self.common.pool.set_telemetry(packet, telemetry);
         }
-        if self.ports[port.index()].accept(now, packet, bytes, schedule) {
-            return Sent::Accepted;
-        }
-        match self.offer(now, port, packet, bytes, schedule) {
+        packet
+    }
+
+    /// Sends a packet that was stored before, at the time at which it arrives at the NIC.
+    #[inline(always)]
+    pub fn send_held<S: Schedule>(
+        &mut self,
+        host: HostId,
+        packet: InFlight,
+        schedule: &mut S,
+    ) -> Sent {
+        let port = self.paths.nic(host);
+        debug_assert_eq!(
+            port,
+            self.common.routes.port(self.common.pool.fields(packet.packet).route, 0),
+            "the route of a packet starts at its host"
+        );
+        self.common.counters.sent += 1;
+        match self.enter(port, &packet, schedule) {
             Ok(()) => Sent::Accepted,
             Err(reason) => Sent::Dropped(reason),
         }
@@ -174,13 +178,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
     #[inline(always)]
     fn arrive<S: Schedule>(&mut self, now: Time, by: PortId, schedule: &mut S) -> Outcome {
         let (entry, peer) = self.ports[by.index()].pop_arrived(now, &mut self.common, schedule);
-        let InFlight { packet, bytes, .. } = entry;
         if let Node::Host(host) = peer {
             self.common.counters.delivered += 1;
-            return Outcome::Delivered { host, packet };
+            return Outcome::Delivered { host, packet: entry.packet };
         }
-        let Some(next) = self.pass(packet) else { return Outcome::Dropped(DropReason::Ttl) };
-        match self.enter(now, next, packet, bytes, schedule) {
+        let Some(next) = self.pass(entry.packet) else { return Outcome::Dropped(DropReason::Ttl) };
+        match self.enter(next, &entry, schedule) {
             Ok(()) => Outcome::Forwarded,
             Err(reason) => Outcome::Dropped(reason),
         }
@@ -192,13 +195,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
     pub fn pass(&mut self, packet: PacketRef) -> Option<PortId> {
         let Common { pool, routes, .. } = &mut self.common;
         let fields = pool.fields_mut(packet);
-        fields.ttl = fields.ttl.saturating_sub(1);
-        if fields.ttl == 0 {
+        if fields.ttl <= 1 {
+            fields.ttl = 0;
             let ingress = routes.port(fields.route, fields.hop);
             let ingress = if fields.reversed { opposite(ingress) } else { ingress };
             self.common.discard(ingress, packet, DropReason::Ttl);
             return None;
         }
+        fields.ttl -= 1;
         if fields.reversed {
             fields.hop -= 1;
             return Some(opposite(routes.port(fields.route, fields.hop)));
@@ -207,20 +211,32 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Some(routes.port(fields.route, fields.hop))
     }
 
-    /// A packet joins the egress port by which it leaves its switch, unless the switch or the port
-    /// has no room for it.
+    /// A packet joins the port by which it leaves the node where it arrived, unless the node or the port
+    /// has no room for it. It arrived before any pending event of the port.
+    ///
+    /// # Errors
+    /// The reason for the drop, which the counters record.
     #[inline(always)]
     fn enter<S: Schedule>(
         &mut self,
-        now: Time,
         port: PortId,
-        packet: PacketRef,
-        bytes: u32,
+        packet: &InFlight,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
-        if self.ports[port.index()].accept(now, packet, bytes, schedule) {
+        if self.ports[port.index()].accept(packet, schedule) {
             return Ok(());
         }
+        self.enter_slowly(port, packet, schedule)
+    }
+
+    /// A packet joins a port that may be of any kind.
+    #[inline(never)] // one copy beside the short paths
+    fn enter_slowly<S: Schedule>(
+        &mut self,
+        port: PortId,
+        &InFlight { arrives: now, packet, bytes }: &InFlight,
+        schedule: &mut S,
+    ) -> Result<(), DropReason> {
         if self.common.pfc.is_some()
             && let Err(reason) = self.common.enter_switch(packet)
         {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apus_cc::{AlgorithmFactory, FlowInfo};
-use apus_fabric::{Packet, PacketRef, RouteId};
+use apus_fabric::{InFlight, Packet, PacketRef, RouteId};
 use apus_jobs::Message;
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed};
 use apus_units::{ClassId, FlowId, HostId, Rate, Time, prefetch};
@@ -27,7 +27,6 @@ use crate::world::World;
 mod nic;
 mod paths;
 
-use nic::OnTheWay;
 pub(crate) use paths::FlowPaths;
 
 /// State of a flow that the transport does not have.
@@ -98,7 +97,7 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     nic_byte_time: u64,
     jitter: Stream,
     /// Packets that the stack has sent and that reach the NIC later, in order of time.
-    on_the_way: VecDeque<OnTheWay>,
+    on_the_way: VecDeque<InFlight>,
     /// Time at which the last packet of each thread reaches the NIC: interference never reorders
     /// packets.
     last_handed: [Time; 2],
@@ -235,10 +234,10 @@ impl<F: AlgorithmFactory> Host<F> {
     /// Handles the wake-up event of the host.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World<F>) {
         self.wake_at = Time::MAX;
-        while self.on_the_way.front().is_some_and(|next| next.at <= now) {
+        while self.on_the_way.front().is_some_and(|next| next.arrives <= now) {
             let Some(next) = self.on_the_way.pop_front() else { break };
-            world.send(next.at, self.id, next.packet, next.telemetry.as_deref());
-            self.hear_own_port(next.at, world);
+            world.send(self.id, next);
+            self.hear_own_port(next.arrives, world);
         }
         let local = self.clocks.host.read(now);
         self.application.start_due(now, local, &mut self.endpoint);
@@ -410,7 +409,7 @@ impl<F: AlgorithmFactory> Host<F> {
             at = at.min(devices.next_at());
         }
         if let Some(next) = self.on_the_way.front() {
-            at = at.min(next.at);
+            at = at.min(next.arrives);
         }
         let timeout = self.endpoint.next_timeout().unwrap_or(Time::MAX);
         let timeout = self.clocks.host.when_it_shows(timeout);

@@ -327,14 +327,11 @@ impl Metrics {
 
     #[inline]
     pub(crate) fn on_sent(&mut self, body: &Body) {
-        match body {
-            Body::Data(_) => self.warm.data_packets += 1,
-            Body::Ack(_) | Body::Reject(_) | Body::Nack(_) => self.warm.acks += 1,
-            // Switches send these, not hosts.
-            Body::Signal(_) | Body::Trimmed(_) => {}
-            Body::Control(Control::Credit(_)) => self.warm.credits.sent += 1,
-            Body::Control(_) => {}
-        }
+        // Switches send signals and trimmed packets, not hosts.
+        let answers = matches!(body, Body::Ack(_) | Body::Reject(_) | Body::Nack(_));
+        self.warm.data_packets += u64::from(matches!(body, Body::Data(_)));
+        self.warm.acks += u64::from(answers);
+        self.warm.credits.sent += u64::from(matches!(body, Body::Control(Control::Credit(_))));
     }
 
     /// Records the processing of a packet that waited for this time since its NIC received it.

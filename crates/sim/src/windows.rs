@@ -3,8 +3,10 @@
 //! All packets that arrive at switches in a window pass them, are sorted by the ports by which they
 //! leave, and then each port takes its packets in one step. Hosts run their events one by one.
 
+use std::slice::from_ref;
+
 use apus_cc::AlgorithmFactory;
-use apus_fabric::{Arrived, FabricEvent};
+use apus_fabric::{FabricEvent, InFlight};
 use apus_units::{PortId, Time};
 
 use crate::calendar::{Calendar, Place};
@@ -15,32 +17,36 @@ use crate::world::{Entity, Pending, World};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handled {
     pub(crate) events: u64,
-    /// Sum over all events of a hash of (time, entity): independent of their order, so that the
-    /// sum over all parts can be compared.
-    pub(crate) hash: u64,
+    /// See [`Handled::hash`], before the second multiplication.
+    sum: u64,
 }
 
 impl Handled {
     #[inline]
     pub(crate) fn note(&mut self, now: Time, entity: u32) {
         self.events += 1;
-        self.hash = self.hash.wrapping_add(hash_event(now, entity));
+        self.sum = self.sum.wrapping_add(mixed(now, entity));
+    }
+
+    /// Returns the sum over all events of a hash of (time, entity): independent of their order, so that
+    /// the sum over all parts can be compared. Two rounds of multiplication mix time and entity well
+    /// enough that two sets of events with the same sum are the same set; the second one, of the sum,
+    /// multiplies every event.
+    pub(crate) fn hash(&self) -> u64 {
+        self.sum.wrapping_mul(0xd6e8_feb8_6659_fd93)
     }
 }
 
-/// Returns a hash of one event: two rounds of multiplication mix time and entity well enough that
-/// two sets of events with the same sum are the same set.
+/// Mixes the time and entity of an event.
 #[inline]
-fn hash_event(now: Time, entity: u32) -> u64 {
+fn mixed(now: Time, entity: u32) -> u64 {
     let key = now.as_ps() ^ u64::from(entity).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (key ^ (key >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    key ^ (key >> 32)
 }
 
 /// Number of packets that are sorted at a time: few enough for the nearest cache, enough for
 /// prefetching.
 const CHUNK: usize = 256;
-/// End of a list.
-const NIL: u32 = u32::MAX;
 /// Number of places by which the data of links is prefetched.
 const AHEAD: usize = 4;
 
@@ -49,16 +55,20 @@ const AHEAD: usize = 4;
 pub(crate) struct Batch {
     /// Places with events in the window, in order.
     places: Vec<u32>,
-    /// Packets that have arrived, link by link, each with the index of the previous one for the
-    /// same port.
-    arrived: Vec<(Arrived, u32)>,
-    /// By port: index of its last packet.
-    last: Vec<u32>,
-    /// Ports with packets or events of their own.
+    /// Packets that have arrived, link by link, each with the port by which it leaves: [`NO_PORT`]
+    /// before it passes its switch.
+    arrived: Vec<(InFlight, PortId)>,
+    /// Ports by which they leave, and ports with events of their own.
     used: Vec<PortId>,
-    /// Indices of the packets of one port, the last first.
-    order: Vec<u32>,
+    due: Vec<PortId>,
+    /// By port: number of its packets, or their end in `sorted`; 0 for other ports.
+    ends: Vec<u32>,
+    /// The packets by port.
+    sorted: Vec<InFlight>,
 }
+
+/// No port, as that of a packet that its switch dropped.
+const NO_PORT: PortId = PortId::new(u32::MAX);
 
 impl Batch {
     /// Returns the buffer for a network with this number of ports.
@@ -66,52 +76,55 @@ impl Batch {
         Self {
             places: Vec::new(),
             arrived: Vec::with_capacity(2 * CHUNK),
-            last: vec![NIL; ports],
             used: Vec::new(),
-            order: Vec::new(),
+            due: Vec::new(),
+            ends: vec![0; ports],
+            sorted: Vec::new(),
         }
     }
 
-    /// Removes the packets of a port and returns them in order of time; those of the same instant in
-    /// the order of the links over which they arrived.
+    /// Sorts the packets by their ports, and leaves those of a port in the order in which they arrived,
+    /// link by link.
     #[inline]
-    fn take(&mut self, port: PortId) -> impl Iterator<Item = Arrived> {
-        let Self { arrived, order, .. } = self;
-        let mut index = core::mem::replace(&mut self.last[port.index()], NIL);
-        order.clear();
-        let (mut in_order, mut later) = (true, Time::MAX);
-        while let Some((packet, before)) = arrived.get(index as usize) {
-            in_order &= packet.at <= later;
-            later = packet.at;
-            order.push(index);
-            index = *before;
+    fn sort_by_port(&mut self) {
+        let Self { arrived, used, ends, sorted, .. } = self;
+        let mut begin = 0;
+        for port in used.iter() {
+            begin += core::mem::replace(&mut ends[port.index()], begin);
         }
-        if !in_order {
-            sort_descending(order, |index| arrived[index as usize].0.at);
+        if sorted.len() < arrived.len() {
+            sorted.resize(arrived.len(), InFlight::default());
         }
-        order.iter().rev().map(|&index| arrived[index as usize].0)
+        for (packet, port) in arrived.drain(..) {
+            if let Some(place) = ends.get_mut(port.index()) {
+                sorted[*place as usize] = packet;
+                *place += 1;
+            }
+        }
     }
 }
 
-/// Sorts indices that descend by their times, those of the same time by themselves, all descending.
-/// Packets of each link are sorted, which makes the sort fast for a few links.
+/// Sorts packets by their times; those of the same time stay in their order. Packets of each link are
+/// sorted, which makes the sort fast for a few links.
 #[inline]
-fn sort_descending(indices: &mut [u32], time: impl Fn(u32) -> Time) {
+fn sort_by_time(packets: &mut [InFlight]) {
     const FEW: usize = 24;
-    if indices.len() > FEW {
+    if packets.len() > FEW {
         // A stable sort.
-        indices.sort_by_key(|&index| core::cmp::Reverse(time(index)));
+        packets.sort_by_key(|packet| packet.arrives);
         return;
     }
-    for end in 1..indices.len() {
-        let index = indices[end];
-        let at = time(index);
+    for end in 1..packets.len() {
+        let packet = packets[end];
+        if packets[end - 1].arrives <= packet.arrives {
+            continue;
+        }
         let mut place = end;
-        while place > 0 && time(indices[place - 1]) < at {
-            indices[place] = indices[place - 1];
+        while place > 0 && packets[place - 1].arrives > packet.arrives {
+            packets[place] = packets[place - 1];
             place -= 1;
         }
-        indices[place] = index;
+        packets[place] = packet;
     }
 }
 
@@ -135,7 +148,7 @@ impl<F: AlgorithmFactory> Part<F> {
         let hosts_from = calendar(&mut self.world).hosts_from();
         let (switches, at_hosts) = places.split_at(places.partition_point(|&at| at < hosts_from));
         let Self { world, handled, batch, .. } = self;
-        let mut switch = NIL;
+        let mut switch = u32::MAX;
         for (index, &at) in switches.iter().enumerate() {
             let place = calendar(world).place(at);
             if let Some(&next) = switches.get(index + AHEAD) {
@@ -146,7 +159,7 @@ impl<F: AlgorithmFactory> Part<F> {
                 run_switches(world, batch, handled, limit);
             }
             switch = place.first;
-            collect(world, batch, at, &place, limit);
+            collect(world, batch, handled, at, &place, limit);
         }
         run_switches(world, batch, handled, limit);
         for (index, &at) in at_hosts.iter().enumerate() {
@@ -214,22 +227,28 @@ fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
 fn collect<F: AlgorithmFactory>(
     world: &mut World<F>,
     batch: &mut Batch,
+    handled: &mut Handled,
     index: u32,
     place: &Place,
     limit: Time,
 ) {
     let mut next = calendar(world).arrival(index);
     if next < limit {
+        let entity = world.entities.fabric(FabricEvent::Arrival(place.link));
         let (network, mut scheduler) = world.network();
-        let take = |packet| batch.arrived.push((packet, NIL));
-        next = network.collect(place.link, limit, &mut scheduler, take);
+        let mut sum = 0u64;
+        next = network.collect(place.link, limit, &mut scheduler, |&packet| {
+            sum = sum.wrapping_add(mixed(packet.arrives, entity));
+            batch.arrived.push((packet, NO_PORT));
+        });
+        handled.sum = handled.sum.wrapping_add(sum);
         calendar(world).set_arrival(index, next);
     }
     let calendar = calendar(world);
     if calendar.has_own_events() {
         let (due, _) = calendar.next_own(index);
         if due < limit {
-            batch.used.push(place.port);
+            batch.due.push(place.port);
         } else {
             next = next.min(due);
         }
@@ -246,51 +265,62 @@ fn run_switches<F: AlgorithmFactory>(
     handled: &mut Handled,
     limit: Time,
 ) {
-    let entities = world.entities;
-    for (index, (packet, before)) in (0..).zip(&mut batch.arrived) {
-        handled.note(packet.at, entities.fabric(FabricEvent::Arrival(packet.by)));
-        if let Some(port) = world.network.pass(packet.packet) {
-            // Fewer than 2^32 packets fit into the pool.
-            *before = core::mem::replace(&mut batch.last[port.index()], index);
-            if *before == NIL {
-                batch.used.push(port);
+    handled.events += batch.arrived.len() as u64;
+    for (packet, port) in &mut batch.arrived {
+        if let Some(next) = world.network.pass(packet.packet) {
+            *port = next;
+            let count = &mut batch.ends[next.index()];
+            if *count == 0 {
+                batch.used.push(next);
             }
+            *count += 1;
         }
     }
+    batch.sort_by_port();
     let have_own_events = calendar(world).has_own_events();
-    while let Some(port) = batch.used.pop() {
-        // The port may be listed twice: for its packets and for its own event.
-        if let Some(next) = batch.used.len().checked_sub(AHEAD) {
-            world.network.prefetch_port(batch.used[next]);
+    let mut begin = 0;
+    for (index, &port) in batch.used.iter().enumerate() {
+        if let Some(&next) = batch.used.get(index + AHEAD) {
+            world.network.prefetch_port(next);
         }
+        let end = core::mem::take(&mut batch.ends[port.index()]) as usize;
+        let packets = &mut batch.sorted[begin..end];
+        begin = end;
+        sort_by_time(packets);
         if have_own_events {
-            run_port(world, batch.take(port), handled, port, limit);
+            run_port(world, packets, handled, port, limit);
         } else {
             let (network, mut scheduler) = world.network();
-            network.enter_all(port, batch.take(port), &mut scheduler);
+            network.enter_all(port, packets, &mut scheduler);
         }
     }
-    batch.arrived.clear();
+    batch.used.clear();
+    for port in batch.due.drain(..) {
+        // The port may also have had packets.
+        run_port(world, &[], handled, port, limit);
+    }
 }
 
 /// Runs all events before `limit` at a port that may have events other than arrivals.
 #[inline]
 fn run_port<F: AlgorithmFactory>(
     world: &mut World<F>,
-    packets: impl Iterator<Item = Arrived>,
+    mut packets: &[InFlight],
     handled: &mut Handled,
     port: PortId,
     limit: Time,
 ) {
     let place = calendar(world).place_of_port(port);
     calendar(world).begin(place);
-    let mut packets = packets.peekable();
     loop {
         let (due, event) = calendar(world).next_own(place);
         // At the same time arrivals come first.
-        if let Some(first) = packets.next_if(|packet| packet.at <= due) {
+        if let Some((first, rest)) = packets.split_first()
+            && first.arrives <= due
+        {
             let (network, mut scheduler) = world.network();
-            network.enter_all(port, [first].into_iter(), &mut scheduler);
+            network.enter_all(port, from_ref(first), &mut scheduler);
+            packets = rest;
         } else if due < limit {
             let event = calendar(world).take_own(place, event);
             handled.note(due, world.entities.fabric(event));
@@ -309,11 +339,15 @@ mod tests {
     #[test]
     fn packets_of_one_instant_stay_in_their_order() {
         for count in [8_u32, 24, 25, 400] {
-            let time = |index: u32| Time::from_ps(u64::from(index * 7 % 5));
-            let mut indices: Vec<u32> = (0..count).rev().collect();
-            sort_descending(&mut indices, time);
-            indices.reverse();
-            assert!(indices.is_sorted_by_key(|&index| (time(index), index)), "{count} packets");
+            let packet = |index: u32| InFlight {
+                arrives: Time::from_ps(u64::from(index * 7 % 5)),
+                bytes: index,
+                ..InFlight::default()
+            };
+            let mut packets: Vec<InFlight> = (0..count).map(packet).collect();
+            sort_by_time(&mut packets);
+            let in_order = packets.is_sorted_by_key(|packet| (packet.arrives, packet.bytes));
+            assert!(in_order, "{count} packets");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! State that all hosts of a part share: the fabric, the events and the metrics.
 
 use apus_cc::{AlgorithmFactory, SwitchHalf, Telemetry};
-use apus_fabric::{FabricEvent, Network, Packet, Schedule, Sent, Transit};
+use apus_fabric::{FabricEvent, InFlight, Network, Schedule, Sent, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Header};
@@ -225,17 +225,11 @@ impl<F: AlgorithmFactory> World<F> {
         network.receive(port, arrives, *packet, telemetry, &mut scheduler);
     }
 
-    /// Passes a packet to a host's NIC port at `at`. Returns whether the port accepted it.
+    /// Passes a packet to a host's NIC port. Returns whether the port accepted it.
     #[inline]
-    pub(crate) fn send(
-        &mut self,
-        at: Time,
-        host: HostId,
-        packet: Packet<Header>,
-        telemetry: Option<&Telemetry>,
-    ) -> bool {
+    pub(crate) fn send(&mut self, host: HostId, packet: InFlight) -> bool {
         let (network, mut scheduler) = self.network();
-        network.send_with(at, host, packet, telemetry, &mut scheduler) == Sent::Accepted
+        network.send_held(host, packet, &mut scheduler) == Sent::Accepted
     }
 
     /// Runs an event of the fabric.

@@ -72,6 +72,17 @@ impl<T: Default> Ring<T> {
         if self.len > 0 { self.slots.get(self.head as usize) } else { None }
     }
 
+    /// Returns all values, oldest first: those of the first slice before those of the second.
+    #[inline(always)]
+    #[must_use]
+    pub fn as_slices(&self) -> (&[T], &[T]) {
+        let (_, from_head) = self.slots.split_at(self.head as usize);
+        match from_head.get(..self.len()) {
+            Some(all) => (all, &[]),
+            None => (from_head, &self.slots[..self.len() - from_head.len()]),
+        }
+    }
+
     /// Returns all values, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.iter_from(0)
@@ -219,6 +230,8 @@ mod tests {
             assert_eq!(ring.get_mut(index), model.get_mut(index));
             assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
             assert_eq!((ring.front(), ring.back()), (model.front(), model.back()));
+            let (first, second) = ring.as_slices();
+            assert!(first.iter().chain(second).eq(&model));
         }
         assert_eq!(ring.iter().collect::<Vec<_>>(), model.iter().collect::<Vec<_>>());
         let rest: Vec<_> = ring.iter_from(2).copied().collect();

@@ -10,21 +10,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::Network;
 use crate::event::Schedule;
-use crate::packet::PacketRef;
-use crate::port::Port;
-
-/// A packet that has arrived at a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
-    /// Time of the arrival.
-    pub at: Time,
-    /// The egress port over whose link the packet arrived.
-    pub by: PortId,
-    /// The packet.
-    pub packet: PacketRef,
-    /// Wire bytes of the packet.
-    pub bytes: u32,
-}
+use crate::port::{InFlight, Port};
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Returns `true` if no event at a port affects another port within the smallest delay of a
@@ -42,34 +28,36 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     /// Takes the packets that arrive before `limit` on the link behind `port`, which leads to a
     /// switch, and returns when the next one arrives ([`Time::MAX`] if none does).
-    #[inline]
+    #[inline(always)]
     pub fn collect<S: Schedule>(
         &mut self,
         port: PortId,
         limit: Time,
         schedule: &mut S,
-        mut take: impl FnMut(Arrived),
+        mut take: impl FnMut(&InFlight),
     ) -> Time {
         self.ports[port.index()].pop_before(limit, &mut self.common, schedule, |common, entry| {
             common.pool.prefetch(entry.packet, false);
-            let (at, packet, bytes) = (entry.arrives, entry.packet, entry.bytes);
-            take(Arrived { at, by: port, packet, bytes });
+            take(entry);
         })
     }
 
-    /// All packets that [`Network::pass`] sent to a port within a window join it, in order of time;
-    /// packets of the same instant in the order of the links over which they arrived. The last of
-    /// them must arrive before any pending event of the port.
+    /// Packets that [`Network::pass`] sent to a port within a window join it, in order of time; packets of
+    /// the same instant in the order of the links over which they arrived. The last of them must arrive
+    /// before any pending event of the port.
     #[inline]
-    pub fn enter_all<S: Schedule>(
-        &mut self,
-        port: PortId,
-        arrived: impl Iterator<Item = Arrived>,
-        schedule: &mut S,
-    ) {
-        for Arrived { at, packet, bytes, .. } in arrived {
+    pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {
+        let mut packets = packets.iter();
+        loop {
+            let egress = &mut self.ports[port.index()];
+            let other = loop {
+                let Some(packet) = packets.next() else { return };
+                if !egress.accept(packet, schedule) {
+                    break packet;
+                }
+            };
             // The counters record the result.
-            let _ = self.enter(at, port, packet, bytes, schedule);
+            let _ = self.enter_slowly(port, other, schedule);
         }
     }
 }

@@ -3,8 +3,8 @@
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Time};
 
-use super::Port;
 use super::class::Waiting;
+use super::{InFlight, Port};
 use crate::config::PortKind;
 use crate::counters::{Count, DropReason};
 use crate::event::Schedule;
@@ -27,7 +27,8 @@ impl<W: SwitchHalf> Port<W> {
                 self.settle(now);
                 self.admit(now, packet, 0, bytes, common)?;
                 self.note_occupancy(bytes);
-                self.append(now, packet, bytes, schedule);
+                let packet = InFlight { arrives: now, packet, bytes };
+                self.append(&packet, self.free_at.since(now), schedule);
                 Ok(())
             }
             PortKind::Strict => {
@@ -62,16 +63,20 @@ impl<W: SwitchHalf> Port<W> {
         self.queue_bytes += u64::from(bytes);
         self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
         let joining = Waiting { packet, bytes };
-        if !EVENTS && self.free_at <= now {
+        let own = EVENTS && sent_in == class;
+        if EVENTS {
+            self.classes[class].note_joining(bytes, own);
+        }
+        let prompt = !EVENTS || (self.certain && self.waiting == 0 && self.classes[class].prompt);
+        if prompt && self.in_service.bytes == 0 {
             self.classes[class].bytes += u64::from(bytes);
-            self.serve(now, class, joining, false, schedule);
+            self.serve(now, class, joining, own, schedule);
             self.tally.stays(self.free_at.since(now), bytes);
             return Ok(());
         }
         self.tally.joins(now, bytes);
         if let Some(stops) = self.stops.as_ref().filter(|_| EVENTS) {
             stops.reserve(bytes, &mut common.shared);
-            self.classes[class].note_joining(bytes, sent_in == class);
         }
         self.enqueue(class, joining);
         if !EVENTS {

@@ -75,6 +75,10 @@ pub(super) struct Class<W> {
     pub(super) paused: bool,
     /// Packets without room are trimmed.
     pub(super) trims: bool,
+    /// If no packet waits and nothing can stop the port, a packet is served as it joins: the class is the
+    /// only one of its level, has no limit of its rate, and its switch half does not see packets that
+    /// leave.
+    pub(super) prompt: bool,
     /// Index of its level.
     pub(super) level: u8,
     /// Times that it was paused.
@@ -101,6 +105,8 @@ impl<W: SwitchHalf> Class<W> {
             PortKind::Strict | PortKind::Class => Ring::with_slots(FIRST_SLOTS),
         };
         let level = levels.iter().position(|level| level.priority == config.priority);
+        let level = level.expect("each priority has a level");
+        let alone = levels[level].several.is_none() && config.rate_limit.is_none();
         Self {
             queue,
             bytes: 0,
@@ -108,7 +114,8 @@ impl<W: SwitchHalf> Class<W> {
             bucket: config.rate_limit.as_ref().map(|limit| Box::new(TokenBucket::new(limit))),
             paused: false,
             trims: config.trim.is_some(),
-            level: level.expect("each priority has a level") as u8,
+            prompt: alone && !config.algorithm.acts_on_dequeue(),
+            level: level as u8,
             pauses: 0,
             limit: config.limit.get(),
             limit_packets: u64::from(config.limit_packets),

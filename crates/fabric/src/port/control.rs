@@ -106,7 +106,7 @@ impl Stops {
 }
 
 impl<W: SwitchHalf> Port<W> {
-    /// A packet whose service has ended leaves the port, for the link unless it is there already.
+    /// A packet whose service has ended leaves the port for the link, if that was not certain before.
     pub(super) fn depart<P, S: Schedule>(
         &mut self,
         served: &InService,
@@ -114,12 +114,6 @@ impl<W: SwitchHalf> Port<W> {
         schedule: &mut S,
     ) {
         let class = usize::from(served.class);
-        if served.own {
-            self.classes[class].own_bytes -= u64::from(served.bytes);
-        }
-        if self.certain {
-            return;
-        }
         let Some(stops) = &mut self.stops else { return };
         stops.release(served.bytes, &mut common.shared);
         common.leave_switch(served.packet);

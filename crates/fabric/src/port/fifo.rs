@@ -6,61 +6,46 @@
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Span, Time};
 
-use super::Port;
+use super::{InFlight, Port};
 use crate::config::PortKind;
 use crate::event::Schedule;
-use crate::packet::PacketRef;
 
 impl<W: SwitchHalf> Port<W> {
-    /// Returns `true` if the port is a FIFO port without switch half and a packet of `bytes` neither
-    /// meets the limit nor makes the queue longer than it was before: then the cursor may lag. The
-    /// packets queued completely take the time until `free_at` on the link; in addition there are at
-    /// most the packet in service and the new packet, each no larger than the largest so far.
+    /// Accepts a packet if the port is a FIFO port without switch half and has room for it: almost all
+    /// packets of most runs. Otherwise returns `false`, and the packet must be [offered](Port::offer).
     #[inline(always)]
-    fn is_calm(&self, now: Time, bytes: u32) -> bool {
-        self.free_at.since(now) < self.calm && bytes <= self.largest
-    }
-
-    /// Accepts a packet if the port is a FIFO port without switch half and has room for it: almost
-    /// all packets of most runs. Otherwise returns `false`, and the packet must be
-    /// [offered](Port::offer).
-    #[inline(always)]
-    pub(crate) fn accept<S: Schedule>(
-        &mut self,
-        now: Time,
-        packet: PacketRef,
-        bytes: u32,
-        schedule: &mut S,
-    ) -> bool {
-        if !self.simple {
-            return false;
-        }
-        if !self.is_calm(now, bytes) {
-            self.settle(now);
+    pub(crate) fn accept<S: Schedule>(&mut self, packet: &InFlight, schedule: &mut S) -> bool {
+        let bytes = packet.bytes;
+        let wait = self.free_at.since(packet.arrives);
+        // If the port is calm, the cursor may lag.
+        if wait >= self.calm || bytes > self.largest {
+            if !self.simple {
+                return false;
+            }
+            self.settle(packet.arrives);
             if self.queue_bytes + u64::from(bytes) > self.limit {
                 return false;
             }
             self.note_occupancy(bytes);
         }
+        self.append(packet, wait, schedule);
         self.tally.offered.add(bytes);
-        self.append(now, packet, bytes, schedule);
         true
     }
 
-    /// Adds an accepted packet to the ring.
+    /// Adds an accepted packet to the ring, which waits this long for the link.
     #[inline(always)]
     pub(super) fn append<S: Schedule>(
         &mut self,
-        now: Time,
-        packet: PacketRef,
-        bytes: u32,
+        &InFlight { arrives: now, packet, bytes }: &InFlight,
+        wait: Span,
         schedule: &mut S,
     ) {
-        let departs = now.max(self.free_at) + self.serialization_time(bytes);
-        self.free_at = departs;
+        let stay = wait + self.serialization_time(bytes);
+        self.free_at = now + stay;
         self.queue_bytes += u64::from(bytes);
-        self.tally.stays(departs.since(now), bytes);
-        self.link.push(departs, packet, bytes, schedule);
+        self.tally.stays(stay, bytes);
+        self.link.push(self.free_at, packet, bytes, schedule);
     }
 
     /// Moves the cursor past every packet that has departed.
@@ -100,11 +85,14 @@ impl<W: SwitchHalf> Port<W> {
             return;
         }
         self.largest = self.largest.max(bytes);
-        let room = queue_bytes.saturating_sub(2 * u64::from(self.largest));
-        // Of a shared link the cursor moves with every packet.
-        let calm = room > 0 && !self.link.is_shared() && self.simple;
-        // Rounded up: less than this is less than `room` bytes take.
-        let time = self.rate.serialization_time(Bytes::new(room));
+        // The packets that wait for the link take the time until `free_at` on it; in addition there are
+        // at most the packet in service and the new packet, each no larger than the largest so far. Of a
+        // shared link the cursor moves with every packet.
+        let largest = u64::from(self.largest);
+        let calm = !self.link.is_shared() && self.simple && queue_bytes >= largest;
+        let room = queue_bytes.saturating_sub(2 * largest);
+        // Rounded up: less than this is less than `room` bytes take. Without room at least for an idle link.
+        let time = self.rate.serialization_time(Bytes::new(room)).max(Span::from_ps(1));
         self.calm = if calm { time } else { Span::ZERO };
     }
 }

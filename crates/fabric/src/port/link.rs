@@ -9,12 +9,15 @@ use crate::topology::Node;
 /// Slots of a new ring of packets: a port that is used once is mostly used again.
 pub(super) const FIRST_SLOTS: u32 = 4;
 
-/// A packet with known arrival time at the peer.
-#[derive(Clone, Copy)]
-pub(crate) struct InFlight {
-    pub(crate) arrives: Time,
-    pub(crate) packet: PacketRef,
-    pub(crate) bytes: u32,
+/// A packet with known arrival time at the end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Time of the arrival.
+    pub arrives: Time,
+    /// The packet.
+    pub packet: PacketRef,
+    /// Its wire bytes.
+    pub bytes: u32,
 }
 
 impl Default for InFlight {
@@ -199,20 +202,29 @@ impl Link {
         kept.map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    /// Takes the oldest packet if it arrives before `limit`; on a shared link it may have been
-    /// handed over.
+    /// Returns the packets that arrive before `limit`, in one or two slices; on a shared link some may
+    /// have been handed over.
     #[inline(always)]
-    pub(crate) fn pop_before(&mut self, limit: Time) -> Option<InFlight> {
-        let &entry = self.ring.front()?;
-        if entry.arrives >= limit {
-            return None;
+    pub(crate) fn arriving_before(&self, limit: Time) -> [&[InFlight]; 2] {
+        let before = |packets: &[InFlight]| {
+            packets.iter().position(|entry| entry.arrives >= limit).unwrap_or(packets.len())
+        };
+        let (first, second) = self.ring.as_slices();
+        match &first[..before(first)] {
+            all if all.len() == first.len() => [all, &second[..before(second)]],
+            some => [some, &[]],
         }
-        self.ring.discard(1);
+    }
+
+    /// Removes the `taken` oldest packets; on a shared link some may have been handed over.
+    #[inline(always)]
+    pub(crate) fn discard(&mut self, taken: usize) {
         if self.shared {
-            self.sorted -= 1;
-            self.kept -= u32::from(entry.packet != PacketRef::NONE);
+            let kept = |entry: &&InFlight| entry.packet != PacketRef::NONE;
+            self.kept -= self.ring.iter().take(taken).filter(kept).count() as u32;
+            self.sorted -= taken as u32;
         }
-        Some(entry)
+        self.ring.discard(taken);
     }
 
     /// A packet handed over by the link's other half arrives at `arrives`.

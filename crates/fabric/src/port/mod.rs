@@ -31,7 +31,8 @@ use class::{Class, Level};
 use control::Stops;
 use service::InService;
 
-pub(crate) use link::{InFlight, Link};
+pub use link::InFlight;
+pub(crate) use link::Link;
 pub(crate) use shared::SharedBuffer;
 
 /// An egress port. Fields that every packet needs come first.
@@ -40,7 +41,9 @@ pub(crate) struct Port<W> {
     link: Link,
     /// End of the service begun last. A FIFO port has begun that of every packet.
     free_at: Time,
-    /// While the link is busy for less than this, the port is [calm](Port::is_calm).
+    /// A FIFO port without switch half is calm while a packet that is not larger than the largest so
+    /// far would wait for less than this: the packet then neither meets the limit nor makes the queue
+    /// longer than it was before. Zero: never.
     calm: Span,
     /// Bytes in the port, a packet in service included, as far as it has caught up with the clock.
     queue_bytes: u64,
@@ -201,7 +204,9 @@ impl<W: SwitchHalf> Port<W> {
     ) -> (InFlight, Node) {
         self.catch_up_link(now, common, schedule);
         let (entry, peer) = self.link.pop(now, schedule);
-        self.on_taken(entry.bytes);
+        let lags = self.departed == 0;
+        self.queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
+        self.departed -= u32::from(!lags);
         if self.link.is_shared() {
             self.forget_handed_over();
         }
@@ -216,31 +221,34 @@ impl<W: SwitchHalf> Port<W> {
         limit: Time,
         common: &mut Common<P>,
         schedule: &mut S,
-        mut take: impl FnMut(&mut Common<P>, InFlight),
+        mut take: impl FnMut(&mut Common<P>, &InFlight),
     ) -> Time {
         if self.kind == PortKind::Strict {
             let departed = limit.saturating_sub(self.link.delay());
             self.catch_up_link(departed, common, schedule);
         }
-        let shared = self.link.is_shared();
-        while let Some(entry) = self.link.pop_before(limit) {
-            self.on_taken(entry.bytes);
-            if entry.packet != PacketRef::NONE {
-                take(common, entry);
+        let arriving = self.link.arriving_before(limit);
+        let taken = arriving[0].len() + arriving[1].len();
+        // What has left the link left the port before.
+        let (mut departed, mut lagging) = (self.departed, 0);
+        for packets in arriving {
+            for entry in packets {
+                match departed.checked_sub(1) {
+                    Some(others) => departed = others,
+                    None => lagging += u64::from(entry.bytes),
+                }
+                if entry.packet != PacketRef::NONE {
+                    take(common, entry);
+                }
             }
         }
-        if shared {
+        self.departed = departed;
+        self.queue_bytes -= lagging;
+        self.link.discard(taken);
+        if self.link.is_shared() {
             self.forget_handed_over();
         }
         self.link.next_arrival()
-    }
-
-    /// The oldest packet has left the link, and so it left the port before.
-    #[inline(always)]
-    fn on_taken(&mut self, bytes: u32) {
-        let lags = self.departed == 0;
-        self.queue_bytes -= u64::from(bytes) * u64::from(lags);
-        self.departed -= u32::from(!lags);
     }
 
     /// Removes the oldest packets of a shared link that were handed over, once they have departed.

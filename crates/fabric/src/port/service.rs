@@ -86,9 +86,13 @@ impl<W: SwitchHalf> Port<W> {
         let served = self.in_service;
         self.in_service.bytes = 0;
         self.queue_bytes -= u64::from(served.bytes);
-        self.classes[usize::from(served.class)].bytes -= u64::from(served.bytes);
+        let class = &mut self.classes[usize::from(served.class)];
+        class.bytes -= u64::from(served.bytes);
         if EVENTS {
-            self.depart(&served, common, schedule);
+            class.own_bytes -= u64::from(served.bytes) * u64::from(served.own);
+            if !self.certain {
+                self.depart(&served, common, schedule);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The path of packets from the stack through the NIC, and the feedback of the NIC's own port.
 
-use apus_cc::{AlgorithmFactory, Fields, Telemetry};
-use apus_fabric::Packet;
+use apus_cc::{AlgorithmFactory, Fields};
+use apus_fabric::{InFlight, Packet};
 use apus_transport::{Arrival, Path, Transmit};
 use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Body, Header};
@@ -9,14 +9,6 @@ use apus_wire::{Body, Header};
 use super::{Host, Thread};
 use crate::host_model::Nic;
 use crate::world::World;
-
-/// A packet on its way from the stack to the NIC.
-pub(super) struct OnTheWay {
-    pub(super) at: Time,
-    pub(super) packet: Packet<Header>,
-    /// Telemetry that an acknowledgement returns.
-    pub(super) telemetry: Option<Box<Telemetry>>,
-}
 
 impl<F: AlgorithmFactory> Host<F> {
     /// Returns `true` if the NIC pulls another data packet from the stack at `now`.
@@ -76,23 +68,24 @@ impl<F: AlgorithmFactory> Host<F> {
             dst: flow.peer,
             payload: transmit.header,
         };
+        let telemetry = match transmit.congestion.fields {
+            Fields::TELEMETRY_ECHO => self.endpoint.telemetry(transmit.flow),
+            _ => None,
+        };
+        let packet = world.network.hold(packet, telemetry);
+        let packet = InFlight { arrives: at, packet, bytes: wire_bytes };
         world.metrics.on_sent(&transmit.header.body);
         if world.observes_sent {
             let connection = flow.connection;
             self.on_observed(now, connection, transmit, wire_bytes, world);
         }
-        let telemetry = match transmit.congestion.fields {
-            Fields::TELEMETRY_ECHO => self.endpoint.telemetry(transmit.flow),
-            _ => None,
-        };
         let mut accepted = true;
         if at <= world.now && self.on_the_way.is_empty() {
-            accepted = world.send(at, self.id, packet, telemetry);
+            accepted = world.send(self.id, packet);
             self.hear_own_port(at, world);
         } else {
-            let telemetry = telemetry.map(|telemetry| Box::new(*telemetry));
-            let place = self.on_the_way.partition_point(|other| other.at <= at);
-            self.on_the_way.insert(place, OnTheWay { at, packet, telemetry });
+            let place = self.on_the_way.partition_point(|other| other.arrives <= at);
+            self.on_the_way.insert(place, packet);
         }
         // A credit that the limit of the NIC drops takes no time on the wire.
         if accepted {

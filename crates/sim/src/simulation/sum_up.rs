@@ -174,7 +174,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
 
     /// Returns the work of the simulator so far.
     pub(super) fn work(&self) -> Work {
-        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash));
+        let hash = self.parts.iter().fold(0u64, |sum, part| sum.wrapping_add(part.handled.hash()));
         Work {
             events: self.parts.iter().map(|part| part.handled.events).sum(),
             packet_hops: self.port_counters(self.now()).iter().map(|c| c.sent.packets).sum(),
