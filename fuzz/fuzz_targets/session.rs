@@ -11,7 +11,7 @@ use apus_udp::session::{
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, Extension, Header, MAX_OWN_BYTES, OwnFields,
+    Ack, Attached, Body, Control, Credit, CreditEcho, Extension, Header, MAX_OWN_BYTES, OwnFields,
     Received as Arrived, RegionKey, Reject, RejectReason, Segment, SegmentKind,
 };
 use libfuzzer_sys::fuzz_target;
@@ -100,19 +100,19 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
     let received = Arrived { largest: PacketNumber::new(x | 1 << 20), bitmap: u128::from(x) | 1 };
     let segment = |kind, length: u32, credit| {
         let op_length = u64::from(length) + (x & 0xffff);
-        Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, credit })
+        Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, attached: credit.map(Attached::Credit) })
     };
     let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
     // In one packet, with numbers near the packet's and far from it.
     let whole = |kind, credit| {
         let op_length = u64::from(length);
-        Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, credit })
+        Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, attached: credit.map(Attached::Credit) })
     };
     let word = address & !7;
     // An atomic op, with numbers near the packet's and far from it.
     let operands = |kind, length| {
         let (op, op_length) = (OpId::new(x >> 24), u64::from(length));
-        Body::Data(Segment { op, kind, offset: 0, length, op_length, credit: None })
+        Body::Data(Segment { op, kind, offset: 0, length, op_length, attached: None })
     };
     match kind % 17 {
         0 => segment(SegmentKind::Write { region, address }, length, None),
@@ -130,6 +130,7 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
             marked: x as u32,
             receiver_level: x as u8 % 32,
  echo_marked: false,
+ missing: None,
         }),
         7 => Body::Reject(Reject { op: OpId::new(x), reason: RejectReason::OutOfBounds }),
         8 => Body::Control(Control::CreditRequest { packets: x as u32 }),

@@ -23,6 +23,7 @@ __all__ = [
     "ExpressPass",
     "Hpcc",
     "Hull",
+    "Mswift",
     "Notified",
     "Nscc",
     "Rcp",
@@ -1192,6 +1193,75 @@ class Nscc(Algorithm):
                 "adjust_packets": adjust_packets,
                 "median_samples": median_samples,
                 "rto": rto,
+            },
+        )
+
+
+class Mswift(Algorithm):
+    """Algorithm `mswift`.
+
+    Swift on the median of the last delays, for packets on several paths.
+
+    Source: unverified: Gerstein, Silberstein, Keslassy, Congestion Control for Spraying with
+    Congested Paths, arXiv 2509.07907.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Literal["mswift", "lswift"] | None = None,
+        median: bool | None = None,
+        history: float | None = None,
+        late_packets: int | None = None,
+        ai: float | None = None,
+        beta: float | None = None,
+        max_mdf: float | None = None,
+        base_target: Time | None = None,
+        hop_scale: Time | None = None,
+        initial_cwnd: float | None = None,
+        max_cwnd: float | None = None,
+    ) -> None:
+        """Set the parameters that are given.
+
+        Args:
+            profile: Profile of defaults. "mswift": the median of the delays of half a window;
+                "lswift": the latest delay; cuts after 5 late packets.
+            median: whether the delay is the median of the last ones (true or false). Default in
+                mswift: true. Default in lswift: false.
+            history: delays of which the median is taken, as a part of the window; at least one and
+                at most 128 (number, above 0 and at most 1). Default in mswift: 0.5.
+            late_packets: late acknowledgements in a row from which on the window may be cut (whole
+                number, at least 1). Default: 5.
+            ai: additive increment in packets per RTT (number). Default: 1.
+            beta: multiplicative decrease constant (number). Default: 0.8.
+            max_mdf: largest fraction of the window that one decrease takes away (number). Default:
+                0.5.
+            base_target: target of the fabric delay for one hop (time). Default: 25us. From the
+                network in mswift, lswift: the larger of 25us and, for the longest path, the
+                unloaded RTT, the rest of the hosts' jitter and the time of 3 packets on the slowest
+                link, without its share of hop scaling.
+            hop_scale: target added per switch on the forward path (time). Default: 1us.
+            initial_cwnd: first window in packets (number). Default: 16. From the network in mswift,
+                lswift: the BDP in packets.
+            max_cwnd: largest window in packets (number). Default: 256. From the network in mswift,
+                lswift: the larger of 256 packets and 2 BDP.
+        """
+        super().__init__(
+            "Mswift",
+            {"name": "mswift"},
+            {},
+            {
+                "profile": profile,
+                "median": median,
+                "history": history,
+                "late_packets": late_packets,
+                "ai": ai,
+                "beta": beta,
+                "max_mdf": max_mdf,
+                "base_target": base_target,
+                "hop_scale": hop_scale,
+                "initial_cwnd": initial_cwnd,
+                "max_cwnd": max_cwnd,
             },
         )
 

@@ -87,8 +87,14 @@ class Class(TypedDict, total=False):
     trim_tail: bool
     """With probability 1/2, the last packet of the queue is trimmed instead of the arriving one
     (true or false; default "true")."""
+    drop_last: bool
+    """With probability 1/2, the last packet of the queue is dropped instead of the arriving one, so
+    that senders in step lose alike (true or false; default "false")."""
     ecn: Ecn
     """Marks of this class, in place of `topology.ecn` (table)."""
+    balancer: str
+    """Path policy of the workloads of this class, in place of `routing.balancer`; that of a
+    workload comes first (text)."""
 
 
 class Pfc(TypedDict, total=False):
@@ -251,17 +257,23 @@ class Routing(TypedDict, total=False):
     ack_path: Literal["symmetric", "own"]
     """Path of acknowledgements: "symmetric", the reverse of the data packet's, or "own", by a hash
     of their number ("symmetric", "own"; default "symmetric")."""
-    loss: Literal["time", "count", "ev-order", "timeout"]
+    loss: Literal["time", "count", "ev-order", "timeout", "sleek"]
     """What declares a packet lost before its timeout: an acknowledged packet that was sent
     `loss_delay` later ("time"), `transport.reorder_threshold` packets later ("count"), or later
-    with the same entropy value ("ev-order"); or nothing ("timeout") ("time", "count", "ev-order",
-    "timeout"; default "time")."""
+    with the same entropy value ("ev-order"); or nothing ("timeout"); or many packets out of order,
+    and the answer to a probe after a silence ("sleek"). With the last two each packet has a timeout
+    of its own. If not given: "timeout" where switches trim; otherwise "sleek" for `nscc` and "time"
+    for other algorithms ("time", "count", "ev-order", "timeout", "sleek")."""
     loss_delay: Time
     """With `loss = "time"`: that time; the unloaded RTT of the longest path if not given (time,
     above 0 and at most 1s)."""
     range: int
     """Packet numbers from the oldest packet in flight to the newest, a power of two; the sender
     stops at the edge (whole number, from 128 to 16384; default "1024")."""
+    ack_bytes: Size
+    """Payload bytes after which the receiver acknowledges; it acknowledges at once the first
+    packet, a marked one, one after which the sender waits for an acknowledgement, and a repeated
+    one. 0: each packet (size, at most 16MiB; default "0B")."""
     reroute_local: Time
     """Time after which the switches at both ends of a link that is down stop using it, and after
     which they use it again; never if not given (time)."""

@@ -10,6 +10,7 @@ local kinds = {
   [1] = "Write", [2] = "Message", [3] = "ReadRequest", [4] = "ReadResponse", [5] = "Ack",
   [6] = "Cancel", [7] = "Reject", [8] = "CreditRequest", [9] = "Credit", [10] = "CreditStop",
   [11] = "Notification", [12] = "Signal", [13] = "CompareAndSwap", [14] = "FetchAdd",
+  [26] = "Probe", [27] = "ProbeAnswer",
   [0x40] = "Hello", [0x41] = "Cookie", [0x42] = "Init", [0x43] = "Response", [0x44] = "Refused",
   [0x45] = "Unknown", [0x46] = "Control",
 }
@@ -75,6 +76,10 @@ local f = {
   reason = ProtoField.uint8("apus.reject.reason", "Reason", base.DEC, reasons),
   credited = ProtoField.bool("apus.credited", "Sent for a credit"),
   credit = ProtoField.uint32("apus.credit.number", "Credit"),
+  missing = ProtoField.uint16("apus.ack.missing", "Numbers from the first missing"),
+  awaited_behind = ProtoField.uint16("apus.order.awaited_behind", "Number - least awaited"),
+  ack_now = ProtoField.bool("apus.order.ack_now", "Waits for an acknowledgement"),
+  probe_number = ProtoField.uint32("apus.probe.number", "Probe"),
   wanted = ProtoField.uint32("apus.credit.packets", "Packets to send"),
   credit_sent = ProtoField.uint32("apus.credit.sent_ns", "Credit left at (ns, modulo 2^32)"),
   queue = ProtoField.uint24("apus.signal.queue", "Queue (bytes)"),
@@ -105,23 +110,32 @@ apus.experts = { malformed }
 
 local SEALED_GUARD, INSECURE_GUARD = 24, 12
 
--- A data packet that was sent for a credit has this much added to its kind, one with a congestion
--- extension that much, and one that carries its op whole, in the short form, that much.
-local CREDITED, EXTENDED, WHOLE = 0x80, 0x20, 0x10
+-- A data packet that was sent for a credit has this much added to its kind, one that others may overtake
+-- (or its acknowledgement) that much, one with a congestion extension that much, and one that carries its
+-- op whole, in the short form, that much.
+local CREDITED, SPREAD, EXTENDED, WHOLE = 0x80, 0xc0, 0x20, 0x10
+-- Kinds of the probe of a path and its answer.
+local PROBE, PROBE_ANSWER = 26, 27
 -- Bytes of a hop's telemetry.
 local HOP = 13
 
--- The kind without these, and whether they were there.
+-- The kind without these, what is attached behind the body ("credit", "order" or nil), and whether the
+-- others were there.
 local function kind_of(buffer)
   local kind = buffer(2, 1):uint()
-  if kind >= 0x40 and kind <= 0x46 then return kind, false, false, false end
-  local credited = kind >= CREDITED
-  if credited then kind = kind - CREDITED end
+  if kind >= 0x40 and kind <= 0x46 then return kind, nil, false, false end
+  if kind == PROBE or kind == PROBE_ANSWER then return kind, nil, false, false end
+  local attached = nil
+  if kind >= SPREAD then
+    kind, attached = kind - SPREAD, "order"
+  elseif kind >= CREDITED then
+    kind, attached = kind - CREDITED, "credit"
+  end
   local extended = kind >= EXTENDED
   if extended then kind = kind - EXTENDED end
   local whole = kind >= WHOLE
   if whole then kind = kind - WHOLE end
-  return kind, credited, extended, whole
+  return kind, attached, extended, whole
 end
 
 -- Identifiers of telemetry on data and on acknowledgements; an algorithm's own fields have 1 to 125 and
@@ -168,7 +182,7 @@ local function body_end(at, kind, whole, there)
   if kind == 1 or kind == 3 or kind == 5 or kind == 13 or kind == 14 then return 57 end
   if kind == 2 or kind == 4 or kind == 6 then return 41 end
   if kind == 7 then return 24 end
-  if kind == 8 then return 19 end
+  if kind == 8 or kind == PROBE or kind == PROBE_ANSWER then return 19 end
   if kind == 10 or kind == 11 then return 15 end
   if kind == 9 and there >= 48 then return 48 + at(47, 1):uint() end
   if kind == 12 then return 23 end
@@ -176,13 +190,13 @@ local function body_end(at, kind, whole, there)
 end
 
 local function payload_bytes(at, kind, whole)
-  if kind == 5 or (kind >= 7 and kind <= 12) then return 0 end
+  if kind == 5 or (kind >= 7 and kind <= 12) or kind == PROBE or kind == PROBE_ANSWER then return 0 end
   if whole then return at(21, 2):uint() end
   return at(39, 2):uint()
 end
 
 -- Bytes of a header and its extension, and those of the extension; nil if it is none.
-local function header_bytes(buffer, kind, credited, extended, whole)
+local function header_bytes(buffer, kind, attached, extended, whole)
   local extension = 0
   if extended then
     extension = extension_bytes(buffer)
@@ -190,7 +204,10 @@ local function header_bytes(buffer, kind, credited, extended, whole)
   end
   local body = body_end(reader(buffer, extension), kind, whole, buffer:len() - extension)
   if body == nil then return nil end
-  return body + extension + (credited and 8 or 0), extension
+  local more = 0
+  if attached == "credit" then more = 8 end
+  if attached == "order" then more = kind == 5 and 2 or 3 end
+  return body + extension + more, extension
 end
 
 -- Whether these bytes have the shape of an Apus packet.
@@ -198,11 +215,11 @@ local function is_apus(datagram)
   if datagram:len() < 16 then return false end
   local buffer = authenticated(datagram)
   if buffer == nil or buffer(1, 1):uint() ~= 1 then return false end
-  local kind, credited, extended, whole = kind_of(buffer)
+  local kind, attached, extended, whole = kind_of(buffer)
   if datagram(0, 1):uint() > 0 and not extended then return false end
   if kind >= 0x40 and kind <= 0x45 then return buffer(3, 1):uint() <= 1 end
   if kind == 0x46 then return commands[buffer(3, 1):uint()] ~= nil end
-  local header, extension = header_bytes(buffer, kind, credited, extended, whole)
+  local header, extension = header_bytes(buffer, kind, attached, extended, whole)
   if header == nil or buffer:len() < header then return false end
   local payload = payload_bytes(reader(buffer, extension), kind, whole)
   -- The packet from there on does not know how long it was before the capture cut it.
@@ -309,7 +326,7 @@ local function segment(at, tree, kind, whole)
     .. tostring(of) .. "]"
 end
 
-local function transport(at, tree, kind, credited, whole)
+local function transport(at, tree, kind, attached, whole)
   tree:add(f.flow, at(3, 4))
   tree:add(f.seq, at(7, 8))
   local about = " flow " .. at(3, 4):uint() .. " #" .. tostring(at(7, 8):uint64())
@@ -321,6 +338,7 @@ local function transport(at, tree, kind, credited, whole)
     tree:add(f.hops, at(51, 1))
     tree:add(f.marked, at(52, 4))
     tree:add(f.receiver_level, at(56, 1))
+    if attached == "order" then tree:add(f.missing, at(57, 2)) end
     return about .. " acks " .. tostring(at(15, 8):uint64())
   elseif kind == 8 then
     tree:add(f.wanted, at(15, 4))
@@ -340,14 +358,20 @@ local function transport(at, tree, kind, credited, whole)
     tree:add(f.op, at(15, 8))
     tree:add(f.reason, at(23, 1))
     return about .. " op " .. tostring(at(15, 8):uint64())
+  elseif kind == PROBE or kind == PROBE_ANSWER then
+    tree:add(f.probe_number, at(15, 4))
+    return about .. " probe " .. at(15, 4):uint()
   elseif kind >= 8 and kind <= 11 then
     return about
   end
   about = about .. segment(at, tree, kind, whole)
-  if credited then
-    local echo = body_end(at, kind, whole, 0)
-    tree:add(f.credit, at(echo, 4))
-    tree:add(f.credit_sent, at(echo + 4, 4))
+  local behind = body_end(at, kind, whole, 0)
+  if attached == "credit" then
+    tree:add(f.credit, at(behind, 4))
+    tree:add(f.credit_sent, at(behind + 4, 4))
+  elseif attached == "order" then
+    tree:add(f.awaited_behind, at(behind, 2))
+    tree:add(f.ack_now, at(behind + 2, 1))
   end
   return about
 end
@@ -414,11 +438,11 @@ function apus.dissector(datagram, pinfo, root)
   pinfo.cols.protocol = "Apus"
   local tree = root:add(apus, datagram())
   local buffer = authenticated(datagram)
-  local kind, credited, extended, whole = kind_of(buffer)
+  local kind, attached, extended, whole = kind_of(buffer)
   tree:add(f.writable, datagram(0, 1))
   tree:add(f.version, buffer(1, 1))
   tree:add(f.kind, buffer(2, 1), kind)
-  tree:add(f.credited, buffer(2, 1), credited)
+  tree:add(f.credited, buffer(2, 1), attached == "credit")
   tree:add(f.whole, buffer(2, 1), whole)
   local complete = datagram:len() == datagram:reported_len()
   local about
@@ -427,10 +451,10 @@ function apus.dissector(datagram, pinfo, root)
   elseif kind >= 0x40 then
     about = handshake(buffer, tree, kind)
   else
-    local from, extension = header_bytes(buffer, kind, credited, extended, whole)
+    local from, extension = header_bytes(buffer, kind, attached, extended, whole)
     local at = reader(buffer, extension)
     if extended then extension_fields(datagram, buffer, tree) end
-    about = transport(at, tree, kind, credited, whole)
+    about = transport(at, tree, kind, attached, whole)
     local length = payload_bytes(at, kind, whole)
     if complete then
       if length > 0 then

@@ -24,6 +24,7 @@ pub mod dx;
 pub mod expresspass;
 pub mod hpcc;
 pub mod hull;
+pub mod mswift;
 pub mod notified;
 pub mod nscc;
 pub mod rcp;

@@ -7,17 +7,19 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use apus_cc::{
-    AlgorithmInfo, Derivation, ForeignAlgorithm, ForeignFactory, NetworkInfo, Origin, Parameter,
-    ProfilePackets, SettingError, Settings, Tunable,
+    AlgorithmInfo, Derivation, ForeignAlgorithm, ForeignBalancer, ForeignFactory, NetworkInfo,
+    Origin, Parameter, ProfilePackets, SettingError, Settings, Tunable,
 };
 use apus_units::suggestion;
 
 use crate::set::{Params, Row, TABLE};
 
-/// The algorithms that a program can run: those of this crate, and those that the program adds.
+/// The algorithms and path policies that a program can run: those of this crate, and those that the program
+/// adds.
 #[derive(Clone, Copy, Default)]
 pub struct Registry {
     foreign: &'static [&'static dyn ForeignAlgorithm],
+    balancers: &'static [&'static dyn ForeignBalancer],
 }
 
 impl fmt::Debug for Registry {
@@ -28,7 +30,7 @@ impl fmt::Debug for Registry {
 
 impl Registry {
     /// The algorithms of this crate.
-    pub const BUILT_IN: Self = Self { foreign: &[] };
+    pub const BUILT_IN: Self = Self { foreign: &[], balancers: &[] };
 
     /// The algorithms of this crate and `foreign` ones.
     ///
@@ -36,7 +38,7 @@ impl Registry {
     /// If two algorithms have one name or one identifier of fields, or if a layout of fields is invalid
     /// ([`FieldLayout::is_valid`](apus_cc::FieldLayout::is_valid)).
     pub fn with(foreign: &'static [&'static dyn ForeignAlgorithm]) -> Result<Self, SettingError> {
-        let registry = Self { foreign };
+        let registry = Self { foreign, balancers: &[] };
         for (index, one) in foreign.iter().enumerate() {
             let (name, layout) = (one.info().name, one.fields());
             let before = || registry.rows().take(TABLE.len() + index);
@@ -78,7 +80,40 @@ impl Registry {
         let name = algorithm.info().name;
         let others = self.foreign.iter().copied().filter(|other| other.info().name != name);
         let all: Vec<_> = others.chain([algorithm]).collect();
-        Self::with(all.leak())
+        let with = Self::with(all.leak())?;
+        Ok(Self { balancers: self.balancers, ..with })
+    }
+
+    /// These algorithms, and path policies in addition to those of this crate.
+    ///
+    /// # Errors
+    /// If two policies have one name.
+    pub fn with_balancers(
+        self,
+        balancers: &'static [&'static dyn ForeignBalancer],
+    ) -> Result<Self, SettingError> {
+        let names = || {
+            let foreign = balancers.iter().map(|policy| policy.info().name);
+            crate::balancers::all().map(|info| info.name).chain(foreign)
+        };
+        for (index, name) in names().enumerate() {
+            if names().take(index).any(|other| other == name) {
+                let message = format!("two balancers are named `{name}`; choose another name");
+                return Err(SettingError::of_name(message));
+            }
+        }
+        Ok(Self { balancers, ..self })
+    }
+
+    /// Returns the path policies that the program adds.
+    #[must_use]
+    pub fn foreign_balancers(self) -> &'static [&'static dyn ForeignBalancer] {
+        self.balancers
+    }
+
+    /// Every path policy.
+    pub fn balancers(self) -> impl Iterator<Item = &'static AlgorithmInfo> + Clone {
+        crate::balancers::all().chain(self.balancers.iter().map(|policy| policy.info()))
     }
 
     fn rows(self) -> impl Iterator<Item = Row> + Clone {

@@ -198,6 +198,8 @@ algorithms! {
     Notified(crate::notified::Notified);
     /// NSCC of Ultra Ethernet, and MNSCC.
     Nscc(crate::nscc::Nscc);
+    /// MSwift and LSwift: Swift for packets on several paths.
+    MSwift(crate::mswift::MSwift);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

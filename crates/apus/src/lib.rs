@@ -13,7 +13,7 @@
 // Results go to standard output and messages to standard error: that is what a command is for.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-pub use apus_cc::{ForeignAlgorithm, foreign};
+pub use apus_cc::{ForeignAlgorithm, ForeignBalancer, foreign, foreign_balancer};
 
 #[cfg(feature = "real")]
 mod agent;
@@ -201,9 +201,23 @@ pub(crate) fn register(algorithm: &'static dyn ForeignAlgorithm) -> Result<(), S
 /// errors of the input.
 #[must_use]
 pub fn main_with(algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>) -> ExitCode {
+    main_with_balancers(algorithms, [])
+}
+
+/// Runs the command like [`main_with`], with path policies too: scenarios name them in `routing.balancer`.
+///
+/// Two policies of one name ([`Registry::with_balancers`]) are reported as errors of the input.
+#[must_use]
+pub fn main_with_balancers(
+    algorithms: impl IntoIterator<Item = &'static dyn ForeignAlgorithm>,
+    balancers: impl IntoIterator<Item = &'static dyn ForeignBalancer>,
+) -> ExitCode {
     // Once per process; they stay until it ends.
     let algorithms: Vec<_> = algorithms.into_iter().collect();
-    let done = match Registry::with(algorithms.leak()) {
+    let balancers: Vec<_> = balancers.into_iter().collect();
+    let registry = Registry::with(algorithms.leak())
+        .and_then(|registry| registry.with_balancers(balancers.leak()));
+    let done = match registry {
         Ok(registry) => {
             *REGISTRY.write().unwrap_or_else(PoisonError::into_inner) = registry;
             Arguments::parse().command.execute()

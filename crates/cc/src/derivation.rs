@@ -28,6 +28,8 @@ pub struct NetworkInfo {
     pub path_rate: Rate,
     /// Wire bytes of a full data packet.
     pub packet: Bytes,
+    /// Whether switches trim packets without room instead of dropping them.
+    pub trims: bool,
 }
 
 impl NetworkInfo {

@@ -51,7 +51,7 @@ pub use foreign::{
 pub use packets::ProfilePackets;
 pub use path::{
     Balancer, BoxedPath, Ev, ForeignBalancer, MAX_EVS, PathEvent, PathFeedback, PathPolicy,
-    foreign_balancer,
+    SwitchChoice, foreign_balancer,
 };
 pub use receiver::{
     Acknowledging, EchoNewest, EchoTelemetry, MAX_CREDIT_PADDING, Receiver, ReceiverControl,

@@ -107,6 +107,29 @@ impl PathEvent {
     }
 }
 
+/// How switches choose among the next hops of the shortest paths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SwitchChoice {
+    /// The port with the least load, at random among equals.
+    LeastLoaded {
+        /// Parts of the port's buffer at which a load counts as the next higher one.
+        levels: [f64; 3],
+        /// A port's load is looked at again after this.
+        period: Span,
+    },
+    /// Each port in turn.
+    InTurn,
+    /// Packets of a pair of hosts keep their port, until none has passed for a time.
+    Flowlet {
+        /// That time.
+        gap: Span,
+        /// Whether the next port is the one with the least load, instead of a random one.
+        least_loaded: bool,
+        /// Places of a switch's table, a power of two; pairs with the same hash share one.
+        places: u32,
+    },
+}
+
 /// The state of a path policy for one flow.
 pub trait PathPolicy {
     /// Sets the seed of the flow's random numbers and begins anew. Called once, before anything else.
@@ -118,6 +141,16 @@ pub trait PathPolicy {
     /// The flow has nothing in flight and nothing to send.
     #[inline]
     fn on_idle(&mut self, _now: Time) {}
+    /// Returns how switches choose the next hop of the flow's data packets; `None` if the entropy value
+    /// decides the path.
+    fn at_switches(&self) -> Option<SwitchChoice> {
+        None
+    }
+    /// Returns `true` if the policy looks at ECN marks: the flow's packets may then be marked, whatever its
+    /// algorithm.
+    fn reads_marks(&self) -> bool {
+        false
+    }
     /// Returns `true` if packets of one window may take different paths, and thus overtake each other in
     /// normal operation.
     fn sprays(&self) -> bool;
@@ -146,6 +179,8 @@ macro_rules! forward_path_policy {
             fn next(&mut self, now: $crate::Time, cwnd: f64) -> $crate::Ev;
             fn feedback(&mut self, event: &$crate::PathEvent);
             fn on_idle(&mut self, now: $crate::Time);
+            fn at_switches(&self) -> Option<$crate::SwitchChoice>;
+            fn reads_marks(&self) -> bool;
             fn sprays(&self) -> bool;
         }
     };

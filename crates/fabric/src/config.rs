@@ -71,6 +71,9 @@ pub struct Trim {
     /// Whether, with probability 1/2, the last packet of the queue is trimmed instead of the arriving one.
     /// Without it, senders in step may lose the payload of each packet.
     pub tail: bool,
+    /// Whether headers are kept. If not, packets are dropped as without trimming, and `tail` decides which
+    /// (uet-htsim 40ccb05, `-disable_trim`).
+    pub keeps_headers: bool,
     /// Seed of the port's stream of random numbers.
     pub seed: u64,
 }
@@ -188,7 +191,8 @@ impl<W: SwitchHalf> PortConfig<W> {
         }
         for (number, class) in self.classes.iter().enumerate() {
             let Some(trim) = class.trim else { continue };
-            if trim.class.index() == number || trim.class.index() >= self.classes.len() {
+            let other = trim.class.index() != number && trim.class.index() < self.classes.len();
+            if trim.keeps_headers && !other {
                 return Err(format!(
                     "class {number} is trimmed to {}; name another class of the port",
                     trim.class

@@ -68,7 +68,7 @@ pub use counters::{ClassCounters, Count, Counters, DropReason, Drops, PortCounte
 pub use event::{FabricEvent, Schedule};
 pub use impairment::Impairment;
 pub use network::{ControlError, Network, Outcome, RemovePayload, Sent, Signalling};
-pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit};
+pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit, Way};
 pub use pfc::PfcConfig;
 pub use port::InFlight;
 pub use routing::{Avoided, PathSet, Rehash, RouteError, RouteId, opposite};

@@ -1,6 +1,7 @@
 //! The network: every port, link, packet and route of one topology.
 
 mod ahead;
+mod choose;
 mod common;
 mod control;
 mod facts;
@@ -19,11 +20,12 @@ use apus_units::{HostId, PortId, Time};
 use crate::config::PortKind;
 use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
-use crate::packet::{Packet, PacketPool, PacketRef};
+use crate::packet::{Packet, PacketPool, PacketRef, Way};
 use crate::port::{InFlight, Port, SharedBuffer};
 use crate::routing::{Avoided, PathSet, PathSets, Paths, RouteError, RouteId, absorb, opposite};
 use crate::topology::Node;
 
+use choose::Chooser;
 pub(crate) use common::Common;
 pub use common::RemovePayload;
 pub use control::ControlError;
@@ -65,6 +67,8 @@ pub struct Network<P, W> {
     common: Common<P>,
     paths: Paths,
     path_sets: PathSets,
+    /// Rules by which switches choose.
+    choosers: Vec<Chooser>,
     /// By link: its ends a and b.
     ends: Vec<(Node, Node)>,
     /// By switch.
@@ -89,6 +93,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             common: Common::new(shared),
             paths,
             path_sets: PathSets::default(),
+            choosers: Vec::new(),
             ends,
             names,
             scratch: Vec::new(),
@@ -121,7 +126,6 @@ impl<P, W: SwitchHalf> Network<P, W> {
     #[inline(always)]
     pub fn hold(&mut self, mut packet: Packet<P>, telemetry: Option<&Telemetry>) -> PacketRef {
         packet.hop = 0;
-        packet.reversed = false;
         let carries_telemetry = packet.carries_telemetry();
         let packet = self.common.pool.insert(packet);
         if carries_telemetry {
@@ -182,7 +186,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.common.counters.delivered += 1;
             return Outcome::Delivered { host, packet: entry.packet };
         }
-        let Some(next) = self.pass(entry.packet) else { return Outcome::Dropped(DropReason::Ttl) };
+        let Some(next) = self.pass(now, entry.packet) else {
+            return Outcome::Dropped(DropReason::Ttl);
+        };
         match self.enter(next, &entry, schedule) {
             Ok(()) => Outcome::Forwarded,
             Err(reason) => Outcome::Dropped(reason),
@@ -192,20 +198,19 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// A packet that arrived at a switch gets its next hop: returns the egress port by which it
     /// leaves; `None` if it was dropped, because it has visited too many switches.
     #[inline(always)]
-    pub fn pass(&mut self, packet: PacketRef) -> Option<PortId> {
+    pub fn pass(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
         let Common { pool, routes, .. } = &mut self.common;
         let fields = pool.fields_mut(packet);
         if fields.ttl <= 1 {
             fields.ttl = 0;
             let ingress = routes.port(fields.route, fields.hop);
-            let ingress = if fields.reversed { opposite(ingress) } else { ingress };
+            let ingress = if fields.way == Way::BACK { opposite(ingress) } else { ingress };
             self.common.discard(ingress, packet, DropReason::Ttl);
             return None;
         }
         fields.ttl -= 1;
-        if fields.reversed {
-            fields.hop -= 1;
-            return Some(opposite(routes.port(fields.route, fields.hop)));
+        if fields.way != Way::FORWARD {
+            return Some(self.pass_otherwise(now, packet));
         }
         fields.hop += 1;
         Some(routes.port(fields.route, fields.hop))
@@ -324,7 +329,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// # Errors
     /// If no path exists.
     pub fn path_set(&mut self, src: HostId, dst: HostId) -> Result<PathSet, RouteError> {
-        self.path_sets.get(&self.paths, &mut self.common.routes, src, dst)
+        let chosen = !self.choosers.is_empty();
+        self.path_sets.get(&self.paths, &mut self.common.routes, (src, dst), chosen)
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a

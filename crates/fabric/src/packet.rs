@@ -23,15 +23,42 @@ pub struct Packet<P> {
     /// Switches it may still visit: each takes one off, and drops the packet at 0 (IP's TTL, from
     /// which Swift §3.5 counts hops).
     pub ttl: u8,
-    /// Whether the packet goes back along the route from where it was made
-    /// ([`Network::answer_signals`](crate::Network::answer_signals)). `hop` then counts down.
-    pub reversed: bool,
+    /// How it follows the route.
+    pub way: Way,
     /// Traffic class. At a port with fewer classes the packet joins the last one.
     pub class: ClassId,
     /// The congestion fields, which switch halves may change.
     pub congestion: CongestionHeader,
     /// The user's part.
     pub payload: P,
+}
+
+/// How a packet follows its route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way(u8);
+
+impl Way {
+    /// From its first port to its last.
+    pub const FORWARD: Self = Self(0);
+    /// Back from where it was made ([`Network::answer_signals`](crate::Network::answer_signals)). `hop`
+    /// then counts down.
+    pub const BACK: Self = Self(1);
+
+    /// Each switch with a choice may change the rest of the route, one of the paths of a
+    /// [`PathSet`](crate::PathSet), by the rule of this number
+    /// ([`Network::let_switches_choose`](crate::Network::let_switches_choose)).
+    #[must_use]
+    pub(crate) const fn chosen(rule: u8) -> Self {
+        Self(rule + 2)
+    }
+
+    /// Returns the number of the rule by which switches choose.
+    pub(crate) const fn rule(self) -> Option<usize> {
+        match self.0 {
+            0 | 1 => None,
+            rule => Some(rule as usize - 2),
+        }
+    }
 }
 
 impl<P> Packet<P> {
@@ -48,7 +75,7 @@ impl<P> Packet<P> {
             dst,
             hop: 0,
             ttl: Self::DEFAULT_TTL,
-            reversed: false,
+            way: Way::FORWARD,
             class: ClassId::default(),
             congestion: CongestionHeader::default(),
             payload,
@@ -91,8 +118,8 @@ pub struct Fields {
     pub hop: u8,
     /// See [`Packet::ttl`].
     pub ttl: u8,
-    /// See [`Packet::reversed`].
-    pub reversed: bool,
+    /// See [`Packet::way`].
+    pub way: Way,
     /// See [`Packet::class`].
     pub class: ClassId,
     /// See [`Packet::congestion`].
@@ -147,9 +174,9 @@ impl<P> PacketPool<P> {
     /// If the pool already holds 2^32 packets.
     #[inline(always)]
     pub fn insert(&mut self, packet: Packet<P>) -> PacketRef {
-        let Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload } =
+        let Packet { wire_bytes, route, src, dst, hop, ttl, way, class, congestion, payload } =
             packet;
-        let fields = Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion };
+        let fields = Fields { wire_bytes, route, src, dst, hop, ttl, way, class, congestion };
         self.receive(Transit { fields, payload })
     }
 
@@ -253,9 +280,9 @@ impl<P> PacketPool<P> {
         P: Copy,
     {
         let payload = *self.payload(packet);
-        let Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion } =
+        let Fields { wire_bytes, route, src, dst, hop, ttl, way, class, congestion } =
             *self.fields(packet);
-        Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
+        Packet { wire_bytes, route, src, dst, hop, ttl, way, class, congestion, payload }
     }
 
     /// Prefetches the packet's fields, and its payload if `payload`; has no effect on
@@ -278,9 +305,9 @@ impl<P> PacketPool<P> {
     pub fn take(&mut self, packet: PacketRef) -> Packet<P> {
         let payload = self.payloads[packet.0 as usize].take().expect(STALE);
         self.free.push(packet.0);
-        let Fields { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion } =
+        let Fields { wire_bytes, route, src, dst, hop, ttl, way, class, congestion } =
             self.fields[packet.0 as usize];
-        Packet { wire_bytes, route, src, dst, hop, ttl, reversed, class, congestion, payload }
+        Packet { wire_bytes, route, src, dst, hop, ttl, way, class, congestion, payload }
     }
 
     /// Frees the packet's slot and discards its content.

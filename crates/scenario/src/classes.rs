@@ -31,7 +31,19 @@ pub(super) static CLASS: Keys = Keys::of(&[
         "With probability 1/2, the last packet of the queue is trimmed instead of the arriving one",
     )
     .or("true"),
+    key(
+        "drop_last",
+        Kind::Flag,
+        "With probability 1/2, the last packet of the queue is dropped instead of the arriving one, so that \
+         senders in step lose alike",
+    )
+    .or("false"),
     key("ecn", Kind::Table(&ECN), "Marks of this class, in place of `topology.ecn`"),
+    key(
+        "balancer",
+        Kind::Text,
+        "Path policy of the workloads of this class, in place of `routing.balancer`; that of a workload comes first",
+    ),
 ]);
 
 /// Most classes: as many as IEEE 802.1Q has priorities.
@@ -49,6 +61,10 @@ pub(super) struct Class {
     pub(super) trim_to: Option<String>,
     /// Whether the queue's last packet may be trimmed instead of the arriving one.
     pub(super) trim_tail: bool,
+    /// Whether the queue's last packet may be dropped instead of the arriving one.
+    pub(super) drop_last: bool,
+    /// The path policy of its workloads, if it differs from that of the scenario.
+    pub(super) balancer: Option<String>,
     /// The marking of this class, if it differs from that of the port.
     pub(super) ecn: Option<Marking>,
 }
@@ -73,8 +89,17 @@ impl Class {
             class: ClassId::new(to as u8),
             bytes: header,
             tail: self.trim_tail,
+            keeps_headers: true,
             seed: 0,
         });
+        let drops = || Trim {
+            class: ClassId::default(),
+            bytes: header,
+            tail: true,
+            keeps_headers: false,
+            seed: 0,
+        };
+        let trim = trim.or_else(|| self.drop_last.then(drops));
         let algorithm = match self.ecn.or(ecn) {
             Some(marking) => marking.half(0),
             None => BuiltInSwitch::Plain,
@@ -127,6 +152,7 @@ pub(super) fn read_classes(topology: &Section<'_>) -> Vec<Class> {
 /// Checks that packets are trimmed in at most one class, and to another class.
 fn check_trimming(topology: &Section<'_>, classes: &[Class]) {
     let trims: Vec<_> = classes.iter().filter_map(|c| Some((c, c.trim_to.as_ref()?))).collect();
+    let chooses = classes.iter().filter(|class| class.trim_to.is_some() || class.drop_last).count();
     for &(class, to) in &trims {
         let names = || classes.iter().map(|other| other.name.as_str());
         let known = names().any(|name| name == to && name != class.name);
@@ -138,14 +164,18 @@ fn check_trimming(topology: &Section<'_>, classes: &[Class]) {
         );
         topology.check(known, "class", message);
     }
-    let message = format_args!("has {} classes with `trim_to`; one may have it", trims.len());
-    topology.check(trims.len() <= 1, "class", message);
-    if !trims.is_empty() && topology.node("shared").is_some() {
-        let message = "has no trimming in a shared memory; remove `trim_to` or `shared`";
+    let message =
+        format_args!("has {chooses} classes with `trim_to` or `drop_last`; one may have it");
+    topology.check(chooses <= 1, "class", message);
+    if chooses > 0 && topology.node("shared").is_some() {
+        let message =
+            "has no trimming in a shared memory; remove `trim_to` and `drop_last`, or `shared`";
         topology.problem("shared", message);
     }
-    if !trims.is_empty() && topology.node("pfc").is_some() {
-        topology.problem("pfc", "pauses ports instead of trimming; remove `trim_to` or `pfc`");
+    if chooses > 0 && topology.node("pfc").is_some() {
+        let message =
+            "pauses ports instead of trimming; remove `trim_to` and `drop_last`, or `pfc`";
+        topology.problem("pfc", message);
     }
 }
 
@@ -177,12 +207,19 @@ fn read_class(table: &Section<'_>) -> Option<Class> {
     }
     let message = "has no effect without `limit`: nothing is trimmed; set `limit`";
     table.check(trim_to.is_none() || limit.is_some(), "trim_to", message);
+    let drop_last: bool = table.get_or_default("drop_last");
+    let message = "has no effect without `limit`: nothing is dropped; set `limit`";
+    table.check(!drop_last || limit.is_some(), "drop_last", message);
+    let message = "does not go with `trim_to`; use `trim_tail`";
+    table.check(!drop_last || trim_to.is_none(), "drop_last", message);
     Some(Class {
         name: name?,
         // At most 7.
         priority: priority as u8,
         weight: table.get_or_default("weight"),
         limit: limit.unwrap_or(Bytes::MAX),
+        drop_last,
+        balancer: table.get("balancer"),
         trim_tail: trim_to.is_none() || table.get_or_default("trim_tail"),
         trim_to,
         ecn,

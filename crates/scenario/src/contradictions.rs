@@ -1,6 +1,6 @@
 //! Contradictions, and settings without effect, across the tables of a run.
 
-use apus_cc::AlgorithmFactory;
+use apus_cc::{AlgorithmFactory, PathPolicy};
 use apus_units::Span;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
@@ -130,6 +130,8 @@ fn check_algorithms(
     }
     let name = |named: &NamedAlgorithm| named.config.info().name;
     let marked = algorithms.iter().find(|named| needs_marks(&named.config));
+    let policies = workloads.iter().filter_map(|workload| workload.spread.as_ref());
+    let reads = policies.map(|spread| &spread.policy).any(PathPolicy::reads_marks);
     match (marked, topology.marks()) {
         (Some(named), false) => root.problem(
             "topology",
@@ -138,13 +140,13 @@ fn check_algorithms(
                 name(named)
             ),
         ),
-        (None, true) => root.problem(
+        (None, true) if !reads => root.problem(
             "topology",
             format_args!(
-                "has `ecn`, which has no effect: no algorithm here looks at its marks, as `dctcp` \
-                 does; remove it"
+                "has `ecn`, which has no effect: no algorithm or balancer here looks at its marks, as `dctcp` \
+                 and `reps` do; remove it"
             ),
         ),
-        (Some(_), true) | (None, false) => {}
+        (Some(_), true) | (None, _) => {}
     }
 }

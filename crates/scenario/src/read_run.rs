@@ -68,13 +68,14 @@ pub(super) fn read_run(
     if tables.is_empty() && root.node("workload").is_none() {
         root.missing("workload", "one table or more `[[workload]]` with `kind` and `size`");
     }
-    let spreads = tables.iter().any(|table| table.node("balancer").is_some());
+    let of_class = topology.as_ref().is_some_and(TopologySpec::has_balancers);
+    let spreads = of_class || tables.iter().any(|table| table.node("balancer").is_some());
     let network_info = if spreads || root.node("routing").is_some() { network() } else { None };
     // The limits of a workload are only known if the rest could be read.
     let (duration, topology, algorithms) = (duration?, topology?, algorithms?);
     let endpoint = endpoint?;
     let labels = algorithms.iter().map(|named| named.label.as_str()).collect();
-    let routing = Routing::read(&root, &endpoint, network_info)?;
+    let routing = Routing::read(&root, &endpoint, network_info, options.registry)?;
     let frame = Frame {
         hosts: topology.hosts().max(2),
         duration,

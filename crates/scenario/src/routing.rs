@@ -3,14 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use apus_algorithms::{AlgorithmConfig, BuiltInPath, balancers};
+use apus_algorithms::{AlgorithmConfig, BuiltInPath, Registry, balancers};
 use apus_cc::{AlgorithmFactory, NetworkInfo};
 use apus_fabric::Rehash;
 use apus_sim::plan::{AckPath, EvForm, Rerouting, Spreading};
 use apus_transport::{
-    DEFAULT_RANGE, EndpointConfig, LossRule, MAX_RANGE, MIN_RANGE, Recovery, SpreadConfig,
+    DEFAULT_RANGE, EndpointConfig, LossRule, MAX_RANGE, MIN_RANGE, Recovery, Sleek, SpreadConfig,
 };
-use apus_units::Span;
+use apus_units::{Bytes, Span};
 
 use super::declared::{Key, Keys, Kind, key, words_of};
 use super::effective::Effective;
@@ -24,11 +24,12 @@ const FORMS: [(&str, EvForm); 2] = [("hashed", EvForm::Hashed), ("indexed", EvFo
 /// Paths of acknowledgements.
 const ACK_PATHS: [(&str, AckPath); 2] = [("symmetric", AckPath::Symmetric), ("own", AckPath::Own)];
 /// Kinds of loss detection.
-const LOSS: [(&str, Loss); 4] = [
+const LOSS: [(&str, Loss); 5] = [
     ("time", Loss::Time),
     ("count", Loss::Count),
     ("ev-order", Loss::EvOrder),
     ("timeout", Loss::Timeout),
+    ("sleek", Loss::Sleek),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,17 @@ enum Loss {
     Count,
     EvOrder,
     Timeout,
+    Sleek,
 }
+
+/// Largest `ack_bytes`: far above what a window of one path holds between two acknowledgements.
+const MAX_ACK_BYTES: u64 = 1 << 24;
+
+/// Largest window over the bandwidth-delay product (uet-htsim 40ccb05).
+const SLEEK_WINDOW: f64 = 1.5;
+
+/// Algorithms of Ultra Ethernet, whose losses its rules detect.
+const UET: [&str; 1] = ["nscc"];
 
 /// The path policy of a scenario or a workload.
 pub(super) const BALANCER: Key = key(
@@ -51,12 +62,13 @@ pub(super) static ROUTING: Keys = Keys::of(&[
     BALANCER,
     key("ev", Kind::Word(&words_of(&FORMS)), "Meaning of entropy values: \"hashed\" with the flow, so that several may lead to the same path, or \"indexed\": the value modulo the number of paths").or(FORMS[0].0),
     key("ack_path", Kind::Word(&words_of(&ACK_PATHS)), "Path of acknowledgements: \"symmetric\", the reverse of the data packet's, or \"own\", by a hash of their number").or(ACK_PATHS[0].0),
-    key("loss", Kind::Word(&words_of(&LOSS)), "What declares a packet lost before its timeout: an acknowledged packet that was sent `loss_delay` later (\"time\"), `transport.reorder_threshold` packets later (\"count\"), or later with the same entropy value (\"ev-order\"); or nothing (\"timeout\")").or(LOSS[0].0),
+    key("loss", Kind::Word(&words_of(&LOSS)), "What declares a packet lost before its timeout: an acknowledged packet that was sent `loss_delay` later (\"time\"), `transport.reorder_threshold` packets later (\"count\"), or later with the same entropy value (\"ev-order\"); or nothing (\"timeout\"); or many packets out of order, and the answer to a probe after a silence (\"sleek\"). With the last two each packet has a timeout of its own. If not given: \"timeout\" where switches trim; otherwise \"sleek\" for `nscc` and \"time\" for other algorithms"),
     key("loss_delay", Kind::Time, "With `loss = \"time\"`: that time; the unloaded RTT of the longest path if not given").within(1, MAX_DELAY.as_ps()),
     key("range", Kind::Count, "Packet numbers from the oldest packet in flight to the newest, a power of two; the sender stops at the edge").within(MIN_RANGE as u64, MAX_RANGE as u64).or("1024"),
     key("reroute_local", Kind::Time, "Time after which the switches at both ends of a link that is down stop using it, and after which they use it again; never if not given"),
     key("reroute_global", Kind::Time, "Time after which all switches avoid paths through a link that is down, and after which they use these again; never if not given"),
     key("rehash", Kind::Word(&words_of(&REHASH)), "Flows of a group of ports that has lost a member: \"resilient\", only those of that member move; \"modulo\", the hash modulo the number of members moves most").or(REHASH[0].0),
+    key("ack_bytes", Kind::Size, "Payload bytes after which the receiver acknowledges; it acknowledges at once the first packet, a marked one, one after which the sender waits for an acknowledgement, and a repeated one. 0: each packet").at_most(MAX_ACK_BYTES).or("0B"),
 ]);
 
 /// What becomes of the flows of a group of ports that has lost a member.
@@ -68,11 +80,17 @@ pub(super) struct Routing {
     balancer: Option<String>,
     form: EvForm,
     ack_path: AckPath,
-    transport: SpreadConfig,
+    /// What detects losses, if that is set.
+    loss: Option<Loss>,
+    loss_delay: Option<Span>,
+    reorder_threshold: u64,
+    range: u32,
+    ack_bytes: u32,
     recovery: Recovery,
     network: Option<NetworkInfo>,
     /// The values of the table, as recorded.
     effective: Option<Rc<Effective>>,
+    registry: Registry,
 }
 
 impl Routing {
@@ -81,35 +99,40 @@ impl Routing {
         root: &Section<'_>,
         endpoint: &EndpointConfig,
         network: Option<NetworkInfo>,
+        registry: Registry,
     ) -> Option<Self> {
         let mut routing = Self {
             rerouting: Rerouting::default(),
             balancer: None,
             form: EvForm::Hashed,
             ack_path: AckPath::Symmetric,
-            transport: SpreadConfig { loss: LossRule::Time(Span::ZERO), range: DEFAULT_RANGE },
+            loss: None,
+            loss_delay: None,
+            reorder_threshold: endpoint.reorder_threshold,
+            range: DEFAULT_RANGE,
+            ack_bytes: 0,
             recovery: endpoint.recovery,
             network,
             effective: None,
+            registry,
         };
-        let mut rule = Loss::Time;
-        let mut delay = None;
         if root.node("routing").is_some() {
             let section = root.section("routing")?;
             routing.effective = Some(Rc::clone(section.effective()));
             routing.balancer = section.get("balancer");
             routing.form = section.meaning("ev", &FORMS)?;
             routing.ack_path = section.meaning("ack_path", &ACK_PATHS)?;
-            rule = section.meaning("loss", &LOSS)?;
-            if rule == Loss::Time {
-                delay = section.get("loss_delay");
+            if section.node("loss").is_some() {
+                routing.loss = Some(section.meaning("loss", &LOSS)?);
+            }
+            if routing.loss == Some(Loss::Time) {
+                routing.loss_delay = section.get("loss_delay");
             } else {
                 section.no_effect("loss_delay", "unless `loss` is \"time\"");
             }
             let range: u32 = section.get_or_default("range");
             let must = format_args!("is {range}; it must be a power of two, like 1024");
             section.check(range.is_power_of_two(), "range", must);
-            routing.transport.range = range;
             let (local, global) = (section.get("reroute_local"), section.get("reroute_global"));
             let mut rehash = Rehash::default();
             if local.or(global).is_some() {
@@ -118,18 +141,39 @@ impl Routing {
                 section.no_effect("rehash", "without `reroute_local` or `reroute_global`");
             }
             routing.rerouting = Rerouting { local, global, rehash };
+            routing.range = range;
+            // At most MAX_ACK_BYTES.
+            routing.ack_bytes = section.get_or_default::<Bytes>("ack_bytes").get() as u32;
             section.finish();
         }
-        routing.transport.loss = match rule {
-            Loss::Count => LossRule::Count(endpoint.reorder_threshold),
+        Some(routing)
+    }
+
+    /// Returns the settings of the transport of flows with this algorithm.
+    fn transport(&self, algorithm: &str) -> SpreadConfig {
+        let trims = self.network.is_some_and(|network| network.trims);
+        let loss = self.loss.unwrap_or(match (trims, UET.contains(&algorithm)) {
+            // Switches report what they trim.
+            (true, _) => Loss::Timeout,
+            (false, true) => Loss::Sleek,
+            (false, false) => Loss::Time,
+        });
+        let base_rtt = self.network.map_or(Span::ZERO, |network| network.base_rtt);
+        let loss = match loss {
+            Loss::Count => LossRule::Count(self.reorder_threshold),
             Loss::EvOrder => LossRule::EvOrder,
             Loss::Timeout => LossRule::Timeout,
-            Loss::Time => LossRule::Time(match delay {
-                Some(delay) => delay,
-                None => network.map_or(Span::ZERO, |network| network.base_rtt),
+            Loss::Time => LossRule::Time(self.loss_delay.unwrap_or(base_rtt)),
+            Loss::Sleek => LossRule::Sleek(Sleek {
+                base_rtt,
+                // uet-htsim 40ccb05: the target of NSCC without trimming.
+                target: base_rtt,
+                most: self.network.map_or(u32::MAX, |network| {
+                    (network.bdp_packets() * SLEEK_WINDOW) as u32 // saturates
+                }),
             }),
         };
-        Some(routing)
+        SpreadConfig { loss, range: self.range, ack_bytes: self.ack_bytes }
     }
 
     /// Reads the policy of a workload with this algorithm; the outer `None` means that an error was
@@ -138,9 +182,11 @@ impl Routing {
         &self,
         section: &Section<'_>,
         algorithm: &AlgorithmConfig,
+        of_class: Option<&str>,
     ) -> Option<Option<Arc<Spreading<BuiltInPath>>>> {
         let own: Option<String> = section.get("balancer");
-        let Some(text) = own.or_else(|| self.balancer.clone()) else { return Some(None) };
+        let text = own.or_else(|| of_class.map(str::to_owned)).or_else(|| self.balancer.clone());
+        let Some(text) = text else { return Some(None) };
         let problem = |message: String| {
             section.problem("balancer", message);
             None
@@ -160,7 +206,8 @@ impl Routing {
                 }
             }
         }
-        let built = balancers::build(name, profile, &settings, self.network.as_ref(), &[]);
+        let foreign = self.registry.foreign_balancers();
+        let built = balancers::build(name, profile, &settings, self.network.as_ref(), foreign);
         let config = match built {
             Ok(config) => config,
             Err(error) => return problem(format!("cannot be \"{text}\": {error}")),
@@ -188,7 +235,7 @@ impl Routing {
         }
         Some(Some(Arc::new(Spreading {
             policy: config.policy().clone(),
-            transport: self.transport,
+            transport: self.transport(algorithm.info().name),
             form: self.form,
             ack_path: self.ack_path,
         })))
@@ -225,7 +272,7 @@ impl Routing {
     pub(super) fn check(&self, root: &Section<'_>, problems: &Problems, is_used: bool) {
         let Some(section) = view(root, problems).filter(|_| !is_used) else { return };
         let message = "has no effect: every flow keeps one path; set `balancer` to another policy than \"ecmp\"";
-        for name in ["ev", "ack_path", "loss", "loss_delay", "range"] {
+        for name in ["ev", "ack_path", "loss", "loss_delay", "range", "ack_bytes"] {
             if section.node(name).is_some() {
                 section.problem(name, message);
             }

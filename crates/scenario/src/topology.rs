@@ -176,6 +176,22 @@ impl TopologySpec {
         self.ecn.is_some() || self.classes.iter().any(|class| class.ecn.is_some())
     }
 
+    /// Returns `true` if any class has a path policy.
+    pub(super) fn has_balancers(&self) -> bool {
+        self.classes.iter().any(|class| class.balancer.is_some())
+    }
+
+    /// Returns the path policy of the workloads of a class, if the class has its own.
+    pub(super) fn balancer_of(&self, class: usize) -> Option<&str> {
+        self.classes.get(class)?.balancer.as_deref()
+    }
+
+    /// Returns `true` if the ports of switches have room for a limited number of bytes of a class.
+    pub(super) fn limits(&self, class: usize) -> bool {
+        let own = self.classes.get(class).is_some_and(|class| class.limit < Bytes::MAX);
+        own || self.shared.is_some() || self.edge.buffer < Bytes::MAX
+    }
+
     /// Adds the classes of switch ports to hosts' ports: for NICs that queue, and so that each
     /// class can be paused.
     pub(super) fn with_nic_classes(&self, mut topology: Topology) -> Topology {
@@ -186,6 +202,7 @@ impl TopologySpec {
         for class in &mut classes {
             class.algorithm = BuiltInSwitch::Plain;
             class.limit = Bytes::MAX;
+            class.trim = None;
         }
         for link in &mut topology.links {
             for (node, port) in [(link.a, &mut link.ab), (link.b, &mut link.ba)] {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use apus_algorithms::BuiltInPath;
+use apus_cc::{PathPolicy, SwitchChoice};
 use apus_transport::OpKind;
 use apus_units::{Span, suggestion};
 
@@ -376,13 +377,30 @@ impl Workload {
         let class = read_class(&section, frame.topology);
         let named = read_name(&section);
         let config = algorithm.map(|index| &frame.configs[index].config);
-        let spread_by = config.and_then(|config| frame.routing.spread(&section, config));
+        let spread_by = class.zip(config).and_then(|(class, config)| {
+            let of_class = frame.topology.balancer_of(usize::from(class));
+            frame.routing.spread(&section, config, of_class)
+        });
         let reroutes = demand.as_ref().is_some_and(Demand::reroutes);
         let message = "does not go with `reroute`, which happens once";
         section.check(every.is_none() || !reroutes, "every", message);
         let spreads = matches!(spread_by, Some(Some(_)));
         let message = "does not go with `reroute`, which sets the only path of a flow";
         section.check(!spreads || !reroutes, "balancer", message);
+        if let (Some(Some(spread)), Some(class)) = (&spread_by, class) {
+            let by_load = match spread.policy.at_switches() {
+                Some(SwitchChoice::LeastLoaded { .. }) => true,
+                Some(SwitchChoice::Flowlet { least_loaded, .. }) => least_loaded,
+                Some(SwitchChoice::InTurn) | None => false,
+            };
+            let message =
+                "compares loads, which are parts of a port's room; limit the buffer or the class";
+            section.check(
+                !by_load || frame.topology.limits(usize::from(class)),
+                "balancer",
+                message,
+            );
+        }
         if demand.is_some() {
             section.finish();
         }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::{fmt, io};
 
-use apus_cc::{AlgorithmFactory, FlowInfo, Signal};
-use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError};
+use apus_cc::{AlgorithmFactory, FlowInfo, PathPolicy, Signal};
+use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError, Way};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::random::{INCREMENT, mix};
 use apus_units::{FlowId, HostId, Span};
@@ -87,6 +87,11 @@ pub(crate) fn build_network<F: AlgorithmFactory>(
     let mut network = network.map_err(PlanError::Topology)?;
     network.answer_signals(signalling(plan));
     network.trim_packets(remove_payload);
+    for spread in plan.connections.iter().filter_map(|connection| connection.spread.as_ref()) {
+        if let Some(rule) = spread.policy.at_switches() {
+            network.let_switches_choose(rule, plan.seed);
+        }
+    }
     if let Some(pfc) = &plan.pfc {
         network.enable_pfc(pfc.clone()).map_err(PlanError::Pfc)?;
     }
@@ -242,7 +247,12 @@ fn open<F: AlgorithmFactory>(
             if let (Some(set), Some(spread)) = (set, &plan.spread) {
                 flow.path_label = local.spreads.len() as u32; // fewer than flows
                 let hash = mix(mix(seed.wrapping_add(INCREMENT)) ^ key);
-                local.spreads.push(FlowPaths::new(set, hash, spread.form, spread.ack_path));
+                let forms = (spread.form, spread.ack_path);
+                let way = spread
+                    .policy
+                    .at_switches()
+                    .map_or(Way::FORWARD, |rule| world.network.let_switches_choose(rule, seed));
+                local.spreads.push(FlowPaths::new(set, hash, forms, way));
             }
             let side = u64::from(host != plan.from);
             let info = FlowInfo {

@@ -2,7 +2,7 @@
 //! of algorithms that depend on them.
 
 use apus_cc::{NetworkInfo, SwitchHalf};
-use apus_fabric::{LinkSpec, Node, Topology};
+use apus_fabric::{LinkSpec, Node, PortConfig, Topology};
 use apus_units::{Bytes, Rate, Span};
 
 use crate::host_model::HostModel;
@@ -35,6 +35,9 @@ pub fn network_info<W: SwitchHalf>(
         (_, Node::Host(_)) => Some(link.ba.rate),
         _ => None,
     });
+    let trims = |port: &PortConfig<W>| {
+        port.classes.iter().any(|class| class.trim.is_some_and(|trim| trim.keeps_headers))
+    };
     Some(NetworkInfo {
         base_rtt: fabric_rtt.saturating_add(host_time(host, sizes)),
         fabric_rtt,
@@ -43,6 +46,7 @@ pub fn network_info<W: SwitchHalf>(
         line_rate: rates.max_by_key(|rate| rate.as_bps())?,
         path_rate: path.rate,
         packet: data,
+        trims: topology.links.iter().flat_map(|link| [&link.ab, &link.ba]).any(trims),
     })
 }
 

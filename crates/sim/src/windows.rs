@@ -267,7 +267,7 @@ fn run_switches<F: AlgorithmFactory>(
 ) {
     handled.events += batch.arrived.len() as u64;
     for (packet, port) in &mut batch.arrived {
-        if let Some(next) = world.network.pass(packet.packet) {
+        if let Some(next) = world.network.pass(packet.arrives, packet.packet) {
             *port = next;
             let count = &mut batch.ends[next.index()];
             if *count == 0 {

@@ -4,7 +4,7 @@ use apus_cc::{AlgorithmFactory, SwitchHalf, Telemetry};
 use apus_fabric::{FabricEvent, InFlight, Network, Schedule, Sent, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
-use apus_wire::{Body, Header};
+use apus_wire::{Body, Control, Header};
 
 use crate::calendar::Calendar;
 use crate::credits;
@@ -209,6 +209,8 @@ impl<F: AlgorithmFactory> World<F> {
         match (self.ack_class, body) {
             (None, _) => flow,
             (Some(_), Body::Data(segment)) if segment.length > 0 => flow,
+            // Its delay is to be that of data (uet-htsim 40ccb05, `sendProbe`).
+            (Some(_), Body::Control(Control::Probe { .. })) => flow,
             (Some(class), _) => class,
         }
     }

@@ -48,11 +48,16 @@ fn control_of<P>(extra: &mut Option<Box<Extra<P>>>) -> Option<&mut ControlState>
 }
 
 impl<F: AlgorithmFactory> Flow<F> {
-    /// Returns the time at which the receiver half has a control packet to send.
+    /// Returns the time at which the receiver half has a control packet to send, or a probe of a path is due.
     #[inline]
     pub(crate) fn next_control(&self) -> Time {
         // Most flows have none, and need not ask their half.
-        if self.has_control() { self.receiver.next_control() } else { Time::MAX }
+        let Some(extra) = &self.extra else { return Time::MAX };
+        let probe = extra.spread.as_ref().map_or(Time::MAX, |spread| spread.losses.probe_at());
+        match extra.control {
+            Some(_) => self.receiver.next_control().min(probe),
+            None => probe,
+        }
     }
 
     /// Returns `true` if a credit is available for the next data packet.
@@ -72,12 +77,14 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
     #[inline]
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
-        let Some(control) = control_of(&mut self.extra) else { return false };
+        let Some(extra) = &mut self.extra else { return false };
+        let probes = extra.spread.as_ref().is_some_and(|spread| spread.losses.probe_at() <= now);
+        let Some(control) = &mut extra.control else { return probes };
         if control.pending.is_none() {
             let backlog = self.send.backlog(self.max_payload);
             control.pending = self.algorithm.poll_control(now, &backlog);
         }
-        control.pending.is_some() || self.receiver.next_control() <= now
+        probes || control.pending.is_some() || self.receiver.next_control() <= now
     }
 
     /// Returns the control packet that is due at `now`.
@@ -125,6 +132,8 @@ impl<F: AlgorithmFactory> Flow<F> {
             }
             Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
             Control::Notification => self.algorithm.on_notification(arrival.now),
+            // Not numbered as these packets are, and handled before.
+            Control::Probe { .. } | Control::ProbeAnswer { .. } => return Handled::Refused,
         }
         Handled::Control
     }

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use apus_cc::{
-    AckEvent, AlgorithmFactory, Allowance, CongestionHeader, Departure, LossEvent, Outlook, Pacing,
-    Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent, TrimEvent,
+    AckEvent, AlgorithmFactory, Allowance, CongestionHeader, Departure, Ecn, LossEvent, Outlook,
+    Pacing, Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent, TrimEvent,
 };
 use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
 use apus_wire::{Ack, Body, Header, Nack, Segment, Signal, rate_of_code};
@@ -472,7 +472,9 @@ impl<F: AlgorithmFactory> Flow<F> {
         event.next_seq = self.send.next_seq();
         event.in_flight = self.send.data_in_flight();
         self.algorithm.on_trim(&event);
-        self.report_trim(now, nack);
+        if self.is_spread() {
+            self.report_trim(now, nack);
+        }
         Handled::Nack { outstanding: true }
     }
 
@@ -490,8 +492,13 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Handles the expiry of the retransmission timeout.
     pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
         if self.is_spread() {
-            self.report_timeout(now);
+            return self.on_spread_timeout(now, recovery);
         }
+        self.on_timeout_of_all(now, recovery);
+    }
+
+    /// Everything in flight is lost.
+    pub(super) fn on_timeout_of_all(&mut self, now: Time, recovery: Recovery) {
         let lost_packets = self.send.data_in_flight();
         self.send.on_timeout(now, recovery);
         let mut event = TimeoutEvent::new(now);
@@ -509,13 +516,17 @@ impl<F: AlgorithmFactory> Flow<F> {
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
-        segment.credit = self.take_credit();
-        if self.is_spread() {
-            self.choose_path(now);
+        let mut markable = false;
+        if self.extra.is_some() {
+            markable = self.attach(now, seq, &mut segment);
         }
         let mut info = SendInfo::new(now, seq);
         (info.in_flight, info.is_windowed) = (in_flight, true);
-        Some(self.stamp(info, segment))
+        let (header, mut congestion) = self.stamp(info, segment);
+        if markable && congestion.ecn == Ecn::NotCapable {
+            congestion.ecn = Ecn::Capable;
+        }
+        Some((header, congestion))
     }
 
     /// Returns the congestion fields of the next acknowledgement.
@@ -530,9 +541,10 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
-        let (seq, segment) = self.send.send_request(now)?;
+        let (seq, mut segment) = self.send.send_request(now)?;
         if self.is_spread() {
             self.choose_path(now);
+            segment.attached = self.order(seq, true);
         }
         let mut info = SendInfo::new(now, seq);
         (info.in_flight, info.is_windowed) = (in_flight, false);

@@ -356,6 +356,7 @@ impl ReceiveSide {
             marked: self.marked,
             receiver_level: self.receiver_level,
             echo_marked: self.newest_marked,
+            missing: None,
         };
         Some((seq, ack))
     }

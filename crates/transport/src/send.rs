@@ -241,6 +241,8 @@ impl SendSide {
         let (range, segment) = match lost {
             Some(range) => {
                 let range = self.cut(range, max_payload);
+                let seq = self.next_seq().get();
+                self.rare().resent = seq;
                 (range, self.streams(range.lane).get_mut(range.stream)?.segment(&range))
             }
             None => {
@@ -288,6 +290,11 @@ impl SendSide {
         }
         self.pending -= u64::from(length);
         Some((range, segment))
+    }
+
+    /// Returns `true` if packet `seq`, the last one that was sent, carries what was sent before.
+    pub(crate) fn is_resent(&self, seq: PacketNumber) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.resent == seq.get() && rare.resent > 0)
     }
 
     /// Records the departure of a range and returns its packet number.

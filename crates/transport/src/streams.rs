@@ -94,7 +94,7 @@ impl Stream {
             Some(operands) => (operands, u64::from(operands)),
             None => (range.length, self.op.length),
         };
-        Segment { op: self.id, kind, offset: range.offset, length, op_length, credit: None }
+        Segment { op: self.id, kind, offset: range.offset, length, op_length, attached: None }
     }
 
     #[inline]

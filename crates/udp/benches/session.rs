@@ -49,7 +49,7 @@ fn header(seq: u64, length: usize) -> Header {
         offset: 0,
         length: length as u32,
         op_length: length as u64,
-        credit: None,
+        attached: None,
     });
     Header { flow: FlowId::new(0), seq: PacketNumber::new(seq), body }
 }

@@ -6,7 +6,7 @@ use apus_wire::{Body, Header, RegionKey, Segment, SegmentKind, open, seal};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kind = SegmentKind::Write { region: RegionKey::new(7), address: 4096 };
     let op = OpId::new(1);
-    let segment = Segment { op, kind, offset: 0, length: 5, op_length: 5, credit: None };
+    let segment = Segment { op, kind, offset: 0, length: 5, op_length: 5, attached: None };
     let (flow, seq) = (FlowId::new(3), PacketNumber::new(1));
     let header = Header { flow, seq, body: Body::Data(segment) };
     let mut buffer = [0; 128];

@@ -7,7 +7,8 @@ use crate::control::{self, CreditEcho};
 use crate::error::{DecodeError, EncodeError, Illegal};
 use crate::extension::Extension;
 use crate::header::{
-    Ack, Body, Header, Nack, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed,
+    Ack, Attached, Body, Header, Nack, Order, RegionKey, Reject, RejectReason, Segment,
+    SegmentKind, Signal, Trimmed,
 };
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
@@ -98,9 +99,16 @@ fn write_segment(writer: &mut Writer<'_>, seq: PacketNumber, segment: &Segment) 
         }
         SegmentKind::Message | SegmentKind::ReadResponse | SegmentKind::Cancel => {}
     }
-    if let Some(echo) = segment.credit {
-        writer.put(echo.number.to_be_bytes());
-        writer.put(echo.sent_at_ns.to_be_bytes());
+    match segment.attached {
+        None => {}
+        Some(Attached::Credit(echo)) => {
+            writer.put(echo.number.to_be_bytes());
+            writer.put(echo.sent_at_ns.to_be_bytes());
+        }
+        Some(Attached::Order(order)) => {
+            writer.put(order.awaited_behind.to_be_bytes());
+            writer.put([u8::from(order.ack_now)]);
+        }
     }
 }
 
@@ -112,6 +120,9 @@ fn write_ack(writer: &mut Writer<'_>, ack: &Ack) {
     writer.put([ack.hops]);
     writer.put(ack.marked.to_be_bytes());
     writer.put([ack.receiver_level | if ack.echo_marked { ECHO_MARKED } else { 0 }]);
+    if let Some(missing) = ack.missing {
+        writer.put(missing.to_be_bytes());
+    }
 }
 
 /// Bolt Listing 1: 24 bits of queue, 8 of link rate, 32 of transmission time.
@@ -198,7 +209,7 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let kind = kind_byte & !kind::EXTENDED;
     let unknown = DecodeError::Kind(kind_byte);
     let least = header_bytes(kind).ok_or(unknown)?;
-    let plain = kind & !(kind::CREDITED | kind::WHOLE);
+    let plain = kind & !(kind::ATTACHED | kind::WHOLE);
     let may_extend =
         matches!(plain, kind::WRITE..=kind::CANCEL | kind::COMPARE_AND_SWAP | kind::FETCH_ADD);
     if extended && !may_extend {
@@ -227,7 +238,7 @@ pub fn decode_extended(bytes: &[u8]) -> Result<Decoded<'_>, DecodeError> {
     let seq = PacketNumber::new(reader.u64());
     reader.skip(authenticated);
     let body = match kind {
-        kind::ACK => Body::Ack(read_ack(&mut reader)?),
+        kind::ACK | kind::SPREAD_ACK => Body::Ack(read_ack(&mut reader, kind)?),
         kind::REJECT => Body::Reject(read_reject(&mut reader)?),
         kind::SIGNAL => Body::Signal(read_signal(&mut reader)?),
         kind::TRIMMED => Body::Trimmed(read_trimmed(&mut reader)?),
@@ -253,8 +264,8 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<
     let length = u32::from(u16::from_be_bytes(reader.take()));
     let (offset, op_length) = range.unwrap_or((0, u64::from(length)));
     let mut target = || (RegionKey::new(reader.u64()), reader.u64());
-    let credited = kind & kind::CREDITED != 0;
-    let kind = match kind & !(kind::CREDITED | kind::WHOLE) {
+    let attached = kind & kind::ATTACHED;
+    let kind = match kind & !(kind::ATTACHED | kind::WHOLE) {
         kind::WRITE => {
             let (region, address) = target();
             SegmentKind::Write { region, address }
@@ -275,8 +286,23 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<
         kind::CANCEL => SegmentKind::Cancel,
         _ => SegmentKind::ReadResponse,
     };
-    let credit = credited.then(|| CreditEcho { number: reader.u32(), sent_at_ns: reader.u32() });
-    let segment = Segment { op, kind, offset, length, op_length, credit };
+    let attached = match attached {
+        0 => None,
+        kind::CREDITED => {
+            let (number, sent_at_ns) = (reader.u32(), reader.u32());
+            Some(Attached::Credit(CreditEcho { number, sent_at_ns }))
+        }
+        _ => {
+            let awaited_behind = u16::from_be_bytes(reader.take());
+            let ack_now = match reader.take() {
+                [0] => false,
+                [1] => true,
+                _ => return Err(Illegal::OrderFlags),
+            };
+            Some(Attached::Order(Order { awaited_behind, ack_now }))
+        }
+    };
+    let segment = Segment { op, kind, offset, length, op_length, attached };
     segment.check()?;
     // A header has one form only.
     if !whole && Distance::of(seq, &segment).is_some() {
@@ -285,7 +311,7 @@ fn read_segment(reader: &mut Reader<'_>, kind: u8, seq: PacketNumber) -> Result<
     Ok(segment)
 }
 
-fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
+fn read_ack(reader: &mut Reader<'_>, kind: u8) -> Result<Ack, Illegal> {
     let ack = Ack {
         largest: PacketNumber::new(reader.u64()),
         bitmap: u128::from_be_bytes(reader.take()),
@@ -295,10 +321,12 @@ fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Illegal> {
         marked: u32::from_be_bytes(reader.take()),
         receiver_level: 0,
         echo_marked: false,
+        missing: None,
     };
     let [level] = reader.take();
-    let ack =
-        Ack { receiver_level: level & !ECHO_MARKED, echo_marked: level & ECHO_MARKED != 0, ..ack };
+    let missing = (kind == kind::SPREAD_ACK).then(|| u16::from_be_bytes(reader.take()));
+    let (receiver_level, echo_marked) = (level & !ECHO_MARKED, level & ECHO_MARKED != 0);
+    let ack = Ack { receiver_level, echo_marked, missing, ..ack };
     ack.check()?;
     Ok(ack)
 }

@@ -23,6 +23,17 @@ pub enum Control {
     CreditStop,
     /// Data packets arrived marked (DCQCN's congestion notification packet).
     Notification,
+    /// Asks whether a path is free: the receiver answers with a [`Control::ProbeAnswer`]. Not numbered as
+    /// other control packets are.
+    Probe {
+        /// Counts the probes of a flow, modulo 2^32.
+        number: u32,
+    },
+    /// The answer to a probe.
+    ProbeAnswer {
+        /// The probe's number.
+        number: u32,
+    },
 }
 
 /// A credit. Its data packet echoes number and time.
@@ -94,11 +105,13 @@ mod kind {
     pub(super) const CREDIT: u8 = 9;
     pub(super) const CREDIT_STOP: u8 = 10;
     pub(super) const NOTIFICATION: u8 = 11;
+    pub(super) const PROBE: u8 = 26;
+    pub(super) const PROBE_ANSWER: u8 = 27;
 }
 
 /// Bytes of a credit's body without padding.
 const CREDIT_BYTES: usize = 33;
-/// Bytes of a request's body.
+/// Bytes of the body of a request, and of a probe and its answer.
 const REQUEST_BYTES: usize = 4;
 
 /// Returns the bytes of the body of a control packet of this kind, without a credit's padding;
@@ -106,7 +119,7 @@ const REQUEST_BYTES: usize = 4;
 pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::CREDIT => Some(CREDIT_BYTES),
-        kind::CREDIT_REQUEST => Some(REQUEST_BYTES),
+        kind::CREDIT_REQUEST | kind::PROBE | kind::PROBE_ANSWER => Some(REQUEST_BYTES),
         kind::CREDIT_STOP | kind::NOTIFICATION => Some(0),
         _ => None,
     }
@@ -128,13 +141,17 @@ impl Control {
             Self::Credit(_) => kind::CREDIT,
             Self::CreditStop => kind::CREDIT_STOP,
             Self::Notification => kind::NOTIFICATION,
+            Self::Probe { .. } => kind::PROBE,
+            Self::ProbeAnswer { .. } => kind::PROBE_ANSWER,
         }
     }
 
     pub(crate) fn body_len(&self) -> usize {
         match self {
             Self::Credit(credit) => CREDIT_BYTES + usize::from(credit.padding),
-            Self::CreditRequest { .. } => REQUEST_BYTES,
+            Self::CreditRequest { .. } | Self::Probe { .. } | Self::ProbeAnswer { .. } => {
+                REQUEST_BYTES
+            }
             Self::CreditStop | Self::Notification => 0,
         }
     }
@@ -149,7 +166,9 @@ impl Control {
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         let credit = match self {
             Self::Credit(credit) => credit,
-            Self::CreditRequest { packets } => return writer.put(packets.to_be_bytes()),
+            Self::CreditRequest { packets: word }
+            | Self::Probe { number: word }
+            | Self::ProbeAnswer { number: word } => return writer.put(word.to_be_bytes()),
             Self::CreditStop | Self::Notification => return,
         };
         let (largest, bitmap) = credit.received.map_or((0, 0), |r| (r.largest.get(), r.bitmap));
@@ -169,6 +188,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal
     match kind {
         kind::CREDIT => {}
         kind::CREDIT_REQUEST => return Ok(Control::CreditRequest { packets: reader.u32() }),
+        kind::PROBE => return Ok(Control::Probe { number: reader.u32() }),
+        kind::PROBE_ANSWER => return Ok(Control::ProbeAnswer { number: reader.u32() }),
         kind::CREDIT_STOP => return Ok(Control::CreditStop),
         _ => return Ok(Control::Notification),
     }

@@ -66,6 +66,9 @@ pub enum Illegal {
     /// A trimmed packet from which no payload was removed.
     #[error("a trimmed packet must have length 1 or more")]
     NothingTrimmed,
+    /// Flags of the order of a packet other than the lowest bit.
+    #[error("the flags of a packet that others may overtake must be 0 or 1")]
+    OrderFlags,
     /// Flags of a trimmed packet or a NACK other than the two lowest bits.
     #[error("the flags of a trimmed packet or a NACK must be 0 to 3")]
     TrimFlags,
@@ -129,8 +132,8 @@ pub enum DecodeError {
     Version(u8),
     /// Not a kind of packet.
     #[error(
-        "unknown packet kind {0}; kinds are 1 to 15 and 31, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
-         (not 3 and 6) and plus 128 with a credit, those and 5 plus 32 with an extension"
+        "unknown packet kind {0}; kinds are 1 to 15, 26, 27 and 31, those of data (1 to 4, 6, 13 and 14) plus 16 with a whole op \
+         (not 3 and 6) and plus 128 with a credit, those and 5 plus 192 if packets may overtake each other, and plus 32 with an extension"
     )]
     Kind(u8),
     /// The header's values break a rule.

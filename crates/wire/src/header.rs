@@ -149,8 +149,27 @@ pub struct Segment {
     /// Bytes of the whole op; in a read request, the number of requested bytes; in the request of an
     /// atomic op, the operands.
     pub op_length: u64,
-    /// The credit that the packet was sent for, if the algorithm is credit-based.
-    pub credit: Option<CreditEcho>,
+    /// What the sender adds for its flow's transport or algorithm.
+    pub attached: Option<Attached>,
+}
+
+/// What a data packet carries beside its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// The credit that the packet was sent for, of a credit-based algorithm.
+    Credit(CreditEcho),
+    /// The order of packets, of a flow that spreads them over several paths.
+    Order(Order),
+}
+
+/// What the receiver of packets that overtake each other learns about those that are missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    /// The packet's number minus the least number that is still awaited: older ones that are missing will
+    /// never arrive.
+    pub awaited_behind: u16,
+    /// The sender waits for an acknowledgement.
+    pub ack_now: bool,
 }
 
 /// The kinds of data packet.
@@ -274,6 +293,9 @@ pub struct Ack {
     pub receiver_level: u8,
     /// Whether the packet `echo` carried an ECN mark when it arrived, for the policy that chose its path.
     pub echo_marked: bool,
+    /// Of a flow that spreads its packets: how many numbers up to `largest` there are from the first that
+    /// is awaited and missing; 0 if none is.
+    pub missing: Option<u16>,
 }
 
 impl Segment {

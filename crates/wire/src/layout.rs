@@ -3,7 +3,7 @@
 use apus_units::{OpId, PacketNumber};
 
 use crate::control;
-use crate::header::{Body, Header, Segment, SegmentKind};
+use crate::header::{Attached, Body, Header, Segment, SegmentKind};
 
 /// Bytes of the longest header without extension.
 pub const MAX_HEADER_BYTES: usize = 65;
@@ -22,6 +22,10 @@ const SIGNAL_BYTES: usize = 8;
 const TRIMMED_BYTES: usize = 19;
 const NACK_BYTES: usize = 9;
 const ECHO_BYTES: usize = 8;
+/// Bytes of an [`Order`](crate::Order).
+const ORDER_BYTES: usize = 3;
+/// Bytes of [`Ack::missing`](crate::Ack::missing).
+const MISSING_BYTES: usize = 2;
 
 /// The kind byte. None is 0, so that a packet of zeros is refused.
 pub(crate) mod kind {
@@ -46,6 +50,11 @@ pub(crate) mod kind {
     pub(crate) const WHOLE_FETCH_ADD: u8 = WHOLE | FETCH_ADD;
     /// Added to a data kind: the packet echoes the credit that it was sent for.
     pub(crate) const CREDITED: u8 = 0x80;
+    /// Added to a data kind or an acknowledgement: packets of the flow may overtake each other.
+    pub(crate) const SPREAD: u8 = 0xc0;
+    /// The two bits that say what is attached; 0x40 alone is none of these packets.
+    pub(crate) const ATTACHED: u8 = 0xc0;
+    pub(crate) const SPREAD_ACK: u8 = SPREAD | ACK;
     /// Added to the kind of data or an acknowledgement: it has a congestion extension.
     pub(crate) const EXTENDED: u8 = 0x20;
 }
@@ -106,9 +115,14 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
                 SegmentKind::FetchAdd { .. } => kind::FETCH_ADD,
             };
             let whole = Distance::of(header.seq, segment).map_or(0, |_| kind::WHOLE);
-            kind | whole | segment.credit.map_or(0, |_| kind::CREDITED)
+            let attached = match segment.attached {
+                None => 0,
+                Some(Attached::Credit(_)) => kind::CREDITED,
+                Some(Attached::Order(_)) => kind::SPREAD,
+            };
+            kind | whole | attached
         }
-        Body::Ack(_) => kind::ACK,
+        Body::Ack(ack) => kind::ACK | ack.missing.map_or(0, |_| kind::SPREAD),
         Body::Reject(_) => kind::REJECT,
         Body::Signal(_) => kind::SIGNAL,
         Body::Trimmed(_) => kind::TRIMMED,
@@ -120,7 +134,7 @@ pub(crate) fn kind_of(header: &Header) -> u8 {
 /// Returns the bytes of a header of this kind, `None` if the kind is unknown; the padding of a
 /// credit is extra.
 pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
-    let body = match kind & !kind::CREDITED {
+    let body = match kind & !kind::ATTACHED {
         kind::WRITE | kind::READ_REQUEST | kind::COMPARE_AND_SWAP | kind::FETCH_ADD => {
             SEGMENT_BYTES + REGION_BYTES
         }
@@ -132,6 +146,7 @@ pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
         _ => {
             let body = match kind {
                 kind::ACK => ACK_BYTES,
+                kind::SPREAD_ACK => ACK_BYTES + MISSING_BYTES,
                 kind::REJECT => REJECT_BYTES,
                 kind::SIGNAL => SIGNAL_BYTES,
                 kind::TRIMMED => TRIMMED_BYTES,
@@ -141,8 +156,13 @@ pub(crate) fn header_bytes(kind: u8) -> Option<usize> {
             return Some(COMMON_BYTES + body);
         }
     };
-    let echo = if kind & kind::CREDITED == 0 { 0 } else { ECHO_BYTES };
-    Some(COMMON_BYTES + body + echo)
+    let attached = match kind & kind::ATTACHED {
+        0 => 0,
+        kind::CREDITED => ECHO_BYTES,
+        kind::SPREAD => ORDER_BYTES,
+        _ => return None,
+    };
+    Some(COMMON_BYTES + body + attached)
 }
 
 impl Header {
@@ -161,10 +181,14 @@ impl Header {
                     | SegmentKind::FetchAdd { .. } => REGION_BYTES,
                 };
                 let range = Distance::of(self.seq, segment).map_or(SEGMENT_BYTES, |_| WHOLE_BYTES);
-                let echo = if segment.credit.is_some() { ECHO_BYTES } else { 0 };
-                COMMON_BYTES + range + region + echo
+                let attached = match segment.attached {
+                    None => 0,
+                    Some(Attached::Credit(_)) => ECHO_BYTES,
+                    Some(Attached::Order(_)) => ORDER_BYTES,
+                };
+                COMMON_BYTES + range + region + attached
             }
-            Body::Ack(_) => COMMON_BYTES + ACK_BYTES,
+            Body::Ack(ack) => COMMON_BYTES + ACK_BYTES + ack.missing.map_or(0, |_| MISSING_BYTES),
             Body::Reject(_) => COMMON_BYTES + REJECT_BYTES,
             Body::Signal(_) => COMMON_BYTES + SIGNAL_BYTES,
             Body::Trimmed(_) => COMMON_BYTES + TRIMMED_BYTES,

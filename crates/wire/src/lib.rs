@@ -19,7 +19,8 @@
 //!              15 Nack, 31 Trimmed;                                               |
 //!              plus 16 if an op is carried whole (kinds 1, 2, 4, 13 and 14),      |
 //!              plus 32 if there is an extension (kinds 1 to 6, 13 and 14),        |
-//!              plus 128 if a credit is echoed                                     |
+//!              plus 128 if a credit is echoed,                                    |
+//!              plus 192 if packets may overtake each other (data and kind 5)      |
 //!      3+w  4  flow: index in the receiver's flow table                           |
 //!      7+w  8  seq: packet number, data and ACKs counted apart                    |
 //!     15+w  .  the rest of the extension, its type first                          |
@@ -103,6 +104,14 @@
 //!            4  the time at which the credit left, as it carried it
 //! ```
 //!
+//! A data packet of a flow that spreads its packets over several paths has 192 added to its kind and, behind its
+//! body,
+//!
+//! ```text
+//!            2  packet number - least number that is still awaited
+//!            1  flags: 1 the sender waits for an acknowledgement
+//! ```
+//!
 //! The body of an ACK, 42 bytes; `remote_queuing` and `hops` are the two fields of Swift, App. B:
 //!
 //! ```text
@@ -113,6 +122,8 @@
 //!     51    1  hops: switches on the forward path
 //!     52    4  marked: ECN-marked packets received in this flow, modulo 2^32
 //!     56    1  receiver_level, 0 to 31; plus 128 if the packet `echo` arrived with an ECN mark
+//!     57    2  kind 197 (5 plus 192) alone: numbers up to `largest` from the first that is awaited and
+//!              missing; 0 if none is
 //! ```
 //!
 //! The body of a Reject, 9 bytes:
@@ -152,11 +163,11 @@
 //!     23    1  flags: 1 at the last hop, 2 the header carried an ECN mark
 //! ```
 //!
-//! Kinds 10 (CreditStop) and 11 (Notification) have no body. That of kind 8, a CreditRequest, has 4
-//! bytes:
+//! Kinds 10 (CreditStop) and 11 (Notification) have no body. Those of kind 8, a CreditRequest, and of
+//! kinds 26 and 27, a Probe of a path and its answer, have 4 bytes:
 //!
 //! ```text
-//!     15    4  packets that the sender has to send, saturating
+//!     15    4  packets that the sender has to send, saturating; or number of the probe
 //! ```
 //!
 //! The body of kind 9, a Credit, has 33 bytes and its padding:
@@ -196,8 +207,8 @@ pub use extension::{
     Extension, HOP_BYTES, Hop, Hops, MAX_EXTENSION_BYTES, MAX_HOPS, MAX_OWN_BYTES, OwnFields,
 };
 pub use header::{
-    Ack, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, Nack, RegionKey, Reject,
-    RejectReason, Segment, SegmentKind, Signal, Trimmed, WORD_BYTES,
+    Ack, Attached, Body, Header, MAX_PAYLOAD, MAX_RECEIVER_LEVEL, MAX_SIGNAL_QUEUE, Nack, Order,
+    RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed, WORD_BYTES,
 };
 pub use layout::MAX_HEADER_BYTES;
 pub use rate::{link_rate_code, rate_of_code};

@@ -139,6 +139,7 @@ impl World<'_> {
                 marked: self.random.bits() as u32,
                 receiver_level: self.random.range(0, 31) as u8,
                 echo_marked: false,
+                missing: None,
             }),
             8 => {
                 let reasons = [
@@ -187,6 +188,13 @@ impl World<'_> {
             0 => end,
             _ => end.saturating_add(self.any_number()),
         };
-        Segment { op: OpId::new(self.any_number()), kind, offset, length, op_length, credit: None }
+        Segment {
+            op: OpId::new(self.any_number()),
+            kind,
+            offset,
+            length,
+            op_length,
+            attached: None,
+        }
     }
 }

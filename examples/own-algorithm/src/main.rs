@@ -1,6 +1,9 @@
 //! The command `apus` with one more algorithm, `peak`. Each port that a data packet passes
 //! writes the length of its queue into the packet, unless an earlier queue was longer. The receiver
-//! echoes the length. The sender keeps the longest queue of the path near a target.
+//! echoes the length. The sender keeps the longest queue of the path near a target. And with one more path
+//! policy, `second-chance`.
+
+mod policy;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +18,8 @@ use apus_cc::{
 use apus_units::{Bytes, PacketNumber, Span};
 
 fn main() -> ExitCode {
-    apus::main_with([apus::foreign::<Peak>()])
+    let policies = [apus::foreign_balancer::<policy::SecondChance>()];
+    apus::main_with_balancers([apus::foreign::<Peak>()], policies)
 }
 
 const PARAMETERS: &[ParamInfo] = &[

@@ -229,3 +229,25 @@ fn over_udp_the_window_grows_while_the_queue_is_below_the_target() {
     let windows = windows_until("large-target", "target=1MB", has_grown);
     assert!(has_grown(&windows), "{windows:?}");
 }
+
+/// Four pairs of racks on four spines: one path each is a matter of luck, and the policy finds others.
+#[test]
+fn a_scenario_names_the_path_policy() {
+    let arguments = |balancer: &'static str| {
+        vec![
+            "run",
+            SCENARIO,
+            "--set",
+            "topology={ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2, rate = \"100Gbps\", delay = \"1us\", buffer = \"4MB\" }",
+            "--set",
+            balancer,
+            "--json",
+        ]
+    };
+    let run_with = |balancer| json(run(&arguments(balancer)));
+    let known = run_with("routing={ balancer = \"second-chance patience=1\" }");
+    assert!(known.to_string().contains("op_latency_us"), "{known}");
+    let refused = run(&arguments("routing={ balancer = \"second-chanse\" }"));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains("did you mean") && text.contains("second-chance"), "{text}");
+}

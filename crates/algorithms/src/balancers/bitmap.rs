@@ -100,6 +100,10 @@ impl PathPolicy for Bitmap {
         self.set_penalty(event.ev, penalty);
     }
 
+    fn reads_marks(&self) -> bool {
+        true
+    }
+
     fn sprays(&self) -> bool {
         true
     }

@@ -59,6 +59,10 @@ impl PathPolicy for Mixed {
         self.bitmap.feedback(event);
     }
 
+    fn reads_marks(&self) -> bool {
+        true
+    }
+
     fn sprays(&self) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! Path policies: `ecmp`, `plb`, `flowlet`, `oblivious`, `bitmap`, `reps` and `mixed`.
+//! Path policies of hosts: `ecmp`, `plb`, `flowlet`, `oblivious`, `bitmap`, `reps` and `mixed`; and of
+//! switches: `adaptive`, `round-robin` and `switch-flowlet`.
 //!
 //! Each policy is a file with its state, its parameters and their sources. A new policy is one file and
 //! one line in the table at the end of this file.
@@ -11,6 +12,7 @@ mod oblivious;
 mod plb;
 mod reps;
 mod rounds;
+mod switched;
 
 use alloc::format;
 use alloc::string::String;
@@ -31,6 +33,7 @@ pub use oblivious::Oblivious;
 pub(crate) use plb::CongestedRounds;
 pub use plb::Plb;
 pub use reps::Reps;
+pub use switched::{Adaptive, RoundRobin, SwitchFlowlet};
 
 /// Numbers of entropy values that a header field of 16 bits can hold.
 const EVS_LIMITS: Limits = Limits::new("from 1 to 65536", |n| (1.0..=MAX_EVS as f64).contains(&n));
@@ -95,6 +98,12 @@ balancers! {
     Reps(Reps);
     /// Recycled entropies, and else the bitmap.
     Mixed(Mixed);
+    /// The port with the least load at each switch.
+    Adaptive(Adaptive);
+    /// The ports of each switch in turn.
+    RoundRobin(RoundRobin);
+    /// Another port of each switch after a gap.
+    SwitchFlowlet(SwitchFlowlet);
 }
 
 /// A path policy with its parameters: the prototype of the state of flows.

@@ -180,6 +180,10 @@ impl PathPolicy for Plb {
         }
     }
 
+    fn reads_marks(&self) -> bool {
+        self.rules.max_delay.is_none()
+    }
+
     fn sprays(&self) -> bool {
         false
     }

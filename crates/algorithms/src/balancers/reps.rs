@@ -1,5 +1,7 @@
 //! REPS: recycled entropy packet spraying.
 
+use alloc::string::String;
+
 use apus_cc::derivation::whole;
 use apus_cc::settings::{ANY, AT_LEAST_1, POSITIVE, ParamInfo, choice, count, flag, number, time};
 use apus_cc::{
@@ -37,7 +39,7 @@ const TABLE: &[ParamInfo] = &[
         .default_of(UET, "true", "uet-htsim 40ccb05, `uec_mp.cpp`"),
     choice("failure", &[ANY_TIMEOUT, LOW_RTT], "\"timeout\": every timeout is a failure, as with trimming; \
         \"timeout-at-low-rtt\": only if the largest RTT since the last one was below `low_rtt` base RTTs")
-        .default_of(PAPER, "timeout", "REPS §3, with trimming; without trimming it is timeout-at-low-rtt")
+        .default_of(PAPER, "timeout", "REPS §3, with trimming; without trimming timeout-at-low-rtt is derived")
         .default_of(UET, "timeout", "uet-htsim 40ccb05, `uec_mp.cpp`"),
     number("low_rtt", POSITIVE, "limit of a low RTT as a multiple of `base_rtt`")
         .default("1.65", "REPS §3"),
@@ -53,6 +55,13 @@ const DERIVED: &[Derivation] = &[
         rule: "the unloaded RTT of the longest path",
         source: "REPS §3",
         value: |network, _| alloc::format!("{}", network.base_rtt),
+    },
+    Derivation {
+        parameter: "failure",
+        profiles: &[PAPER],
+        rule: "every timeout where switches trim, otherwise those at low RTTs",
+        source: "REPS §3",
+        value: |network, _| String::from(if network.trims { ANY_TIMEOUT } else { LOW_RTT }),
     },
     Derivation {
         parameter: "explore",
@@ -227,6 +236,10 @@ impl PathPolicy for Reps {
             PathFeedback::Timeout => self.on_failure(event.now),
             PathFeedback::Trimmed | PathFeedback::Lost | PathFeedback::ProbeAnswered => {}
         }
+    }
+
+    fn reads_marks(&self) -> bool {
+        true
     }
 
     fn sprays(&self) -> bool {

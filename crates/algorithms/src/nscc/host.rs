@@ -16,9 +16,8 @@ use apus_cc::{
 /// The sender half of NSCC. The RTT is that between the NICs. Packet numbers are never reused, so every
 /// RTT is valid.
 ///
-/// deviation: a loss that the transport concludes from holes takes its packets from the window, as a
-/// timeout does; in UET a hole is no signal, because packets may arrive in any order, and only
-/// timeouts conclude losses.
+/// Losses that the transport concludes without a timeout change nothing: packets may arrive in any order
+/// (uet-htsim 40ccb05, `runSleek`).
 #[derive(Clone, Debug)]
 pub struct Nscc {
     params: Arc<Params>,
@@ -79,10 +78,7 @@ impl Sender for Nscc {
         self.window.on_ack(&self.params, event.now, drawn_by, (bytes, in_flight));
     }
 
-    fn on_loss(&mut self, event: &LossEvent) {
-        let bytes = self.packets_to_bytes(event.lost_packets);
-        self.window.on_lost(bytes);
-    }
+    fn on_loss(&mut self, _: &LossEvent) {}
 
     fn on_trim(&mut self, event: &TrimEvent) {
         let bytes = event.payload.get() + self.window.header;

@@ -458,6 +458,7 @@ mod tests {
             line_rate: Rate::from_gbps(100),
             path_rate: Rate::from_gbps(100),
             packet: Bytes::new(4160),
+            trims: true,
         };
         // 15 us and 6 * 178 880 B, or 6 * 894 400 B, at 100 Gb/s.
         for (profile, target, rto) in

@@ -16,6 +16,7 @@ const NETWORK: NetworkInfo = NetworkInfo {
     line_rate: Rate::from_gbps(100),
     path_rate: Rate::from_gbps(100),
     packet: Bytes::new(4160),
+    trims: false,
 };
 
 #[track_caller]

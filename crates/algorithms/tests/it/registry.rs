@@ -45,6 +45,7 @@ fn every_profile_of_every_algorithm_builds() {
             "hull",
             "notified",
             "nscc",
+            "mswift",
             "constant"
         ]
     );
@@ -116,7 +117,7 @@ fn unknown_names_suggest_the_nearest() {
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
     assert!(error("bbr", None, &[]).to_string().contains(
-        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, nscc, constant"
+        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, nscc, mswift, constant"
     ));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);

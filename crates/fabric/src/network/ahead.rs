@@ -5,7 +5,7 @@ use apus_cc::SwitchHalf;
 use apus_units::{HostId, PortId};
 
 use super::Network;
-use crate::packet::PacketRef;
+use crate::packet::{PacketRef, Way};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
@@ -59,7 +59,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
                     return None;
                 }
                 let fields = self.common.pool.fields(packet);
-                if !fields.reversed {
+                if fields.way == Way::FORWARD {
                     self.prefetch_port(self.common.routes.port(fields.route, fields.hop + 1));
                 }
                 None

@@ -7,7 +7,7 @@ use apus_units::{ClassId, PortId};
 
 use super::signals::Signals;
 use crate::counters::{Counters, DropLog, DropReason};
-use crate::packet::{PacketPool, PacketRef};
+use crate::packet::{PacketPool, PacketRef, Way};
 use crate::pfc::Pfc;
 use crate::port::SharedBuffer;
 use crate::routing::RouteTable;
@@ -81,7 +81,7 @@ impl<P> Common<P> {
     /// packet was made there or is in its source host.
     fn ingress(&self, packet: PacketRef) -> Option<PortId> {
         let fields = self.pool.fields(packet);
-        let before = fields.hop.checked_sub(1).filter(|_| !fields.reversed)?;
+        let before = fields.hop.checked_sub(1).filter(|_| fields.way != Way::BACK)?;
         Some(self.routes.port(fields.route, before))
     }
 

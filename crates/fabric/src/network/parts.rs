@@ -10,7 +10,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::Network;
 use crate::event::Schedule;
-use crate::packet::{PacketRef, Transit};
+use crate::packet::{PacketRef, Transit, Way};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
 
@@ -65,7 +65,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// The port by which a packet will leave the switch at the end of its link.
     fn next_port(&self, packet: PacketRef) -> PortId {
         let fields = self.common.pool.fields(packet);
-        if fields.reversed {
+        if fields.way == Way::BACK {
             opposite(self.common.routes.port(fields.route, fields.hop - 1))
         } else {
             self.common.routes.port(fields.route, fields.hop + 1)

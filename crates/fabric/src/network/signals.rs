@@ -12,7 +12,7 @@ use apus_units::{ClassId, HostId, Time};
 use super::Network;
 use super::mail::Mail;
 use crate::event::Schedule;
-use crate::packet::{Packet, PacketRef};
+use crate::packet::{Packet, PacketRef, Way};
 use crate::routing::opposite;
 use crate::topology::Node;
 
@@ -97,7 +97,10 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) {
         let travel = self.common.signals.travel.expect("`answer_signals` says how signals travel");
         let fields = *self.common.pool.fields(packet);
-        debug_assert!(!fields.reversed, "only data meets congestion, and it is not reversed");
+        debug_assert!(
+            fields.way != Way::BACK,
+            "only data meets congestion, and it is not reversed"
+        );
         let payload = (travel.payload)(self.common.pool.payload(packet), signal);
         let Some(back) = fields.hop.checked_sub(1) else {
             // Its own host's port: the host needs no packet to know.
@@ -113,7 +116,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             dst: fields.src,
             hop: back,
             ttl: Packet::<P>::DEFAULT_TTL,
-            reversed: true,
+            way: Way::BACK,
             class: travel.class.unwrap_or(fields.class),
             congestion: CongestionHeader::default(),
             payload,

@@ -14,10 +14,13 @@ use crate::port::{InFlight, Port};
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Returns `true` if no event at a port affects another port within the smallest delay of a
-    /// link: ports share no memory, do not pause each other, and no switch half sends signals.
+    /// link: ports share no memory, do not pause each other, no switch half sends signals, and switches do
+    /// not choose by loads.
     #[must_use]
     pub fn ports_are_independent(&self) -> bool {
-        self.common.pfc.is_none() && self.ports.iter().all(Port::is_independent)
+        self.common.pfc.is_none()
+            && self.choosers.is_empty()
+            && self.ports.iter().all(Port::is_independent)
     }
 
     /// The smallest delay of a link; [`Span::MAX`] if there is none.

@@ -137,6 +137,11 @@ impl<W: SwitchHalf> Class<W> {
         self.algorithm.on_capacity(fraction);
     }
 
+    /// Returns the most bytes of the class.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Returns `true` if the class has its own limit.
     pub(super) fn is_limited(&self) -> bool {
         self.limit < u64::MAX || self.limit_packets < u64::from(u32::MAX)

@@ -49,6 +49,19 @@ impl<W: SwitchHalf> Port<W> {
         waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
     }
 
+    /// Returns the part of its buffer that its packets take, those of `class` by the limit of that class.
+    /// 0 without a limit.
+    pub(crate) fn fill(&self, class: ClassId, now: Time) -> f64 {
+        let own = self.classes.get(class.index()).or(self.classes.last());
+        let limit = own.map_or(self.limit, |own| own.limit().min(self.limit));
+        self.queued(now).bytes as f64 / limit as f64
+    }
+
+    /// Returns `true` if its link carries packets.
+    pub(crate) fn is_up(&self) -> bool {
+        self.stops.as_ref().is_none_or(|stops| stops.up)
+    }
+
     /// Packets in the port.
     pub(crate) fn queued(&self, now: Time) -> Count {
         let of_link = (self.link.len() as u64) - u64::from(self.departed);

@@ -53,18 +53,23 @@ impl<W: SwitchHalf> Port<W> {
             return (class, bytes);
         };
         let to = (trimmer.config.class, trimmer.config.bytes);
+        let keeps = trimmer.config.keeps_headers;
         if trimmer.config.tail && trimmer.random.uniform() < 0.5 {
             let last = self.classes[class].queue.back().copied();
             let class_of = |last: &Waiting| common.pool.fields(last.packet).class.index();
             let is_own = last.as_ref().is_some_and(|last| class_of(last) == class);
-            if let Some(last) = last.filter(|last| common.trim(last.packet, to, last_hop)) {
+            if !keeps && let Some(last) = last {
+                self.take_tail(now, (class, is_own), last);
+                self.count_drop(class, last.bytes);
+                common.discard(self.id(), last.packet, DropReason::Buffer);
+            } else if let Some(last) = last.filter(|last| common.trim(last.packet, to, last_hop)) {
                 self.move_tail(now, (class, is_own), last, common);
             }
             if self.classes[class].has_room(bytes) {
                 return (class, bytes);
             }
         }
-        if !common.trim(packet, to, last_hop) {
+        if !keeps || !common.trim(packet, to, last_hop) {
             return (class, bytes);
         }
         let (to, bytes) = (to.0.index(), to.1);
@@ -81,19 +86,9 @@ impl<W: SwitchHalf> Port<W> {
         last: Waiting,
         common: &mut Common<P>,
     ) {
-        let from = &mut self.classes[class];
-        from.queue.pop_back();
-        from.bytes -= u64::from(last.bytes);
-        from.offered.sub(last.bytes);
-        from.own_bytes -= u64::from(last.bytes) * u64::from(is_own);
-        let level = from.level;
-        if self.levels[usize::from(level)].is_empty(&self.classes) {
-            self.waiting &= !(1 << level);
-        }
-        self.queue_bytes -= u64::from(last.bytes);
-        self.tally.leaves(now, last.bytes);
+        self.take_tail(now, (class, is_own), last);
+        self.classes[class].offered.sub(last.bytes);
         self.tally.offered.sub(last.bytes);
-
         let fields = common.pool.fields(last.packet);
         let (to, header) =
             (fields.class.index(), Waiting { packet: last.packet, bytes: fields.wire_bytes });
@@ -108,6 +103,20 @@ impl<W: SwitchHalf> Port<W> {
         self.tally.joins(now, header.bytes);
         self.queue_bytes += u64::from(header.bytes);
         self.enqueue(to, header);
+    }
+
+    /// Removes the last packet of a class.
+    fn take_tail(&mut self, now: Time, (class, is_own): (usize, bool), last: Waiting) {
+        let from = &mut self.classes[class];
+        from.queue.pop_back();
+        from.bytes -= u64::from(last.bytes);
+        from.own_bytes -= u64::from(last.bytes) * u64::from(is_own);
+        let level = from.level;
+        if self.levels[usize::from(level)].is_empty(&self.classes) {
+            self.waiting &= !(1 << level);
+        }
+        self.queue_bytes -= u64::from(last.bytes);
+        self.tally.leaves(now, last.bytes);
     }
 
     /// Counts a trimmed packet, and returns whether class `to` has room for its header.

@@ -131,8 +131,8 @@ impl PathSets {
         &mut self,
         paths: &Paths,
         routes: &mut RouteTable,
-        src: HostId,
-        dst: HostId,
+        (src, dst): (HostId, HostId),
+        chosen: bool,
     ) -> Result<PathSet, RouteError> {
         let pair = (src.min(dst), src.max(dst));
         let around = self.state.and_then(|state| self.states[state].1.get(&pair));
@@ -140,6 +140,11 @@ impl PathSets {
             Some(set) => *set,
             None => {
                 let set = store(&paths.find_all(pair.0, pair.1)?, routes);
+                if chosen {
+                    let numbers = 0..set.count;
+                    routes.add_choices(numbers.clone().map(|number| set.route(number)));
+                    routes.add_choices(numbers.map(|number| set.reversed().route(number)));
+                }
                 *self.planned.entry(pair).or_insert(set)
             }
         };

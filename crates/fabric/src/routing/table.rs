@@ -31,6 +31,16 @@ pub(crate) struct RouteTable {
     /// Routes stored while a simulation runs, by their paths: a flow that changes its path back and
     /// forth must not make the table grow.
     shared: BTreeMap<Box<[PortId]>, RouteId>,
+    choices: Choices,
+}
+
+/// Where switches may change the rest of a route.
+#[derive(Default)]
+struct Choices {
+    /// By word of the table: where in `lists` the routes from here on start; 0 without a choice.
+    at: Vec<u32>,
+    /// Lists of routes, each preceded by its length.
+    lists: Vec<u32>,
 }
 
 impl RouteTable {
@@ -59,6 +69,57 @@ impl RouteTable {
         let route = self.insert(path);
         self.shared.insert(path.into(), route);
         route
+    }
+
+    /// Lets switches choose among these routes from one host to another.
+    pub(crate) fn add_choices(&mut self, routes: impl Iterator<Item = RouteId>) {
+        let routes: Vec<RouteId> = routes.collect();
+        let Some(&first) = routes.first() else { return };
+        if self.choices.lists.is_empty() {
+            self.choices.lists.push(0); // no list starts at 0
+        }
+        self.choices.at.resize(self.words.len(), 0);
+        for hop in 1..self.len(first) as u8 {
+            // Routes with the same ports before the hop: one for each port there.
+            let mut groups: BTreeMap<Vec<PortId>, Vec<RouteId>> = BTreeMap::new();
+            let prefix = |table: &Self, route| table.ports(route).take(hop.into()).collect();
+            for &route in &routes {
+                let group = groups.entry(prefix(self, route)).or_default();
+                if group.iter().all(|other| self.port(*other, hop) != self.port(route, hop)) {
+                    group.push(route);
+                }
+            }
+            groups.retain(|_, group| group.len() > 1);
+            let starts: BTreeMap<&Vec<PortId>, u32> = groups
+                .iter()
+                .map(|(prefix, group)| {
+                    let start = self.choices.lists.len() as u32; // fewer than words of routes
+                    self.choices.lists.push(group.len() as u32);
+                    self.choices.lists.extend(group.iter().map(|route| route.get()));
+                    (prefix, start)
+                })
+                .collect();
+            for &route in &routes {
+                if let Some(&start) = starts.get(&prefix(self, route)) {
+                    self.choices.at[route.get() as usize + usize::from(hop)] = start;
+                }
+            }
+        }
+    }
+
+    /// Returns the routes, as their words, that a packet on `route` may take from `hop` on, one for each
+    /// next port; none if there is no choice.
+    #[inline]
+    pub(crate) fn choices(&self, route: RouteId, hop: u8) -> &[u32] {
+        let word = route.get() as usize + usize::from(hop);
+        let Some(start) = self.choices.at.get(word).map(|start| *start as usize) else {
+            return &[];
+        };
+        if start == 0 {
+            return &[];
+        }
+        let count = self.choices.lists[start] as usize;
+        &self.choices.lists[start + 1..=start + count]
     }
 
     /// Every route stored so far is below this; one stored later is not.

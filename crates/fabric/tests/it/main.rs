@@ -1,6 +1,7 @@
 //! The fabric in virtual time: forwarding, queues, routing, topologies and signals.
 
 mod adding_a_topology;
+mod choosing;
 mod classes;
 mod conservation;
 mod cuts;

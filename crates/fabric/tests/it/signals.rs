@@ -5,7 +5,7 @@ use crate::support::{ClassConfig, Tier, Topology};
 use apus_algorithms::bolt::BoltFields;
 use apus_algorithms::registry::build;
 use apus_cc::{AlgorithmFactory, Fields, SwitchInfo};
-use apus_fabric::{Node, PortKind, Sent, Signalling};
+use apus_fabric::{Node, PortKind, Sent, Signalling, Way};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 
 /// Two hosts on each side of two switches: 100 Gb/s and 1 us everywhere, control packets first. The
@@ -96,7 +96,7 @@ fn a_signal_from_the_second_switch_takes_two_links_back() {
     for signal in back {
         let far = signal.packet.payload / 1000 < 30;
         assert_eq!(signal.host, HostId::new(if far { 0 } else { 2 }));
-        assert!(signal.packet.reversed);
+        assert_eq!(signal.packet.way, Way::BACK);
     }
     sim.net.check_conservation().expect("conserved");
 }

@@ -21,7 +21,7 @@ fn classes(trim: Trim) -> Vec<ClassConfig> {
     vec![ClassConfig { trim: Some(trim), ..data }, headers]
 }
 
-const TRIM: Trim = Trim { class: HEADERS, bytes: 64, tail: false, seed: 0 };
+const TRIM: Trim = Trim { class: HEADERS, bytes: 64, tail: false, keeps_headers: true, seed: 0 };
 
 fn port(trim: Trim) -> PortConfig {
     PortConfig { classes: classes(trim), ..PortConfig::new(gbps(100), UNLIMITED) }
@@ -95,6 +95,31 @@ fn the_tail_is_trimmed_half_of_the_time() {
         let counters = sim.net.port_counters(PORT, sim.now());
         // Whole time in the port: 1 T, T + H, 2 T + H and 3 T + H.
         assert_eq!(counters.packet_time, u128::from(7 * T + 3 * H));
+    }
+    assert!((160..=240).contains(&tails), "{tails} of 400");
+}
+
+/// As above, but without headers: one packet is lost, the arriving one or the last of the queue.
+#[test]
+fn the_tail_is_dropped_half_of_the_time() {
+    let mut tails = 0;
+    for seed in 0..400 {
+        let mut sim = sim(&wire(port(Trim { tail: true, keeps_headers: false, seed, ..TRIM })));
+        let route = sim.route(0, 1);
+        (0..4).for_each(|id| _ = sim.send_bytes(route, 1500, id));
+        let class = sim.net.class_counters(PORT, DATA, sim.now());
+        assert_eq!(class.queued, Count { packets: 3, bytes: 4500 });
+        let counters = sim.net.port_counters(PORT, sim.now());
+        assert_eq!(counters.offered, Count { packets: 4, bytes: 6000 });
+        assert_eq!(counters.dropped, Count { packets: 1, bytes: 1500 });
+        assert_eq!((counters.trimmed, counters.headers_lost), (0, 0));
+        sim.run();
+        match sim.ids()[..] {
+            [0, 1, 3] => tails += 1,
+            [0, 1, 2] => {}
+            ref ids => panic!("{ids:?}"),
+        }
+        assert_eq!(sim.net.check_conservation(), Ok(()));
     }
     assert!((160..=240).contains(&tails), "{tails} of 400");
 }

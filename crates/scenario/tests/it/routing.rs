@@ -72,6 +72,8 @@ fn spraying_fills_all_links_where_one_path_per_flow_collides() {
         ("oblivious form=random evs=65536", "loss = \"timeout\""),
         ("reps", "ack_path = \"own\""),
         ("mixed", "range = 256"),
+        ("oblivious form=round-robin evs=8", "ev = \"indexed\"\nack_bytes = \"16KiB\""),
+        ("round-robin", "loss = \"timeout\""),
     ] {
         let share = share(&run(&pairs(balancer, more), 1));
         assert!(share > 0.9, "{balancer}: {share}");
@@ -102,8 +104,10 @@ fn loss_by_time_is_wrong_where_queues_of_paths_differ_by_more_than_its_delay() {
 
 #[test]
 fn a_sprayed_run_is_equal_for_every_number_of_threads() {
-    for balancer in ["reps", "mixed", "plb", "flowlet", "ecmp profile=prr"] {
-        let text = pairs(balancer, "");
+    let at_hosts = ["reps", "mixed", "plb", "flowlet", "ecmp profile=prr"];
+    let at_switches = ["adaptive", "round-robin", "switch-flowlet next=least-loaded"];
+    for balancer in at_hosts.into_iter().chain(at_switches) {
+        let text = pairs(balancer, "").replace("unlimited", "2MB");
         let (one, two) = (run(&text, 1), run(&text, 2));
         assert_eq!(one.work.event_hash, two.work.event_hash, "{balancer}");
     }
@@ -119,10 +123,43 @@ fn settings_without_effect_and_contradictions_are_errors() {
     assert!(why.contains("power of two"), "{why}");
     let why = refused(&pairs("reps", "loss = \"count\"\nloss_delay = \"5us\""));
     assert!(why.contains("no effect"), "{why}");
+    let why = refused(&pairs("adaptive", ""));
+    assert!(why.contains("limit the buffer or the class"), "{why}");
+    // Marks are for policies that look at them, whatever the algorithm.
+    let marked = |balancer: &str| {
+        let unlimited = "buffer = \"unlimited\"";
+        pairs(balancer, "")
+            .replace(unlimited, &format!("{unlimited}\necn = {{ threshold = \"40kB\" }}"))
+    };
+    assert!(refused(&marked("oblivious")).contains("no algorithm or balancer here looks at"));
+    let events = |text: &str| run(text, 1).work.event_hash;
+    assert_ne!(events(&marked("reps")), events(&pairs("reps", "")), "REPS obeys the marks");
     let go_back =
         pairs("reps", "").replace("[routing]", "[transport]\nrecovery = \"go-back-n\"\n[routing]");
     assert!(refused(&go_back).contains("needs packets in order"));
     let falcon = pairs("reps", "")
         .replace("name = \"constant\"\nwindow = 64.0", "name = \"swift\"\nprofile = \"falcon\"");
     assert!(refused(&falcon).contains("changes the path itself"));
+}
+
+/// Four classes of one port: a class names the policy of its workloads, a workload comes first.
+#[test]
+fn a_class_has_its_own_balancer() {
+    // Acknowledgements use the other class.
+    let of = |class: &str, own: &str| {
+        let policy = format!("{class} = \"{own}\"\n");
+        let text = pairs("ecmp", "")
+            .replace(
+                "[routing]",
+                &format!(
+                    "ack_class = \"acks\"\n[[topology.class]]\nname = \"acks\"\n[[topology.class]]\nname = \"b\"\n\
+                     priority = 1\n{}[routing]",
+                    if class == "balancer" { policy.as_str() } else { "" }
+                ),
+            )
+            .replace("kind = \"flows\"\n", "kind = \"flows\"\nclass = \"b\"\n");
+        share(&run(&text, 1))
+    };
+    assert!(of("", "") < 0.9, "one path per flow");
+    assert!(of("balancer", "round-robin") > 0.9);
 }

@@ -1,7 +1,7 @@
 //! The path of packets from the stack through the NIC, and the feedback of the NIC's own port.
 
 use apus_cc::{AlgorithmFactory, Fields};
-use apus_fabric::{InFlight, Packet};
+use apus_fabric::{InFlight, Packet, Way};
 use apus_transport::{Arrival, Path, Transmit};
 use apus_units::{FlowId, HostId, Span, Time};
 use apus_wire::{Body, Header};
@@ -44,10 +44,10 @@ impl<F: AlgorithmFactory> Host<F> {
         at = at.max(*last);
         *last = at;
         let flow = &mut self.flows[transmit.flow.index()];
-        let mut route = flow.route;
+        let (mut route, mut way) = (flow.route, Way::FORWARD);
         if flow.is_spread {
             let paths = &self.spreads[flow.path_label as usize];
-            route = paths.route(transmit.path, transmit.header.seq);
+            (route, way) = paths.route(transmit.path, transmit.header.seq);
         } else if let Path::Label(label) = transmit.path
             && flow.path_label != label
         {
@@ -60,7 +60,7 @@ impl<F: AlgorithmFactory> Host<F> {
             wire_bytes,
             route,
             hop: 0,
-            reversed: false,
+            way,
             ttl: Packet::<Header>::DEFAULT_TTL,
             class: world.class_of(&transmit.header.body, flow.class),
             congestion: transmit.congestion,

@@ -1,7 +1,7 @@
 //! From entropy values to paths.
 
 use apus_cc::SwitchHalf;
-use apus_fabric::{Network, PathSet, RouteId};
+use apus_fabric::{Network, PathSet, RouteId, Way};
 use apus_transport::Path;
 use apus_units::PacketNumber;
 use apus_units::random::{INCREMENT, below, mix};
@@ -19,11 +19,18 @@ pub(crate) struct FlowPaths {
     key: u64,
     form: EvForm,
     ack_path: AckPath,
+    /// How data packets follow their route.
+    way: Way,
 }
 
 impl FlowPaths {
-    pub(crate) fn new(set: PathSet, key: u64, form: EvForm, ack_path: AckPath) -> Self {
-        Self { set, planned: set, key, form, ack_path }
+    pub(crate) fn new(
+        set: PathSet,
+        key: u64,
+        (form, ack_path): (EvForm, AckPath),
+        way: Way,
+    ) -> Self {
+        Self { set, planned: set, key, form, ack_path, way }
     }
 
     /// Sets the paths that packets take from now on.
@@ -31,9 +38,9 @@ impl FlowPaths {
         self.set = set;
     }
 
-    /// Returns the route of a packet of this number that the transport gave `path`.
+    /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it.
     #[inline]
-    pub(crate) fn route(&self, path: Path, seq: PacketNumber) -> RouteId {
+    pub(crate) fn route(&self, path: Path, seq: PacketNumber) -> (RouteId, Way) {
         let count = self.set.count();
         let number = match (path, self.form) {
             (Path::Spread(ev), EvForm::Hashed) => self.hashed(u64::from(ev.get())),
@@ -43,7 +50,8 @@ impl FlowPaths {
             (Path::Back(_), _) => self.hashed(!seq.get()),
             (Path::Label(label), _) => label % count,
         };
-        self.set.route(number)
+        let way = if let Path::Spread(_) = path { self.way } else { Way::FORWARD };
+        (self.set.route(number), way)
     }
 
     /// Returns the number of the path by which a packet of the peer came.

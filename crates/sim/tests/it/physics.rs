@@ -2,7 +2,7 @@
 
 use crate::support::{Network, Tier, Topology};
 use crate::support::{connection, plan, run, tier};
-use apus_fabric::{FabricEvent, Outcome, Packet, PortKind, Schedule};
+use apus_fabric::{FabricEvent, Outcome, Packet, PortKind, Schedule, Way};
 use apus_sim::fairness::max_min_shares;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
 use std::cmp::Reverse;
@@ -148,7 +148,7 @@ fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
             wire_bytes: 1250,
             route,
             hop: 0,
-            reversed: false,
+            way: Way::FORWARD,
             ttl: 64,
             class: ClassId::new(0),
             congestion: apus_cc::CongestionHeader::default(),

@@ -243,7 +243,8 @@ fn hpcc_on_a_fat_tree() {
 fn trimming_on_a_fat_tree() {
     let mut plan = crowd(1 << 20, ("nscc", &[]));
     plan.topology = plan.topology.with_switch_ports(|port| {
-        let trim = Trim { class: ClassId::new(0), bytes: 84, tail: true, seed: 3 };
+        let trim =
+            Trim { class: ClassId::new(0), bytes: 84, tail: true, keeps_headers: true, seed: 3 };
         let limit = Bytes::new(30_000);
         let data = ClassConfig { priority: 1, limit, trim: Some(trim), ..ClassConfig::default() };
         port.classes = vec![ClassConfig::default(), data];

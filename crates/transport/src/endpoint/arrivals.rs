@@ -2,7 +2,7 @@
 
 use apus_cc::{AlgorithmFactory, DataEvent, Receiver};
 use apus_units::Time;
-use apus_wire::{Body, Control, Header, Segment, SegmentKind, WORD_BYTES};
+use apus_wire::{Attached, Body, Control, Header, Segment, SegmentKind, WORD_BYTES};
 
 use super::{Endpoint, Handled, enqueue};
 use crate::config::{EndpointConfig, Recovery};
@@ -50,6 +50,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 }
                 return Handled::Duplicate;
             }
+            Body::Control(Control::Probe { number }) => {
+                if !flow.is_spread() {
+                    return Handled::Refused;
+                }
+                enqueue(&mut self.acks, &mut flow.in_acks, id);
+                self.push_refusal(id, Body::Control(Control::ProbeAnswer { number: *number }));
+                return Handled::Control;
+            }
+            Body::Control(Control::ProbeAnswer { number }) => {
+                if !flow.on_probe_answer(arrival.now, *number) {
+                    return Handled::Refused;
+                }
+                Handled::Control
+            }
             Body::Control(control) => {
                 let from = (id, header.seq);
                 let handled = flow.on_control(arrival, from, control, &self.config, finish);
@@ -75,13 +89,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 let due = flow.plain || {
                     let mut event = DataEvent::new(arrival.now);
                     event.marked = arrival.marked;
-                    event.credit = segment.credit.map(|echo| echoed(arrival.now, echo));
+                    if let Some(Attached::Credit(echo)) = segment.attached {
+                        event.credit = Some(echoed(arrival.now, echo));
+                    }
                     event.is_new = is_new;
                     event.fields = observed.fields;
                     flow.receiver.on_data(&event)
                 };
                 let silent = handled == Handled::OutOfOrder { told: false };
-                if due && !silent {
+                if due && !silent && flow.acks_now(segment, arrival, is_new) {
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
                 // Whether the wheel or the queue of control packets already includes the next
@@ -151,7 +167,7 @@ fn handle_data<F: AlgorithmFactory>(
             return (Handled::OutOfOrder { told: flow.receive.note_gap() }, false);
         }
     }
-    if !flow.record(header.seq, arrival, observed) {
+    if !flow.record((header.seq, segment.attached), arrival, observed) {
         return (Handled::Duplicate, false);
     }
     if answer {

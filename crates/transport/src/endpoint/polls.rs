@@ -45,8 +45,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         while let Some(id) = self.controls.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_controls = false;
-            let sent = flow.poll_control(now).filter(|_| flow.open);
-            let path = flow.path_back();
+            let probe = flow.poll_probe(now);
+            let path = if probe.is_some() { flow.path() } else { flow.path_back() };
+            let sent = probe.or_else(|| flow.poll_control(now)).filter(|_| flow.open);
             self.update(now, id);
             if let Some(header) = sent {
                 let congestion = CongestionHeader::default();

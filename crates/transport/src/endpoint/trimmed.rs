@@ -26,14 +26,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         };
         // A range that both sides do not agree on is that of a broken or hostile peer.
         let Some(is_here) = is_here else { return Handled::Refused };
-        if is_here || flow.receive.has_packet(header.seq) {
-            flow.record(header.seq, arrival, &Observed::default());
+        if is_here || flow.has_packet(header.seq) {
+            flow.record((header.seq, None), arrival, &Observed::default());
             // An algorithm with credits acknowledges data by them.
             if !flow.has_control() {
                 enqueue(&mut self.acks, &mut flow.in_acks, id);
             }
             return Handled::Duplicate;
         }
+        flow.note_trimmed(header.seq);
         let nack = Nack { packet: header.seq, last_hop: trimmed.last_hop, marked: arrival.marked };
         self.push_refusal(id, Body::Nack(nack));
         Handled::Trimmed

@@ -2,12 +2,12 @@
 
 use alloc::boxed::Box;
 
-use apus_cc::{AlgorithmFactory, Ev, PathEvent, PathFeedback, PathPolicy, Sender};
+use apus_cc::{AlgorithmFactory, Ev, PathEvent, PathFeedback, PathPolicy, Sender, TimeoutEvent};
 use apus_units::{PacketNumber, Time};
-use apus_wire::{Ack, Nack};
+use apus_wire::{Ack, Attached, Body, Control, Header, Nack, Order, Segment};
 
 use super::{Extra, Flow, RttSample};
-use crate::config::EndpointConfig;
+use crate::config::{EndpointConfig, Recovery};
 use crate::receive::{Arrival, Observed};
 use crate::received::Recorded;
 use crate::spread::{Path, Spread};
@@ -21,7 +21,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     #[inline]
-    pub(super) fn is_spread(&self) -> bool {
+    pub(crate) fn is_spread(&self) -> bool {
         self.spread().is_some()
     }
 
@@ -69,11 +69,64 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.send.note_ev(ev);
     }
 
+    /// Adds the credit to a data packet that was just taken, or chooses its path. Returns `true` if it may be
+    /// marked for the policy.
+    #[inline(never)] // most flows have neither
+    pub(super) fn attach(&mut self, now: Time, seq: PacketNumber, segment: &mut Segment) -> bool {
+        segment.attached = self.take_credit().map(Attached::Credit);
+        if self.is_spread() {
+            self.choose_path(now);
+            // uet-htsim 40ccb05, `sendNewPacket` and `sendRtxPacket`: window or data run out, or sent again.
+            let waits = self.send.is_resent(seq) || !self.send.has_data() || !self.may_go_on();
+            segment.attached = self.order(seq, waits);
+        }
+        self.spread().is_some_and(|spread| spread.markable)
+    }
+
+    /// Returns whether the window, and the range of packet numbers, admit another packet.
+    fn may_go_on(&self) -> bool {
+        let range = self.spread().map_or(0, |spread| u64::from(spread.config.range));
+        self.algorithm.allowance().admits(self.send.data_in_flight())
+            && self.send.range_in_flight() < range
+    }
+
+    /// Returns what a data packet of a flow that spreads its packets says of their order.
+    pub(super) fn order(&self, seq: PacketNumber, waits: bool) -> Option<Attached> {
+        let behind = seq.get() - self.send.loss_floor();
+        let awaited_behind = u16::try_from(behind).unwrap_or(u16::MAX);
+        Some(Attached::Order(Order { awaited_behind, ack_now: waits }))
+    }
+
+    /// Returns whether a data packet that has arrived, and was recorded, draws an acknowledgement now.
+    #[inline]
+    pub(crate) fn acks_now(&mut self, segment: &Segment, arrival: &Arrival, is_new: bool) -> bool {
+        let Some(spread) = self.spread_mut() else { return true };
+        let Some(Attached::Order(order)) = segment.attached else { return true };
+        let is_complete = || spread.received.is_complete();
+        let seen = (is_new, arrival.marked);
+        spread.acks.on_packet(segment.length, seen, order, is_complete)
+    }
+
+    /// Packet `seq` arrived without its payload, which will come under another number.
+    pub(crate) fn note_trimmed(&mut self, seq: PacketNumber) {
+        if let Some(spread) = self.spread_mut() {
+            spread.received.note_trimmed(seq);
+        }
+    }
+
+    /// Returns `true` if packet `seq` was received, as far as that is known.
+    pub(crate) fn has_packet(&self, seq: PacketNumber) -> bool {
+        match self.spread() {
+            Some(spread) => spread.received.contains(seq),
+            None => self.receive.has_packet(seq),
+        }
+    }
+
     /// Records a data packet of the peer; `false` if it is a duplicate.
     #[inline]
     pub(crate) fn record(
         &mut self,
-        seq: PacketNumber,
+        (seq, attached): (PacketNumber, Option<Attached>),
         arrival: &Arrival,
         observed: &Observed<'_>,
     ) -> bool {
@@ -81,6 +134,10 @@ impl<F: AlgorithmFactory> Flow<F> {
             return self.receive.record(seq, arrival, observed);
         };
         let recorded = spread.received.record(seq);
+        if let Some(Attached::Order(order)) = attached {
+            let awaited = seq.get().saturating_sub(order.awaited_behind.into());
+            spread.received.give_up_below(awaited);
+        }
         if recorded == Recorded::New {
             spread.came_by = observed.path;
         }
@@ -93,6 +150,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let (seq, mut ack) = self.receive.ack(now)?;
         if let Some(spread) = self.spread() {
             (ack.largest, ack.bitmap) = spread.received.word(ack.echo);
+            ack.missing = Some(spread.received.missing(ack.largest));
         }
         Some((seq, ack))
     }
@@ -109,7 +167,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         let mut spread = self.extra.as_mut()?.spread.take()?;
         let now = arrival.now;
         let ev = self.send.ev(ack.echo);
-        let losses = (&mut spread.reported, spread.config.loss, &mut spread.lost);
+        let cwnd = self.algorithm.allowance().window;
+        let losses = (&mut spread.losses, cwnd);
         let outcome = self.send.on_spread_ack(now, ack, losses, &mut finish);
         let marked = self.newly_marked(ack.marked);
         let sample = outcome.echo_sent_at.map(|sent_at| {
@@ -126,7 +185,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             (event.rtt, event.fabric_delay) = (sample.end_to_end_rtt, sample.fabric_rtt);
             spread.policy.feedback(&event);
         }
-        for ev in spread.lost.drain(..) {
+        for ev in spread.losses.lost.drain(..) {
             spread.policy.feedback(&self.report(now, ev, PathFeedback::Lost));
         }
         if self.send.in_flight == 0 && !self.send.has_data() {
@@ -138,9 +197,68 @@ impl<F: AlgorithmFactory> Flow<F> {
         sample
     }
 
+    /// Returns the probe that is due.
+    pub(crate) fn poll_probe(&mut self, now: Time) -> Option<Header> {
+        let in_flight = self.send.in_flight > 0;
+        let number = self.spread_mut()?.losses.take_probe(now, in_flight)?;
+        let cwnd = self.algorithm.allowance().window;
+        let spread = self.spread_mut()?;
+        spread.latest = spread.policy.next(now, cwnd);
+        let seq = self.receive.next_control();
+        Some(Header { flow: self.peer, seq, body: Body::Control(Control::Probe { number }) })
+    }
+
+    /// Handles the answer to a probe; `false` if the flow sends none.
+    pub(crate) fn on_probe_answer(&mut self, now: Time, number: u32) -> bool {
+        let cwnd = self.algorithm.allowance().window;
+        let Some(spread) = self.extra.as_mut().and_then(|extra| extra.spread.as_mut()) else {
+            return false;
+        };
+        let outcome = self.send.on_probe_answer(now, number, (&mut spread.losses, cwnd));
+        self.on_lost(now, &outcome);
+        self.report_lost_paths(now, PathFeedback::Lost);
+        true
+    }
+
+    /// Tells the policy of the packets that were just declared lost.
+    fn report_lost_paths(&mut self, now: Time, kind: PathFeedback) {
+        let Some(spread) = self.spread_mut() else { return };
+        let mut lost = core::mem::take(&mut spread.losses.lost);
+        for ev in lost.drain(..) {
+            let event = self.report(now, ev, kind);
+            if let Some(spread) = self.spread_mut() {
+                spread.policy.feedback(&event);
+            }
+        }
+        if let Some(spread) = self.spread_mut() {
+            spread.losses.lost = lost; // its memory is used again
+        }
+    }
+
+    /// Handles the expiry of a timeout.
+    #[cold]
+    pub(super) fn on_spread_timeout(&mut self, now: Time, recovery: Recovery) {
+        let rto = self.algorithm.rto();
+        let Some(spread) = self.extra.as_mut().and_then(|extra| extra.spread.as_mut()) else {
+            return;
+        };
+        if !spread.losses.times_packets() {
+            self.report_timeout(now);
+            return self.on_timeout_of_all(now, recovery);
+        }
+        let lost = self.send.on_packet_timeouts(now, rto, &mut spread.losses);
+        if lost == 0 {
+            return; // the timeout has become longer since it was armed
+        }
+        self.report_lost_paths(now, PathFeedback::Timeout);
+        let mut event = TimeoutEvent::new(now);
+        (event.lost_packets, event.next_seq) = (lost, self.send.next_seq());
+        self.algorithm.on_timeout(&event);
+    }
+
     /// Reports the timeout of the oldest packet in flight to the policy.
     #[cold]
-    pub(super) fn report_timeout(&mut self, now: Time) {
+    fn report_timeout(&mut self, now: Time) {
         let oldest = self.send.oldest_in_flight();
         let ev = oldest.and_then(|seq| self.send.ev(seq));
         if let Some(ev) = ev {
@@ -152,10 +270,9 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Tells the path policy that a packet arrived trimmed.
-    #[inline]
     pub(super) fn report_trim(&mut self, now: Time, nack: &Nack) {
-        if !self.is_spread() {
-            return;
+        if self.spread().is_some_and(|spread| spread.losses.times_packets()) {
+            self.send.time_oldest(now);
         }
         let Some(ev) = self.send.ev(nack.packet) else { return };
         let kind =

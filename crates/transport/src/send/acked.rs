@@ -266,7 +266,7 @@ impl SendSide {
 
     /// Transmissions below this are acknowledged or declared lost.
     #[inline]
-    pub(super) fn loss_floor(&self) -> u64 {
+    pub(crate) fn loss_floor(&self) -> u64 {
         self.first_pn + u64::from(self.settled)
     }
 
@@ -278,7 +278,7 @@ impl SendSide {
 
     /// Forgets the oldest transmission.
     #[inline]
-    fn forget_front(&mut self) {
+    pub(super) fn forget_front(&mut self) {
         self.sent.discard(1);
         self.first_pn += 1;
         self.settled = self.settled.saturating_sub(1);
@@ -293,14 +293,7 @@ impl SendSide {
         }
         self.set_loss_floor(end);
         self.progress_at = now;
-        let heard_at = self.heard_at;
-        let rare = self.rare();
-        rare.timeouts += 1;
-        if rare.silent_since != heard_at {
-            (rare.silent_since, rare.silent_timeouts) = (heard_at, 0);
-        }
-        rare.silent_timeouts = rare.silent_timeouts.saturating_add(1);
-        rare.timeout_losses += u64::from(before);
+        self.note_timeout(before);
         if recovery == Recovery::GoBackN {
             self.begin_again();
         }
@@ -308,6 +301,18 @@ impl SendSide {
         while self.sent.len() > 2 * u128::BITS as usize {
             self.forget_front();
         }
+    }
+
+    /// Counts a timeout of this many packets.
+    pub(super) fn note_timeout(&mut self, packets: u32) {
+        let heard_at = self.heard_at;
+        let rare = self.rare();
+        rare.timeouts += 1;
+        if rare.silent_since != heard_at {
+            (rare.silent_since, rare.silent_timeouts) = (heard_at, 0);
+        }
+        rare.silent_timeouts = rare.silent_timeouts.saturating_add(1);
+        rare.timeout_losses += u64::from(packets);
     }
 
     #[inline]

@@ -62,6 +62,8 @@ pub(super) struct Rare {
     pub(super) timeouts: u64,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
+    /// The last packet that carried a range again; meaningless before the first, which is not number 0.
+    pub(super) resent: u64,
     /// Timeouts since the last packet from the peer, and the time of that packet.
     pub(super) silent_timeouts: u32,
     pub(super) silent_since: Time,

@@ -1,12 +1,12 @@
 //! The sending side of a flow whose packets take several paths, and therefore arrive in any order.
 
 use apus_cc::Ev;
-use apus_units::{PacketNumber, Time};
+use apus_units::{PacketNumber, Span, Time};
 use apus_wire::Ack;
 
 use super::acked::AckOutcome;
 use super::{Fate, SendSide};
-use crate::spread::{LossRule, Reported};
+use crate::spread::{LossRule, Losses};
 use crate::streams::Finished;
 
 impl SendSide {
@@ -40,13 +40,19 @@ impl SendSide {
             .map(PacketNumber::new)
     }
 
+    /// Starts the timeout with the departure of the oldest packet in flight.
+    pub(crate) fn time_oldest(&mut self, now: Time) {
+        let oldest = self.oldest_in_flight().and_then(|seq| self.record(seq.get()));
+        self.progress_at = oldest.map_or(now, |record| record.sent_at);
+    }
+
     /// Processes an acknowledgement of packets that may have overtaken each other; appends the values of
-    /// the packets that are declared lost to `lost`.
+    /// the packets that are declared lost to those of `losses`. The window is `cwnd` packets.
     pub(crate) fn on_spread_ack(
         &mut self,
         now: Time,
         ack: &Ack,
-        (reported, rule, lost): (&mut Reported, LossRule, &mut alloc::vec::Vec<Ev>),
+        (losses, cwnd): (&mut Losses, f64),
         finish: &mut impl FnMut(Finished),
     ) -> AckOutcome {
         let mut outcome = AckOutcome::default();
@@ -56,24 +62,31 @@ impl SendSide {
         }
         let echoed = self.record(ack.echo.get()).map(|sent| (sent.sent_at, sent.fate));
         self.heard_at = now;
+        // All before the first missing number have arrived, even if no word said so.
+        let missing =
+            ack.missing.map(|missing| (ack.largest.get() + 1).saturating_sub(missing.into()));
+        let before = self.loss_floor()..missing.unwrap_or(0);
         // The packet that drew the acknowledgement may lie outside its bitmap.
-        let newly = reported.newly((ack.largest, ack.bitmap)).chain([ack.echo.get()]);
-        for seq in newly {
+        let newly = losses.reported.newly((ack.largest, ack.bitmap));
+        for seq in newly.chain([ack.echo.get()]).chain(before) {
+            let floor = self.loss_floor();
             let Some(record) = self.record(seq) else { continue };
             if record.fate == Fate::Acked {
                 continue;
             }
             let (sent_at, ev) = (record.sent_at, record.ev);
+            losses.ahead += u32::from(seq >= floor);
+            let reported = &mut losses.reported;
             reported.latest_sent_at = reported.latest_sent_at.max(sent_at);
             reported.largest = reported.largest.max(seq);
             if let Some(bytes) = self.settle_packet(seq, finish) {
                 outcome.newly_acked += 1;
                 outcome.newly_acked_bytes += u64::from(bytes);
             }
-            if rule == LossRule::EvOrder {
-                for earlier in self.loss_floor()..seq {
+            if losses.rule == LossRule::EvOrder {
+                for earlier in floor..seq {
                     if self.record(earlier).is_some_and(|record| record.ev == ev) {
-                        self.declare_lost(earlier, &mut outcome, lost);
+                        self.declare_lost(earlier, &mut outcome, losses);
                     }
                 }
             }
@@ -81,54 +94,110 @@ impl SendSide {
         if outcome.newly_acked > 0 {
             self.progress_at = now;
         }
-        self.find_losses(reported, rule, &mut outcome, lost);
+        self.find_losses(losses, &mut outcome);
+        losses.note_ack(now, self.in_flight > 0 || self.has_data(), self.has_data());
+        self.resend(losses, cwnd, &mut outcome);
+        if losses.times_packets() {
+            self.time_oldest(now);
+        }
         if outcome.lost > 0 {
             self.rare().fast_losses += u64::from(outcome.lost);
         }
-        self.forget_old(reported.largest);
+        self.forget_old(losses.reported.largest);
         let stale = |fate: &Fate| matches!(fate, Fate::Acked) && outcome.newly_acked == 0;
         outcome.echo_sent_at = echoed.filter(|(_, fate)| !stale(fate)).map(|(at, _)| at);
         outcome
     }
 
+    /// The answer to a probe has arrived.
+    pub(crate) fn on_probe_answer(
+        &mut self,
+        now: Time,
+        number: u32,
+        (losses, cwnd): (&mut Losses, f64),
+    ) -> AckOutcome {
+        let mut outcome = AckOutcome::default();
+        self.heard_at = now;
+        let next = self.next_seq().get();
+        if losses.on_answer(now, number, next).is_some() {
+            losses.note_ack(now, self.in_flight > 0 || self.has_data(), self.has_data());
+            self.resend(losses, cwnd, &mut outcome);
+            self.time_oldest(now);
+            self.rare().fast_losses += u64::from(outcome.lost);
+        }
+        outcome
+    }
+
     /// Declares packets lost by a rule that looks at the oldest ones, and moves the floor up to the oldest
     /// packet in flight.
-    fn find_losses(
+    fn find_losses(&mut self, losses: &mut Losses, outcome: &mut AckOutcome) {
+        let (largest, latest) = (losses.reported.largest, losses.reported.latest_sent_at);
+        let rule = losses.rule;
+        self.pass_oldest(losses, outcome, |seq, sent_at| match rule {
+            LossRule::Count(threshold) => seq + threshold <= largest,
+            LossRule::Time(delay) => sent_at.saturating_add(delay) <= latest,
+            LossRule::EvOrder | LossRule::Timeout | LossRule::Sleek(_) => false,
+        });
+    }
+
+    /// Moves the floor up to the oldest packet in flight of which `is_lost`, given its number and
+    /// departure, is not true.
+    fn pass_oldest(
         &mut self,
-        reported: &Reported,
-        rule: LossRule,
+        losses: &mut Losses,
         outcome: &mut AckOutcome,
-        lost: &mut alloc::vec::Vec<Ev>,
+        is_lost: impl Fn(u64, Time) -> bool,
     ) {
         let end = self.next_seq().get();
         let mut floor = self.loss_floor();
         while floor < end {
             let Some(record) = self.record(floor) else { break };
-            if record.fate == Fate::InFlight {
-                let sent_at = record.sent_at;
-                let is_lost = match rule {
-                    LossRule::Count(threshold) => floor + threshold <= reported.largest,
-                    LossRule::Time(delay) => {
-                        sent_at.saturating_add(delay) <= reported.latest_sent_at
-                    }
-                    LossRule::EvOrder | LossRule::Timeout => false,
-                };
-                if !is_lost {
-                    break;
+            match record.fate {
+                Fate::InFlight if is_lost(floor, record.sent_at) => {
+                    self.declare_lost(floor, outcome, losses);
                 }
-                self.declare_lost(floor, outcome, lost);
+                Fate::InFlight => break,
+                Fate::Acked => losses.ahead = losses.ahead.saturating_sub(1),
+                Fate::Lost => {}
             }
             floor += 1;
         }
         self.set_loss_floor(floor);
     }
 
-    fn declare_lost(&mut self, seq: u64, outcome: &mut AckOutcome, lost: &mut alloc::vec::Vec<Ev>) {
+    /// SLEEK: sends again what is in flight, as the window permits.
+    fn resend(&mut self, losses: &mut Losses, cwnd: f64, outcome: &mut AckOutcome) {
+        let ends = (self.loss_floor(), self.next_seq().get());
+        let is_resending = self.retransmits() > 0;
+        let Some(below) = losses.resends_below(cwnd, ends, is_resending) else { return };
+        self.pass_oldest(losses, outcome, |seq, _| seq < below);
+    }
+
+    /// Handles a timeout where each packet has its own: those that left `rto` ago are declared lost.
+    /// Returns their number.
+    pub(crate) fn on_packet_timeouts(&mut self, now: Time, rto: Span, losses: &mut Losses) -> u32 {
+        let mut outcome = AckOutcome::default();
+        self.pass_oldest(losses, &mut outcome, |_, sent_at| sent_at.saturating_add(rto) <= now);
+        self.time_oldest(now);
+        if outcome.lost > 0 {
+            self.note_timeout(outcome.lost);
+        }
+        // A silent peer must not cost memory: no number can be acknowledged any more that it forgot.
+        let range = 2 * u64::from(crate::spread::MAX_RANGE);
+        while self.sent.len() as u64 > range
+            && self.sent.front().is_some_and(|s| s.fate != Fate::InFlight)
+        {
+            self.forget_front();
+        }
+        outcome.lost
+    }
+
+    fn declare_lost(&mut self, seq: u64, outcome: &mut AckOutcome, losses: &mut Losses) {
         let Some(ev) = self.record(seq).map(|record| record.ev) else { return };
         if self.lose(seq) {
             outcome.lost += 1;
             outcome.lost_seq = outcome.lost_seq.max(PacketNumber::new(seq));
-            lost.push(ev);
+            losses.lost.push(ev);
         }
     }
 }

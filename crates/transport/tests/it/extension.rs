@@ -177,6 +177,7 @@ fn received(largest: u64) -> apus_wire::Ack {
         marked: 0,
         receiver_level: 0,
         echo_marked: false,
+        missing: None,
     }
 }
 

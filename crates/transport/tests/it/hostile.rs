@@ -30,7 +30,7 @@ fn endpoint() -> Endpoint<AlgorithmConfig> {
 }
 
 fn segment(kind: SegmentKind, op: u64, offset: u64, length: u32, op_length: u64) -> Segment {
-    Segment { op: OpId::new(op), kind, offset, length, op_length, credit: None }
+    Segment { op: OpId::new(op), kind, offset, length, op_length, attached: None }
 }
 
 fn deliver(endpoint: &mut Endpoint<AlgorithmConfig>, seq: u64, segment: Segment) -> Handled {
@@ -125,6 +125,7 @@ fn an_acknowledgement_repeated_without_news_gives_no_rtt() {
             marked: 0,
             receiver_level: 0,
             echo_marked: false,
+            missing: None,
         };
         let header =
             Header { flow: FlowId::new(0), seq: PacketNumber::new(0), body: Body::Ack(ack) };

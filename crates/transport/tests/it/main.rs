@@ -8,6 +8,7 @@ mod hostile;
 mod pair;
 mod ranges;
 mod received;
+mod spread;
 mod support;
 mod trimmed;
 mod unsendable;

@@ -355,6 +355,7 @@ fn swift_3_3_the_local_nic_delay_counts_once_at_most() {
             marked: 0,
             receiver_level: 0,
             echo_marked: false,
+            missing: None,
         };
         let arrival = Arrival {
             now: Time::ZERO + us(30),
@@ -451,6 +452,7 @@ fn forged_packets_have_no_effect() {
         marked: 0,
         receiver_level: 0,
         echo_marked: false,
+        missing: None,
     };
     let header = Header { flow: FlowId::new(0), seq: PacketNumber::new(99), body: Body::Ack(ack) };
     let endpoint = &mut pair.sides[0].endpoint;

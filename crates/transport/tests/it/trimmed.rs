@@ -29,7 +29,7 @@ fn data(seq: u64, place: u64) -> Header {
         offset: 100 * place,
         length: 100,
         op_length: OP_LENGTH,
-        credit: None,
+        attached: None,
     };
     Header { flow: FLOW, seq: PacketNumber::new(seq), body: Body::Data(segment) }
 }

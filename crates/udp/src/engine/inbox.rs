@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn part(n: u64, offset: u64, length: u32, op_length: u64) -> Segment {
-        Segment { op: op(n), kind: SegmentKind::Message, offset, length, op_length, credit: None }
+        Segment { op: op(n), kind: SegmentKind::Message, offset, length, op_length, attached: None }
     }
 
     #[test]

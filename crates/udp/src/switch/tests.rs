@@ -221,7 +221,7 @@ fn data(fields: Fields, layout: Option<apus_cc::FieldLayout>, number: u64) -> Ve
         offset: 0,
         length: 400,
         op_length: 400_000,
-        credit: None,
+        attached: None,
     };
     let body = Body::Data(segment);
     let header = Header { flow: FlowId::new(9), seq: PacketNumber::new(number), body };

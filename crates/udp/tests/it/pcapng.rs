@@ -11,7 +11,7 @@ use apus_udp::session::{
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
-    Ack, Body, CreditEcho, Extension, Header, Hop, Hops, OwnFields, RegionKey, Segment,
+    Ack, Attached, Body, CreditEcho, Extension, Header, Hop, Hops, OwnFields, RegionKey, Segment,
     SegmentKind, SwitchView,
 };
 use pcap_parser::{PcapNGReader, traits::PcapReaderIterator};
@@ -194,14 +194,14 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         offset: 1000,
         length: 5,
         op_length: 2000,
-        credit: Some(CreditEcho { number: 77, sent_at_ns: 88 }),
+        attached: Some(Attached::Credit(CreditEcho { number: 77, sent_at_ns: 88 })),
     };
     let message = Segment {
         op: OpId::new(40),
         kind: SegmentKind::Message,
         offset: 0,
         op_length: 5,
-        credit: None,
+        attached: None,
         ..segment
     };
     let whole = Segment { op: OpId::new(105), offset: 0, op_length: 5, ..segment };
@@ -211,7 +211,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         offset: 0,
         length,
         op_length: u64::from(length),
-        credit: None,
+        attached: None,
     };
     let swap = atomic(SegmentKind::CompareAndSwap { region, address: 4096 }, 16);
     let add = atomic(SegmentKind::FetchAdd { region, address: 4104 }, 8);
@@ -224,6 +224,7 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
         marked: 7,
         receiver_level: 9,
         echo_marked: false,
+        missing: None,
     };
     // INC; FIRST, and 1234 = 0x04d2.
     let bolt = own(1, false, &[4], &[1, 0, 0, 0x04, 0xd2]);

@@ -21,7 +21,7 @@ fn message() -> Header {
         offset: 0x1000,
         length: 3,
         op_length: 0x0001_0000_0002,
-        credit: None,
+        attached: None,
     }))
 }
 
@@ -29,7 +29,7 @@ fn message() -> Header {
 fn whole() -> Header {
     let op = OpId::new(0x1122_3344_5566_7700);
     let kind = SegmentKind::Message;
-    with_body(Body::Data(Segment { op, kind, offset: 0, length: 3, op_length: 3, credit: None }))
+    with_body(Body::Data(Segment { op, kind, offset: 0, length: 3, op_length: 3, attached: None }))
 }
 
 fn ack() -> Header {
@@ -42,6 +42,7 @@ fn ack() -> Header {
         marked: 1,
         receiver_level: 0,
         echo_marked: false,
+        missing: None,
     }))
 }
 
@@ -199,7 +200,8 @@ fn an_extension_behind_a_credit_and_on_every_kind_of_data() {
             let byte = if matches!(byte, 3 | 6) { byte } else { byte + form };
             check(header, bolt(), 0x20 + byte, &[4], &BOLT_FIELDS);
             let Body::Data(segment) = &mut header.body else { unreachable!("it is data") };
-            segment.credit = Some(apus_wire::CreditEcho { number: 1, sent_at_ns: 2 });
+            let echo = apus_wire::CreditEcho { number: 1, sent_at_ns: 2 };
+            segment.attached = Some(apus_wire::Attached::Credit(echo));
             check(header, bolt(), 0xa0 + byte, &[4], &BOLT_FIELDS);
         }
     }

@@ -2,9 +2,9 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, DecodeError, EncodeError, Header, Illegal, Nack,
-    Received, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed, decode,
-    encode, open, seal,
+    Ack, Attached, Body, Control, Credit, CreditEcho, DecodeError, EncodeError, Header, Illegal,
+    Nack, Order, Received, RegionKey, Reject, RejectReason, Segment, SegmentKind, Signal, Trimmed,
+    decode, encode, open, seal,
 };
 
 /// A header before every body: flow 0x01020304, packet number 0x1122334455667788.
@@ -19,7 +19,7 @@ fn segment(kind: SegmentKind, length: u32) -> Header {
         offset: 0x1000,
         length,
         op_length: 0x0001_0000_0002,
-        credit: None,
+        attached: None,
     }))
 }
 
@@ -33,6 +33,7 @@ fn ack() -> Ack {
         marked: 0xfffe_0001,
         receiver_level: 31,
         echo_marked: false,
+        missing: None,
     }
 }
 
@@ -140,7 +141,14 @@ fn write_and_read_request() {
 /// A packet that carries a whole op of 64 bytes, whose number is `distance` below the packet's.
 fn whole(kind: SegmentKind, distance: i64) -> Header {
     let op = OpId::new(0x1122_3344_5566_7788u64.wrapping_sub(distance as u64));
-    with_body(Body::Data(Segment { op, kind, offset: 0, length: 64, op_length: 64, credit: None }))
+    with_body(Body::Data(Segment {
+        op,
+        kind,
+        offset: 0,
+        length: 64,
+        op_length: 64,
+        attached: None,
+    }))
 }
 
 #[test]
@@ -157,7 +165,8 @@ fn a_whole_op_takes_18_bytes_less() {
         let mut header = whole(kind, -2);
         if let Body::Data(segment) = &mut header.body {
             (segment.length, segment.op_length) = (0, 0);
-            segment.credit = Some(CreditEcho { number: 0x107, sent_at_ns: 0xfedc_ba98 });
+            let echo = CreditEcho { number: 0x107, sent_at_ns: 0xfedc_ba98 };
+            segment.attached = Some(Attached::Credit(echo));
         }
         (bytes[2], bytes[22]) = (byte | 0x80, 0);
         bytes.extend([0x00, 0x00, 0x01, 0x07, 0xfe, 0xdc, 0xba, 0x98]);
@@ -281,7 +290,7 @@ fn a_header_has_one_form() {
         (segment.length, segment.op_length) = (0, 0);
     }
     check(header, &request);
-    for kind in [0x10, 0x13, 0x15, 0x16, 0x17, 0x18, 0x1c, 0x33, 0x35, 0x37, 0x51, 0x93, 0x96, 0xd2]
+    for kind in [0x10, 0x13, 0x15, 0x16, 0x17, 0x18, 0x1c, 0x33, 0x35, 0x37, 0x51, 0x93, 0x96, 0x52]
     {
         let mut bytes = WRITE;
         bytes[2] = kind;
@@ -318,6 +327,12 @@ fn control_packets() {
     request[2] = 8;
     request.extend([0, 0, 0x12, 0x34]);
     check(with_body(Body::Control(Control::CreditRequest { packets: 0x1234 })), &request);
+    for (kind, control) in
+        [(26, Control::Probe { number: 0x1234 }), (27, Control::ProbeAnswer { number: 0x1234 })]
+    {
+        request[2] = kind;
+        check(with_body(Body::Control(control)), &request);
+    }
     for (kind, control) in [(10, Control::CreditStop), (11, Control::Notification)] {
         let mut bytes = CREDIT[..15].to_vec();
         bytes[2] = kind;
@@ -347,7 +362,7 @@ fn data_that_echoes_a_credit() {
     let echo = CreditEcho { number: 0x107, sent_at_ns: 0xfedc_ba98 };
     let mut header = segment(SegmentKind::Message, 3);
     if let Body::Data(segment) = &mut header.body {
-        segment.credit = Some(echo);
+        segment.attached = Some(Attached::Credit(echo));
     }
     let mut bytes = MESSAGE.to_vec();
     bytes[2] = 0x82;
@@ -356,11 +371,35 @@ fn data_that_echoes_a_credit() {
     let (region, address) = target();
     let mut header = segment(SegmentKind::Write { region, address }, 4_000);
     if let Body::Data(segment) = &mut header.body {
-        segment.credit = Some(echo);
+        segment.attached = Some(Attached::Credit(echo));
     }
     let mut bytes = WRITE.to_vec();
     bytes[2] = 0x81;
     bytes.extend([0x00, 0x00, 0x01, 0x07, 0xfe, 0xdc, 0xba, 0x98]);
+    check(header, &bytes);
+}
+
+/// Kind plus 192, and 3 bytes behind the body; an acknowledgement has 2 bytes more.
+#[test]
+fn packets_that_others_may_overtake() {
+    let mut header = segment(SegmentKind::Message, 3);
+    if let Body::Data(segment) = &mut header.body {
+        let order = Order { awaited_behind: 0x1234, ack_now: true };
+        segment.attached = Some(Attached::Order(order));
+    }
+    let mut bytes = MESSAGE.to_vec();
+    bytes[2] = 0xc2;
+    bytes.extend([0x12, 0x34, 1]);
+    check(header, &bytes);
+    let last = bytes.len() - 1;
+    bytes[last] = 2;
+    assert_eq!(decode(&bytes), Err(DecodeError::Illegal(Illegal::OrderFlags)));
+    bytes[2] = 0x42;
+    assert_eq!(decode(&bytes), Err(DecodeError::Kind(0x42)));
+    let header = with_body(Body::Ack(Ack { missing: Some(0x0708), ..ack() }));
+    let mut bytes = ACK.to_vec();
+    bytes[2] = 0xc5;
+    bytes.extend([7, 8]);
     check(header, &bytes);
 }
 

@@ -2,8 +2,9 @@
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 use apus_wire::{
-    Ack, Body, Control, Credit, CreditEcho, Header, MAX_HEADER_BYTES, Nack, Received, RegionKey,
-    Reject, RejectReason, Segment, SegmentKind, Trimmed, decode, encode, open, seal,
+    Ack, Attached, Body, Control, Credit, CreditEcho, Header, MAX_HEADER_BYTES, Nack, Order,
+    Received, RegionKey, Reject, RejectReason, Segment, SegmentKind, Trimmed, decode, encode, open,
+    seal,
 };
 use proptest::prelude::*;
 
@@ -38,17 +39,21 @@ prop_compose! {
         length in 0u32..2_000,
         offset in 0..1u64 << 62,
         rest in 0..1u64 << 32,
-        credit in prop::option::of((any::<u32>(), any::<u32>())),
+        attached in prop::option::of(prop_oneof![
+            (any::<u32>(), any::<u32>())
+                .prop_map(|(number, sent_at_ns)| Attached::Credit(CreditEcho { number, sent_at_ns })),
+            (any::<u16>(), any::<bool>())
+                .prop_map(|(awaited_behind, ack_now)| Attached::Order(Order { awaited_behind, ack_now })),
+        ]),
     ) -> Segment {
         let empty = matches!(kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
         let length = if empty { 0 } else { length };
-        let credit = credit.map(|(number, sent_at_ns)| CreditEcho { number, sent_at_ns });
         let (offset, length, rest) = match operands(&kind) {
             Some(operands) => (0, operands, 0),
             None => (offset, length, rest),
         };
         let op_length = offset + u64::from(length) + rest;
-        Segment { op: OpId::new(op), kind, offset, length, op_length, credit }
+        Segment { op: OpId::new(op), kind, offset, length, op_length, attached }
     }
 }
 
@@ -77,6 +82,7 @@ prop_compose! {
         marked in any::<u32>(),
         receiver_level in 0u8..=31,
         echo_marked in any::<bool>(),
+        missing in prop::option::of(any::<u16>()),
     ) -> Ack {
         Ack {
             largest: PacketNumber::new(largest),
@@ -87,6 +93,7 @@ prop_compose! {
             marked,
             receiver_level,
             echo_marked,
+            missing,
         }
     }
 }
@@ -121,7 +128,9 @@ prop_compose! {
 fn control() -> impl Strategy<Value = Control> {
     let plain = [Control::CreditStop, Control::Notification];
     let request = any::<u32>().prop_map(|packets| Control::CreditRequest { packets });
-    prop_oneof![credit(), request, prop::sample::select(plain.to_vec())]
+    let probe = any::<u32>().prop_map(|number| Control::Probe { number });
+    let answer = any::<u32>().prop_map(|number| Control::ProbeAnswer { number });
+    prop_oneof![credit(), request, probe, answer, prop::sample::select(plain.to_vec())]
 }
 
 fn header() -> impl Strategy<Value = Header> {
@@ -206,7 +215,7 @@ proptest! {
     }
 
     /// 15 bytes up to the packet number, then 8 in the short form or 26 in the long one, 16 of region and
-    /// address, 8 of a credit.
+    /// address, 8 of a credit or 3 of the order of packets.
     #[test]
     fn whole_ops_have_the_short_form_if_their_number_is_near((seq, segment) in whole()) {
         let header = Header {
@@ -221,7 +230,11 @@ proptest! {
         let asks = matches!(segment.kind, SegmentKind::ReadRequest { .. } | SegmentKind::Cancel);
         let mut expected = if near && !asks { 23 } else { 41 };
         expected += if region { 16 } else { 0 };
-        expected += if segment.credit.is_some() { 8 } else { 0 };
+        expected += match segment.attached {
+            None => 0,
+            Some(Attached::Credit(_)) => 8,
+            Some(Attached::Order(_)) => 3,
+        };
         prop_assert_eq!(header.encoded_len(), expected);
     }
 
@@ -232,6 +245,8 @@ proptest! {
         kind in prop_oneof![
             1u8..=14,
             0x81u8..=0x84,
+            0xc1u8..=0xc6,
+            26u8..=27,
             prop::sample::select(vec![0x11u8, 0x12, 0x14, 0x1d, 0x1e, 0x91, 0x92, 0x94, 0x9d, 0x9e]),
         ],
         mut bytes in prop::collection::vec(any::<u8>(), 63),

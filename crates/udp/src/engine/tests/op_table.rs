@@ -91,6 +91,7 @@ fn a_confirmed_cancellation_starts_an_op_that_waits() {
             marked: 0,
             receiver_level: 0,
             echo_marked: false,
+            missing: None,
         };
         let body = Body::Ack(ack);
         let header = Header { flow: fixture.flow, seq: PacketNumber::new(0), body };

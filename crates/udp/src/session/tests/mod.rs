@@ -70,7 +70,7 @@ pub(super) fn message(seq: u64, length: usize) -> Header {
             offset: 0,
             length: length as u32,
             op_length: length as u64,
-            credit: None,
+            attached: None,
         }),
     }
 }

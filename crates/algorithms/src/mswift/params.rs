@@ -1,0 +1,101 @@
+//! The parameters of MSwift, each with its source.
+
+use alloc::sync::Arc;
+
+use crate::bounds;
+use crate::swift::{BASE_TARGET_RULE, BASE_TARGET_SOURCE, Config, base_target};
+use apus_cc::Derivation;
+use apus_cc::derivation::whole;
+use apus_cc::settings::{
+    ANY, AT_LEAST_1, FRACTION, ParamInfo, SettingError, Settings, count, flag, number, time,
+};
+
+/// Median feedback.
+pub(super) const MSWIFT: &str = "mswift";
+/// Its base, on the latest delay.
+pub(super) const LSWIFT: &str = "lswift";
+const ALL: &[&str] = &[MSWIFT, LSWIFT];
+
+/// Every parameter.
+#[rustfmt::skip]
+pub(super) const TABLE: &[ParamInfo] = &[
+    flag("median", "whether the delay is the median of the last ones")
+        .default_of(MSWIFT, "true", "unverified: MSwift (arXiv 2509.07907) §IV")
+        .default_of(LSWIFT, "false", "unverified: MSwift (arXiv 2509.07907) §III: the latest delay"),
+    number("history", FRACTION, "delays of which the median is taken, as a part of the window; at least one and \
+        at most 128")
+        .default_of(MSWIFT, "0.5", "unverified: MSwift (arXiv 2509.07907) §IV: H = max(cwnd/2, 1)"),
+    count("late_packets", AT_LEAST_1, "late acknowledgements in a row from which on the window may be cut")
+        .default("5", "unverified: MSwift (arXiv 2509.07907) §III: LSwift waits for 5"),
+    number("ai", ANY, "additive increment in packets per RTT")
+        .default("1", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+    number("beta", ANY, "multiplicative decrease constant")
+        .default("0.8", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+    number("max_mdf", ANY, "largest fraction of the window that one decrease takes away")
+        .default("0.5", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+    time("base_target", ANY, "target of the fabric delay for one hop")
+        .default("25us", "Swift §5.2"),
+    time("hop_scale", ANY, "target added per switch on the forward path")
+        .default("1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3"),
+    bounds::INITIAL_CWND.default("16", "unverified: MSwift (arXiv 2509.07907): the first window is a BDP; without a \
+        network 64 KiB"),
+    bounds::MAX_CWND.default("256", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+];
+
+/// The rules for the parameters that depend on the network.
+pub(super) const DERIVED: &[Derivation] = &[
+    Derivation {
+        parameter: "base_target",
+        profiles: ALL,
+        rule: BASE_TARGET_RULE,
+        source: BASE_TARGET_SOURCE,
+        value: |network, settings| {
+            base_target(network, network.fabric_rtt, settings.time("hop_scale"))
+        },
+    },
+    bounds::max_cwnd_rule(ALL),
+    Derivation {
+        parameter: "initial_cwnd",
+        profiles: ALL,
+        rule: "the BDP in packets",
+        source: "unverified: MSwift (arXiv 2509.07907): the first window is a BDP",
+        value: |network, _| whole(network.bdp_packets().max(1.0)),
+    },
+];
+
+/// The parameters of MSwift.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Those of Swift, which hears other delays.
+    pub(super) swift: Arc<crate::swift::Params>,
+    /// Part of the window of whose delays the median is taken; `None` for the latest delay.
+    pub(super) history: Option<f64>,
+    pub(super) late_packets: u32,
+}
+
+impl Params {
+    /// Reads and checks them.
+    ///
+    /// # Errors
+    /// If a value is impossible, or has no effect.
+    pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
+        let mut config = Config::paper();
+        config.ai = settings.number("ai");
+        config.beta = settings.number("beta");
+        config.max_mdf = settings.number("max_mdf");
+        config.target.base_target = settings.time("base_target");
+        config.target.hop_scale = settings.time("hop_scale");
+        // deviation: flow scaling moves targets by the window; without it the target is [M]'s constant.
+        config.target.fs_range = apus_units::Span::ZERO;
+        config.initial_cwnd = settings.number("initial_cwnd");
+        config.max_cwnd = settings.number("max_cwnd");
+        let median = settings.flag("median");
+        if !median && settings.profile() == MSWIFT {
+            settings.without_effect(&["history"], "while `median` is false")?;
+        }
+        let history = median.then(|| settings.number("history"));
+        let late_packets = settings.count("late_packets");
+        let swift = Arc::new(crate::swift::Params::new(config)?);
+        Ok(Self { swift, history, late_packets })
+    }
+}

@@ -1,0 +1,102 @@
+//! Switches that choose the next hop of packets.
+
+use apus_cc::SwitchChoice;
+use apus_fabric::{Node, Sent, Way};
+use apus_units::{Bytes, HostId, PortId, Span, SwitchId};
+
+use crate::support::{Sim, Tier, Topology, gbps};
+
+/// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with room for 100 kB. The hosts
+/// are ten times as fast, so that queues are at the leaves.
+fn sim(rule: SwitchChoice) -> (Sim, Way) {
+    let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
+    let spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::new(100_000));
+    let mut sim = Sim::build(&Topology::leaf_spine(2, 1, 4, &hosts, &spines));
+    let way = sim.net.let_switches_choose(rule, 7);
+    assert_eq!(sim.net.let_switches_choose(rule, 7), way, "a rule has one number");
+    (sim, way)
+}
+
+/// Sends packets along path `number` as a start, followed by `way`.
+fn send(sim: &mut Sim, number: u32, way: Way, ids: std::ops::Range<u32>) {
+    let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
+    assert_eq!(set.count(), 4);
+    for id in ids {
+        let mut packet = sim.packet(set.route(number), 1000, id);
+        packet.way = way;
+        assert_eq!(sim.send(packet), Sent::Accepted);
+    }
+}
+
+/// Packets that leaf 0 sent to each spine.
+fn sent(sim: &Sim) -> Vec<u64> {
+    let leaf = Node::Switch(SwitchId::new(0));
+    let uplinks = sim.net.ports().filter(|&port: &PortId| {
+        let (from, to) = sim.net.port_ends(port);
+        from == leaf && matches!(to, Node::Switch(_))
+    });
+    uplinks.map(|port| sim.net.port_counters(port, sim.now()).offered.packets).collect()
+}
+
+#[test]
+fn packets_take_ports_in_turn() {
+    let (mut sim, way) = sim(SwitchChoice::InTurn);
+    send(&mut sim, 0, way, 0..8);
+    sim.run();
+    assert_eq!(sent(&sim), [2; 4]);
+    let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
+    let mut numbers: Vec<u32> = sim
+        .delivered
+        .iter()
+        .map(|delivery| set.reversed().number_of(delivery.packet.route).expect("one of the paths"))
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 0, 1, 1, 2, 2, 3, 3], "the receiver knows the path");
+    // Packets that follow their route, and small ones, keep it.
+    send(&mut sim, 1, Way::FORWARD, 8..12);
+    let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
+    let mut small = sim.packet(set.route(1), 99, 12);
+    small.way = way;
+    assert_eq!(sim.send(small), Sent::Accepted);
+    sim.run();
+    let mut expected = sent(&sim);
+    expected.sort_unstable();
+    assert_eq!(expected, [2, 2, 2, 7]);
+}
+
+/// 12 packets of 1000 B leave the host in 96 ns, and a port in 80 ns each: the queue of path 0 passes 5 % of
+/// 100 kB, the load of the others stays below it, so that they share the rest.
+#[test]
+fn packets_avoid_the_port_with_more_load() {
+    let period = Span::from_ns(1);
+    let (mut sim, way) = sim(SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period });
+    send(&mut sim, 2, Way::FORWARD, 0..12);
+    send(&mut sim, 0, way, 12..24);
+    sim.run();
+    let mut ports = sent(&sim);
+    ports.sort_unstable();
+    assert_eq!(ports[3], 12, "none joins the loaded port: {ports:?}");
+    assert_eq!(ports[..3].iter().sum::<u64>(), 12);
+    assert!(sim.dropped.is_empty());
+}
+
+/// Packets at distances below the gap keep their port; over 64 gaps, each of four ports is chosen.
+#[test]
+fn a_flowlet_keeps_its_port_until_a_gap() {
+    let gap = Span::from_us(2);
+    let (mut sim, way) = sim(SwitchChoice::Flowlet { gap, least_loaded: false, places: 16 });
+    for id in 0..20 {
+        send(&mut sim, 0, way, id..id + 1);
+        sim.run_before(sim.now() + Span::from_us(1));
+    }
+    sim.run();
+    let mut ports = sent(&sim);
+    ports.sort_unstable();
+    assert_eq!(ports, [0, 0, 0, 20]);
+    for id in 20..84 {
+        send(&mut sim, 0, way, id..id + 1);
+        sim.run_before(sim.now() + Span::from_us(3));
+    }
+    sim.run();
+    assert!(sent(&sim).iter().all(|packets| *packets > 0), "{:?}", sent(&sim));
+}

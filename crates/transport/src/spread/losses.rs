@@ -1,0 +1,232 @@
+//! What a sender of packets that overtake each other concludes from acknowledgements.
+
+use alloc::vec::Vec;
+
+use apus_cc::Ev;
+use apus_units::{PacketNumber, Span, Time};
+
+use super::LossRule;
+
+/// Base RTTs without an acknowledgement after which a flow with data probes a path, and after which it
+/// repeats that (uet-htsim 40ccb05, `probe_first_trial_time` and `probe_retry_time`).
+const FIRST_PROBE: u64 = 3;
+const NEXT_PROBE: u64 = 5;
+/// Packets out of order, over the window, that count as a loss; and the least number of them (uet-htsim
+/// 40ccb05, `loss_retx_factor` and `min_retx_config`).
+const WINDOWS_OUT_OF_ORDER: f64 = 1.5;
+const LEAST_OUT_OF_ORDER: f64 = 5.0;
+
+/// Settings of [`LossRule::Sleek`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleek {
+    /// RTT without queues.
+    pub base_rtt: Span,
+    /// Queueing delay of a probe below which queues count as empty.
+    pub target: Span,
+    /// Most packets out of order that do not count as a loss: the largest window.
+    pub most: u32,
+}
+
+impl Sleek {
+    /// Returns the number of packets out of order that counts as a loss, with this window.
+    fn threshold(&self, cwnd: f64) -> f64 {
+        (WINDOWS_OUT_OF_ORDER * cwnd).min(f64::from(self.most)).max(LEAST_OUT_OF_ORDER)
+    }
+}
+
+/// State of loss detection.
+#[derive(Clone, Debug)]
+pub(crate) struct Losses {
+    pub(crate) rule: LossRule,
+    pub(crate) reported: Reported,
+    /// Acknowledged packets above the oldest one in flight.
+    pub(crate) ahead: u32,
+    /// Entropy values of packets that were just declared lost.
+    pub(crate) lost: Vec<Ev>,
+    /// [`LossRule::Sleek`]: all packets in flight below this number are sent again.
+    resend_below: Option<u64>,
+    probes: Probes,
+}
+
+/// Probes of a path.
+#[derive(Clone, Copy, Debug)]
+struct Probes {
+    /// When the next one is due.
+    at: Time,
+    /// The number of the last one, and when it left.
+    number: u32,
+    sent_at: Time,
+    is_out: bool,
+}
+
+impl Losses {
+    pub(crate) fn new(rule: LossRule) -> Self {
+        let probes = Probes { at: Time::MAX, number: 0, sent_at: Time::ZERO, is_out: false };
+        Self {
+            rule,
+            reported: Reported::default(),
+            ahead: 0,
+            lost: Vec::new(),
+            resend_below: None,
+            probes,
+        }
+    }
+
+    /// Returns `true` if each packet has a timeout of its own.
+    #[inline]
+    pub(crate) fn times_packets(&self) -> bool {
+        matches!(self.rule, LossRule::Timeout | LossRule::Sleek(_))
+    }
+
+    /// Returns when the next probe is due.
+    #[inline]
+    pub(crate) fn probe_at(&self) -> Time {
+        self.probes.at
+    }
+
+    /// An acknowledgement arrived; `waits`: packets are in flight, or data waits; `has_data`: data waits.
+    pub(crate) fn note_ack(&mut self, now: Time, waits: bool, has_data: bool) {
+        let LossRule::Sleek(sleek) = self.rule else { return };
+        let silence = match has_data {
+            true => sleek.base_rtt * FIRST_PROBE,
+            false => sleek.base_rtt + sleek.target,
+        };
+        self.probes.at = if waits { now.saturating_add(silence) } else { Time::MAX };
+    }
+
+    /// Returns the number of the probe that is due.
+    pub(crate) fn take_probe(&mut self, now: Time, in_flight: bool) -> Option<u32> {
+        let LossRule::Sleek(sleek) = self.rule else { return None };
+        if self.probes.at > now {
+            return None;
+        }
+        if !in_flight {
+            self.probes.at = Time::MAX;
+            return None;
+        }
+        let number = self.probes.number.wrapping_add(1);
+        let at = now.saturating_add(sleek.base_rtt * NEXT_PROBE);
+        self.probes = Probes { at, number, sent_at: now, is_out: true };
+        Some(number)
+    }
+
+    /// The answer to a probe has arrived. Returns the RTT if it is the last one's. If that met no queue,
+    /// all packets before `next` that are missing are lost.
+    pub(crate) fn on_answer(&mut self, now: Time, number: u32, next: u64) -> Option<Span> {
+        let LossRule::Sleek(sleek) = self.rule else { return None };
+        if number != self.probes.number || !core::mem::take(&mut self.probes.is_out) {
+            return None;
+        }
+        let rtt = now.since(self.probes.sent_at);
+        if rtt < sleek.base_rtt + sleek.target {
+            self.resend_below = Some(next);
+        }
+        Some(rtt)
+    }
+
+    /// Returns the number below which all packets in flight are to be sent again: `floor` is the oldest in
+    /// flight, `next` the next number, and `is_resending` whether packets wait to be sent again.
+    pub(crate) fn resends_below(
+        &mut self,
+        cwnd: f64,
+        (floor, next): (u64, u64),
+        is_resending: bool,
+    ) -> Option<u64> {
+        let LossRule::Sleek(sleek) = self.rule else { return None };
+        self.resend_below = self.resend_below.filter(|&below| floor < below);
+        if self.resend_below.is_none()
+            && !is_resending
+            && f64::from(self.ahead) >= sleek.threshold(cwnd)
+        {
+            self.resend_below = Some(next);
+        }
+        self.resend_below
+    }
+}
+
+/// Packets that the peer has acknowledged, as far as loss detection needs them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reported {
+    /// The last acknowledgement's word.
+    last: (u64, u128),
+    /// Largest packet number acknowledged.
+    pub(crate) largest: u64,
+    /// Latest departure of an acknowledged packet.
+    pub(crate) latest_sent_at: Time,
+}
+
+impl Reported {
+    /// Returns the packets of an acknowledgement's word that the word before did not contain, the largest
+    /// first: bit i stands for `largest - i`.
+    pub(crate) fn newly(
+        &mut self,
+        (largest, bitmap): (PacketNumber, u128),
+    ) -> impl Iterator<Item = u64> + use<> {
+        let largest = largest.get();
+        let (last, known) = self.last;
+        let shift = |by: u64| u32::try_from(by).unwrap_or(u32::MAX);
+        let known = match largest.checked_sub(last) {
+            Some(ahead) => known.checked_shl(shift(ahead)),
+            None => known.checked_shr(shift(last - largest)),
+        };
+        let mut new = bitmap & !known.unwrap_or(0);
+        self.last = (largest, bitmap);
+        core::iter::from_fn(move || {
+            let lowest = (new != 0).then(|| new.trailing_zeros())?;
+            new &= new - 1;
+            largest.checked_sub(u64::from(lowest))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    fn losses() -> Losses {
+        let (base_rtt, target) = (Span::from_us(14), Span::from_us(10));
+        Losses::new(LossRule::Sleek(Sleek { base_rtt, target, most: 63 }))
+    }
+
+    /// max(min(1.5 windows, the largest window), 5).
+    #[test]
+    fn sleek_resends_after_a_window_and_a_half_out_of_order() {
+        for (cwnd, needed) in [(1.0, 5), (10.0, 15), (60.0, 63)] {
+            let mut losses = losses();
+            losses.ahead = needed - 1;
+            assert_eq!(losses.resends_below(cwnd, (10, 100), false), None);
+            losses.ahead = needed;
+            assert_eq!(losses.resends_below(cwnd, (10, 100), true), None, "already resending");
+            assert_eq!(losses.resends_below(cwnd, (10, 100), false), Some(100));
+            // Until all of them are through.
+            losses.ahead = 0;
+            assert_eq!(losses.resends_below(cwnd, (99, 120), true), Some(100));
+            assert_eq!(losses.resends_below(cwnd, (100, 120), false), None);
+        }
+    }
+
+    /// After 3 base RTTs of silence, or base RTT and target if nothing is left to send; again after 5.
+    #[test]
+    fn sleek_probes_after_silence() {
+        let mut losses = losses();
+        losses.note_ack(at(100), true, true);
+        assert_eq!(losses.probe_at(), at(142));
+        losses.note_ack(at(110), true, false);
+        assert_eq!(losses.probe_at(), at(134));
+        assert_eq!(losses.take_probe(at(133), true), None);
+        assert_eq!(losses.take_probe(at(134), true), Some(1));
+        assert_eq!(losses.probe_at(), at(204));
+        // A late answer says nothing, one without queueing that all missing packets are lost.
+        let mut slow = losses.clone();
+        assert_eq!(slow.on_answer(at(158), 1, 50), Some(Span::from_us(24)));
+        assert_eq!(slow.resends_below(10.0, (0, 50), false), None);
+        assert_eq!(losses.on_answer(at(157), 2, 50), None, "another probe's");
+        assert_eq!(losses.on_answer(at(157), 1, 50), Some(Span::from_us(23)));
+        assert_eq!(losses.on_answer(at(157), 1, 50), None, "repeated");
+        assert_eq!(losses.resends_below(10.0, (0, 50), false), Some(50));
+    }
+}

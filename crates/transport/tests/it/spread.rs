@@ -1,0 +1,80 @@
+//! Flows whose packets take several paths, between two endpoints in virtual time with an RTT of 10 us.
+#![allow(non_snake_case)] // `function__situation`
+
+use crate::support::Pair;
+use apus_algorithms::balancers;
+use apus_algorithms::registry::build;
+use apus_transport::{EndpointConfig, LossRule, OpKind, Outcome, Sleek, SpreadConfig};
+use apus_units::{Span, Time};
+use apus_wire::{Body, RegionKey};
+
+const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
+const FAR: Time = Time::from_ps(10_000_000_000_000);
+
+/// A flow with a window of 64 packets at both ends.
+fn pair(loss: LossRule, ack_bytes: u32) -> Pair {
+    let algorithm = build("constant", None, &[("window", "64")]).expect("constant");
+    let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    let config = SpreadConfig { loss, range: 256, ack_bytes };
+    let flow = pair.flow;
+    for side in &mut pair.sides {
+        side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+    }
+    pair
+}
+
+fn completed_us(pair: &Pair) -> u64 {
+    let done = pair.sides[0].completions[0];
+    assert_eq!(done.outcome, Outcome::Done);
+    done.completed_at.since(done.submitted_at).as_ps() / 1_000_000
+}
+
+fn acks(pair: &Pair) -> usize {
+    pair.log
+        .iter()
+        .filter(|(_, from, header)| *from == 1 && matches!(header.body, Body::Ack(_)))
+        .count()
+}
+
+/// 20 packets at once: the first, every fourth after it, and the last, after which the sender waits.
+#[test]
+fn ack_bytes__is_four_payloads() {
+    for (ack_bytes, expected) in [(16_384, 6), (0, 20)] {
+        let mut pair = pair(LossRule::Timeout, ack_bytes);
+        pair.submit(0, WRITE, 4096 * 20);
+        pair.run_until(FAR);
+        assert_eq!((acks(&pair), completed_us(&pair)), (expected, 10), "{ack_bytes}");
+    }
+}
+
+/// Two of 20 packets are lost: their own timeouts send them again, and nothing else.
+#[test]
+fn timeout__is_that_of_the_lost_packets() {
+    let mut pair = pair(LossRule::Timeout, 16_384);
+    pair.lose = vec![(0, 5), (0, 9)];
+    pair.submit(0, WRITE, 4096 * 20);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions[0].outcome, Outcome::Done);
+    let counters = pair.sides[0].endpoint.counters(pair.flow).expect("a flow");
+    assert_eq!((counters.timeout_losses, counters.packets_sent), (2, 22));
+    assert_eq!((counters.timeouts, counters.fast_losses), (1, 0));
+}
+
+/// Eight of 20 packets are lost. After base RTT and target of silence a probe finds the path free, so that
+/// they are sent again: 10 + 20 + 10 + 10 us. If five packets out of order are enough, they
+/// are sent again at 10 us, with the two whose acknowledgements have not come yet.
+#[test]
+fn sleek__probes_or_counts_packets_out_of_order() {
+    for (most, expected, resent) in [(64, 50, 8), (5, 20, 10)] {
+        let (base_rtt, target) = (Span::from_us(10), Span::from_us(10));
+        let mut pair = pair(LossRule::Sleek(Sleek { base_rtt, target, most }), 0);
+        pair.lose = (5..13).map(|seq| (0, seq)).collect();
+        pair.submit(0, WRITE, 4096 * 20);
+        pair.run_until(FAR);
+        assert_eq!(completed_us(&pair), expected, "{most}");
+        let counters = pair.sides[0].endpoint.counters(pair.flow).expect("a flow");
+        assert_eq!((counters.timeouts, counters.fast_losses), (0, resent));
+        assert_eq!(counters.packets_sent, 20 + resent);
+    }
+}
