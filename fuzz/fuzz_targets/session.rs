@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use apus_udp::session::{
-    Cipher, Config, Event, Extended, KeyRing, MAX_HANDSHAKE_BYTES, Received, SessionId, Sessions,
-    SharedKey,
+    Cipher, Config, Entry, EntryKey, Event, Extended, KeyPair, KeyRing, MAX_HANDSHAKE_BYTES,
+    Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -63,7 +63,7 @@ fn authentic(extension: Extension<'_>) -> (usize, Extension<'_>) {
 
 struct World {
     now: Time,
-    ring: KeyRing,
+    rings: [KeyRing; 2],
     tables: [Sessions; 2],
     configs: [Config; 2],
     sessions: [Option<SessionId>; 2],
@@ -152,29 +152,40 @@ fn body(kind: u8, x: u64, length: u32) -> Body {
 
 impl World {
     /// Bit 0 of `mode`: insecure; 1 and 2: the ciphers that the sides propose; 3 and 4: sides that take
-    /// AES-256-GCM only.
+    /// AES-256-GCM only; 5: both sides have keys of their own; 6: side 1 does not list side 0; 7: side 1 takes unlisted
+    /// peers.
     fn new(mode: u8) -> Self {
-        let ring = if mode & 1 == 0 {
-            KeyRing::new([SharedKey::new([3; 32])]).expect("one key")
-        } else {
-            KeyRing::insecure()
+        let (identified, unlisted) = (mode & 0x21 == 0x20, mode & 0x60 == 0x60);
+        let shared = || Entry::new(EntryKey::Shared(SharedKey::new([3; 32])));
+        let pair = |side: usize| KeyPair::new([20 + side as u8; 32]).expect("not zeros");
+        let ring = |side: usize| {
+            let own = Entry::new(EntryKey::Own(format!("side-{side}"), pair(side)));
+            let peer = EntryKey::Peer(format!("side-{}", 1 - side), pair(1 - side).public());
+            match () {
+                () if mode & 1 != 0 => KeyRing::insecure(),
+                () if !identified => KeyRing::of([shared()]).expect("one key"),
+                () if unlisted && side == 1 => KeyRing::of([shared(), own]).expect("sound"),
+                () => KeyRing::of([shared(), own, Entry::new(peer)]).expect("sound"),
+            }
         };
+        let rings = [ring(0), ring(1)];
         let configs = [0, 1].map(|side| {
             let cipher = Cipher::ALL[usize::from(mode >> (1 + side) & 1)];
             let few = mode >> (3 + side) & 1 == 1;
             let accept_ciphers =
                 if few { vec![Cipher::Aes256Gcm] } else { Cipher::available().collect() };
-            Config { cipher, accept_ciphers, ..CONFIG() }
+            let accept_unlisted = mode & 0x80 != 0;
+            Config { cipher, accept_ciphers, accept_unlisted, ..CONFIG() }
         });
         let table = |side: usize| {
             let seed = [1 + side as u8; 32];
-            Sessions::new(configs[side].clone(), ring.clone(), seed).expect("sound settings")
+            Sessions::new(configs[side].clone(), rings[side].clone(), seed).expect("sound settings")
         };
         Self {
             now: Time::from_ps(0) + Span::from_secs(100),
             tables: [table(0), table(1)],
             configs,
-            ring,
+            rings,
             sessions: [None; 2],
             starts: [0; 2],
             answers: [Answer::Accept; 2],
@@ -196,7 +207,13 @@ impl World {
                             Answer::Accept => {
                                 let _ = self.tables[side].accept(self.now, session, b"answer");
                             }
-                            Answer::Refuse => self.tables[side].refuse(session),
+                            Answer::Refuse if hello.len() % 2 == 0 => {
+                                self.tables[side].refuse(session);
+                            }
+                            Answer::Refuse => {
+                                let reason = String::from_utf8_lossy(&hello);
+                                self.tables[side].refuse_because(session, &reason);
+                            }
                             Answer::Nothing => {}
                         }
                     }
@@ -205,6 +222,11 @@ impl World {
                         self.sessions[side] = Some(session);
                     }
                     Event::Ended { session, .. } => {
+                        if self.sessions[side] == Some(session) {
+                            self.sessions[side] = None;
+                        }
+                    }
+                    Event::Refused { session, .. } => {
                         if self.sessions[side] == Some(session) {
                             self.sessions[side] = None;
                         }
@@ -228,7 +250,7 @@ impl World {
     }
 
     fn connect(&mut self, side: usize, hello: &[u8]) {
-        let key = self.tables[side].key_ids().next().expect("a key");
+        let Ok(key) = self.rings[side].towards(None) else { return };
         if self.tables[side].connect(self.now, address(1 - side), key, hello).is_ok() {
             self.hellos.insert(hello.to_vec());
         }
@@ -268,7 +290,7 @@ impl World {
         let mut seed = [1 + side as u8; 32];
         seed[0] = self.starts[side];
         self.tables[side] =
-            Sessions::new(self.configs[side].clone(), self.ring.clone(), seed).expect("sound settings");
+            Sessions::new(self.configs[side].clone(), self.rings[side].clone(), seed).expect("sound settings");
         self.sessions[side] = None;
     }
 

@@ -71,7 +71,7 @@ def register_algorithm(
     name: str, cls: type[OwnAlgorithm], declaration: AlgorithmDeclaration
 ) -> None: ...
 def algorithm_parameters(name: str, given: Sequence[tuple[str, str]]) -> dict[str, object]: ...
-def make_key(path: str) -> None: ...
+def make_key(path: str, name: str | None = None, group: str | None = None) -> str | None: ...
 
 @final
 class Scenario:
@@ -448,6 +448,12 @@ class Connection:
     def peer(self) -> str:
         """The peer's address."""
     @property
+    def peer_key(self) -> str | None:
+        """The public key that the peer proved; `None` under a shared key alone and without keys."""
+    @property
+    def peer_name(self) -> str | None:
+        """The name of this key in the key file."""
+    @property
     def flows(self) -> int:
         """Number of flows."""
     @property
@@ -535,7 +541,12 @@ class Region:
 
     @property
     def key(self) -> int:
-        """The key by which peers name the region. Every peer that knows it has access."""
+        """The key by which peers name the region."""
+    def set_peers(self, peers: Connection | Sequence[str]) -> None:
+        """Set the peers that may use the region, which was registered with `peers`.
+
+        When this returns, nothing is read or changed for a peer that has lost the right.
+        """
     def __len__(self) -> int: ...
     def read(self, address: int, length: int) -> bytes:
         """Return a copy of bytes, which no peer changes meanwhile."""
@@ -560,9 +571,12 @@ class Host:
     def __new__(cls, addresses: list[str], key_file: str | None, options: HostOptions) -> Host: ...
     @property
     def addresses(self) -> list[str]: ...
-    def connect(self, peer: str, classes: list[int]) -> Op[Connection]: ...
+    def connect(self, peer: str, name: str | None, classes: list[int]) -> Op[Connection]: ...
     def accept(self) -> Op[Connection]: ...
-    def register(self, memory: int | Buffer, access: str) -> Region: ...
+    def register(
+        self, memory: int | Buffer, access: str, peers: Connection | Sequence[str] | None
+    ) -> Region: ...
+    def set_keys(self, key_file: str) -> None: ...
     def drain(self, timeout: float) -> bool: ...
     def close(self) -> None: ...
 

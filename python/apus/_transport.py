@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from apus._native import Connection, Op, Region
-    from apus._types import HostOptions, Value
+    from apus._types import Accept, HostOptions, Value
     from apus.algorithms import Algorithm
 else:
 
@@ -70,13 +70,18 @@ class Host:
         handshake_timeout: str | None = None,
         idle_timeout: str | None = None,
         cipher: str | None = None,
+        accept: Accept | None = None,
+        accept_unlisted: bool = False,
+        quota_sessions: int | None = None,
+        handshake_rate: int | None = None,
     ) -> None:
         """Open the sockets and start the engines.
 
         Args:
             address: Address to serve, like "[::]:48700" or "127.0.0.1:0", or several; port 0 lets
                 the system choose.
-            key_file: The key that peers must have too (`apus.make_key`).
+            key_file: The keys of this host and its peers, or a key that they share
+                (`apus.make_key`).
             insecure: Encrypt nothing, and let anyone connect.
             algorithm: The algorithm of every flow, by name or as an object. Swift with settings for
                 UDP if not given.
@@ -95,6 +100,12 @@ class Host:
             handshake_timeout: Time after which an attempt to connect ends, like "5s".
             idle_timeout: Time without packets after which a connection ends, like "15s".
             cipher: "aes-256-gcm" or "aegis-128x".
+            accept: Called with the address, public key and name of each peer that connects. A text
+                refuses the peer, which is told the text; `None` accepts it. The engine waits for
+                the call. Key and name are `None` under a shared key alone.
+            accept_unlisted: Let peers connect whose keys the key file does not list.
+            quota_sessions: Most connections that one key may open.
+            handshake_rate: Most handshakes per second from an address, and of a key.
 
         Raises:
             ScenarioError: A setting is wrong.
@@ -134,6 +145,10 @@ class Host:
             "handshake_timeout": handshake_timeout,
             "idle_timeout": idle_timeout,
             "cipher": cipher,
+            "accept": accept,
+            "accept_unlisted": accept_unlisted,
+            "quota_sessions": quota_sessions,
+            "handshake_rate": handshake_rate,
         }
         addresses = [address] if isinstance(address, str) else list(address)
         key_file = None if key_file is None else os.fspath(key_file)
@@ -150,18 +165,21 @@ class Host:
         """The addresses of its sockets."""
         return self._native.addresses
 
-    def connect(self, peer: str, *, classes: Sequence[int] = (0,)) -> Op[Connection]:
+    def connect(
+        self, peer: str, *, name: str | None = None, classes: Sequence[int] = (0,)
+    ) -> Op[Connection]:
         """Connect to a peer, when it is waited for.
 
         Args:
             peer: Its address, like "10.0.0.2:48700".
+            name: Its name in the key file, if that lists several peers: no other host can answer.
             classes: Traffic class of each flow of the connection; `[0, 0]` gives two flows.
 
         Raises:
             ConnectError: The peer does not answer or refuses.
 
         """
-        return self._native.connect(peer, list(classes))
+        return self._native.connect(peer, name, list(classes))
 
     def accept(self) -> Op[Connection]:
         """Take the next connection that a peer opens."""
@@ -170,17 +188,30 @@ class Host:
     def register(
         self,
         memory: int | Buffer,
-        access: Literal["read", "write", "read-write"] = "read-write",
+        access: str = "all",
+        *,
+        peers: Connection | Sequence[str] | None = None,
     ) -> Region:
         """Let peers that know its key use memory.
 
         Args:
             memory: A number of bytes, all 0 at first, or an object with a writable buffer, such as
                 a `bytearray` or an array, which then keeps its length.
-            access: What peers may do. Atomic ops need "read-write".
+            access: What peers may do: "read", "write" or "atomic", several of them as in
+                "read-write" and "read-atomic", or "all".
+            peers: The peer of a connection, or the public keys of peers (`Connection.peer_key`),
+                that may use it. To others the region's key is useless. Every peer if not given.
 
         """
-        return self._native.register(memory, access)
+        return self._native.register(memory, access, peers)
+
+    def set_keys(self, key_file: str | os.PathLike[str]) -> None:
+        """Replace the keys by those of a file.
+
+        Connections under keys that the file lacks end; those under keys that it has as "retired"
+        continue.
+        """
+        self._native.set_keys(os.fspath(key_file))
 
     def drain(self, timeout: float = 5.0) -> bool:
         """End every connection in order, so that no op is cut off.
@@ -205,12 +236,27 @@ class Host:
         self.close()
 
 
-def make_key(file: str | os.PathLike[str]) -> None:
-    """Create a key file, which the hosts of a group share and nobody else may read."""
+def make_key(
+    file: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    group: str | os.PathLike[str] | None = None,
+) -> str | None:
+    """Create a key file, which nobody else may read: a key that hosts share, or the keys of one.
+
+    Args:
+        file: The file to create.
+        name: Name of a host: the file gets a key pair for it, and stays on this host.
+        group: Key file whose shared keys the host of this name gets; a new one without it.
+
+    Returns:
+        The line that peers of the host need in their key files, if it has a name.
+
+    """
     native = getattr(_native, "make_key", None)
     if native is None:
         _missing()
-    native(os.fspath(file))
+    return native(os.fspath(file), name, None if group is None else os.fspath(group))
 
 
 @atexit.register

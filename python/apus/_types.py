@@ -96,6 +96,10 @@ class AlgorithmDeclaration(TypedDict):
     implementation: str
 
 
+Accept = Callable[[str, str | None, str | None], str | None]
+"""Gets address, public key and name of a peer; returns why it is refused."""
+
+
 class HostOptions(TypedDict):
     """Settings of a host; `None` is the default."""
 
@@ -114,3 +118,7 @@ class HostOptions(TypedDict):
     handshake_timeout: str | None
     idle_timeout: str | None
     cipher: str | None
+    accept: Accept | None
+    accept_unlisted: bool
+    quota_sessions: int | None
+    handshake_rate: int | None

@@ -62,6 +62,83 @@ def test_writes_reads_and_words_reach_the_region_of_the_peer(pair: Pair) -> None
         region.load(4)
 
 
+def identified(folder: Path, *names: str) -> dict[str, Path]:
+    """Make key files of hosts that know each other."""
+    files = {name: folder / f"{name}.key" for name in names}
+    lines = {}
+    for name, file in files.items():
+        group = None if name == names[0] else files[names[0]]
+        lines[name] = apus.make_key(file, name=name, group=group)
+    for name, file in files.items():
+        others = [line or "" for other, line in lines.items() if other != name]
+        file.write_text(file.read_text() + "\n".join(others) + "\n")
+    return files
+
+
+def test_hosts_with_keys_of_their_own_know_each_other(tmp_path: Path) -> None:
+    files = identified(tmp_path, "server", "one", "two")
+    asked = []
+
+    def accept(address: str, key: str | None, name: str | None) -> str | None:
+        asked.append((address.rpartition(":")[0], len(key or ""), name))
+        return "two is not welcome" if name == "two" else None
+
+    with (
+        apus.Host(ADDRESS, key_file=files["server"], accept=accept) as server,
+        apus.Host(ADDRESS, key_file=files["one"]) as one,
+        apus.Host(ADDRESS, key_file=files["two"]) as two,
+    ):
+        with ThreadPoolExecutor(1) as pool:
+            accepted = pool.submit(server.accept().wait)
+            here = one.connect(server.address, name="server").wait(60)
+            there = accepted.result(60)
+        assert (here.peer_name, there.peer_name) == ("server", "one")
+        assert there.peer_key is not None
+        with pytest.raises(apus.ConnectError, match="refused the connection: two is not welcome"):
+            two.connect(server.address, name="server").wait(60)
+        with pytest.raises(apus.ConnectError, match="name the one to connect to"):
+            two.connect(server.address).wait(60)
+        assert asked == [("127.0.0.1", 64, "one"), ("127.0.0.1", 64, "two")]
+        region = server.register(64, "read-atomic", peers=[there.peer_key])
+        assert here.read(region.key, 0, 8).wait(60) == bytes(8)
+        assert here.fetch_add(region.key, 0, 2).wait(60) == 0
+        with pytest.raises(apus.OpError, match="does not allow this kind of access"):
+            here.write(region.key, 0, b"x").wait(60)
+        region.set_peers([])
+        with pytest.raises(apus.OpError, match="no region with this key"):
+            here.read(region.key, 0, 8).wait(60)
+        region.set_peers(there)
+        assert here.read(region.key, 0, 8).wait(60) == (2).to_bytes(8, "little")
+        with pytest.raises(ValueError, match="is not a public key"):
+            region.set_peers(["00"])
+        with pytest.raises(ValueError, match="registered for all"):
+            server.register(8).set_peers([])
+        server.set_keys(files["server"])
+        assert here.ended is None
+
+
+def test_an_accept_hook_that_raises_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "shared.key"
+    assert apus.make_key(key) is None
+    raised = []
+    monkeypatch.setattr("sys.unraisablehook", lambda args: raised.append(str(args.exc_value)))
+
+    def accept(_address: str, key: str | None, name: str | None) -> str | None:
+        assert key is None
+        assert name is None
+        raise RuntimeError("broken")
+
+    with (
+        apus.Host(ADDRESS, key_file=key, accept=accept) as server,
+        apus.Host(ADDRESS, key_file=key) as client,
+        pytest.raises(apus.ConnectError, match="its accept hook failed"),
+    ):
+        client.connect(server.address).wait(60)
+    assert raised == ["broken"]
+
+
 def test_messages_go_both_ways_and_outstanding_ops_overlap(pair: Pair) -> None:
     sent = [pair.here.send(bytes([number])) for number in range(100)]
     assert sorted(pair.there.receive().wait(60)[0] for _ in sent) == list(range(100))

@@ -21,7 +21,10 @@ local reasons = {
 local commands = {
   [1] = "ping", [2] = "pong", [3] = "close", [4] = "probe", [5] = "answer to a probe",
 }
-local refusals = { [1] = "no room", [2] = "refused by the application" }
+local refusals = {
+  [1] = "no room", [2] = "refused by the application", [3] = "cipher not accepted",
+  [4] = "draining", [5] = "with a sealed reason",
+}
 local extensions = {
   [1] = "Bolt", [129] = "Bolt, echo", [2] = "RCP", [130] = "RCP, echo", [126] = "Telemetry",
   [254] = "Telemetry, echo",
@@ -32,6 +35,7 @@ local rates = {
 }
 local modes = {
   [0] = "insecure", [1] = "sealed (AES-256-GCM)", [2] = "sealed (AEGIS-128X)",
+  [17] = "identified, sealed (AES-256-GCM)", [18] = "identified, sealed (AEGIS-128X)",
 }
 
 local f = {
@@ -217,7 +221,7 @@ local function is_apus(datagram)
   if buffer == nil or buffer(1, 1):uint() ~= 1 then return false end
   local kind, attached, extended, whole = kind_of(buffer)
   if datagram(0, 1):uint() > 0 and not extended then return false end
-  if kind >= 0x40 and kind <= 0x45 then return buffer(3, 1):uint() <= 1 end
+  if kind >= 0x40 and kind <= 0x45 then return modes[buffer(3, 1):uint()] ~= nil end
   if kind == 0x46 then return commands[buffer(3, 1):uint()] ~= nil end
   local header, extension = header_bytes(buffer, kind, attached, extended, whole)
   if header == nil or buffer:len() < header then return false end
@@ -428,6 +432,7 @@ local function handshake(buffer, tree, kind)
     tree:add(f.noise, buffer(from, to - from))
   elseif kind == 0x44 and to > from then
     tree:add(f.refusal, buffer(from, 1))
+    if to > from + 1 then tree:add(f.noise, buffer(from + 1, to - from - 1)) end
   end
   tree:add(f.proof, buffer(to, 16))
   return " key " .. tostring(buffer(4, 8):uint64():tohex())

@@ -38,7 +38,7 @@ impl Pair {
         }
         let server = Host::start(config.clone())?;
         let client = Host::start(config)?;
-        let region = server.register(vec![0; REGION], Access::Write)?;
+        let region = server.register(vec![0; REGION], Access::WRITE)?;
         let (key, address) = (region.key(), server.local_addr());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

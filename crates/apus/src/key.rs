@@ -1,27 +1,63 @@
-//! `apus key`: secrets that peers share.
+//! `apus key`: secrets that peers share, and key pairs of hosts.
 
 use std::path::PathBuf;
 
 use apus_udp::keyfile;
+use apus_udp::session::Entry;
 use clap::Args;
 
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Create a file with a new key; copy the file to every peer.
+/// Create a file with a new key; copy the file to every peer. With `--name`, create the keys of one host.
 ///
-/// A holder of the file can open sessions under the key. A file may hold several keys, one per line:
-/// a server that gives each client its own key can withdraw one.
+/// A holder of a shared key can open sessions under it, and can act as any other holder. With `--name` each host has a
+/// key pair of its own and proves it: add the line that `--public` prints to the key files of its peers.
 #[derive(Args)]
 pub struct Key {
-    /// Key file to create; must not exist.
+    /// Key file to create; must not exist. With `--public`, the file to read.
     file: PathBuf,
+    /// Create a key pair for the host of this name.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Take the shared keys from this key file; without it, a new one is created.
+    #[arg(long, value_name = "FILE", requires = "name")]
+    group: Option<PathBuf>,
+    /// Print the line with the public key of the file's host, for the key files of its peers.
+    #[arg(long, conflicts_with = "name")]
+    public: bool,
 }
 
 impl Key {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
-        let id = keyfile::create(&self.file).map_err(|error| Failure::Input(error.to_string()))?;
-        print(&format!("key {id} is in {}\n", self.file.display()))
+        let input = |error: keyfile::KeyFileError| Failure::Input(error.to_string());
+        let file = self.file.display();
+        if self.public {
+            let entries = keyfile::read_entries(&self.file).map_err(input)?;
+            let public: Vec<Entry> =
+                entries.iter().filter(|entry| !entry.retired).filter_map(Entry::public).collect();
+            if public.is_empty() {
+                return Err(Failure::Input(format!(
+                    "{file}: no key pair of a host; `apus key --name` makes one"
+                )));
+            }
+            let lines = public.iter().map(|entry| entry.to_line().to_string() + "\n");
+            return print(&lines.collect::<String>());
+        }
+        match &self.name {
+            None => {
+                let id = keyfile::create(&self.file).map_err(input)?;
+                print(&format!("key {id} is in {file}\n"))
+            }
+            Some(name) => {
+                let group = self.group.as_deref();
+                let public = keyfile::create_pair(&self.file, name, group).map_err(input)?;
+                print(&format!(
+                    "the keys of {name} are in {file}; its peers need this line:\n{}\n",
+                    *public.to_line()
+                ))
+            }
+        }
     }
 }

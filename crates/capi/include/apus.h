@@ -14,8 +14,8 @@
  *   "inline". In the mode "spinning" each engine has a thread that sleeps only while another thread wants its core.
  * Memory
  *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
- *   region is freed, the caller must not change memory that may be sent or read, and must not access memory
- *   that may be written. A handle keeps the handle that it was created from alive: the order of _free does
+ *   region is freed or locked (apus_region_lock), the caller must not change memory that may be sent or read, and must not
+ *   access memory that may be written. A handle keeps the handle that it was created from alive: the order of _free does
  *   not matter, and engines stop when the host and all handles created from it are freed. Freeing NULL has
  *   no effect.
  */
@@ -36,10 +36,10 @@ typedef enum apus_status {
     APUS_SYSTEM = 2,        /* the operating system refused something */
     APUS_STOPPED = 3,       /* the engine has stopped */
     APUS_NO_ANSWER = 4,     /* connect: no answer; peer not running, or a different key */
-    APUS_REFUSED = 5,       /* connect: the peer refuses, or its backlog is full */
+    APUS_REFUSED = 5,       /* connect: the peer refuses (apus_last_error has its reason), or its backlog is full */
     APUS_PEER_FULL = 6,     /* connect: the peer has no room */
     APUS_TOO_MANY = 7,      /* connect: this host's limit is reached */
-    APUS_NO_KEY = 8,        /* connect: unknown key */
+    APUS_NO_KEY = 8,        /* connect: unknown key or name; or there is no key of a host */
     APUS_EXISTS = 9,        /* connect: a connection to this address is open */
     APUS_CROSSED = 10,      /* connect: the peer connected at the same time: accept its connection */
     APUS_INCOMPATIBLE = 11, /* connect: protocol mismatch */
@@ -56,7 +56,9 @@ typedef enum apus_status {
     APUS_PORT_CLOSED = 22,  /* connect: no answer; the peer's machine reports a closed port */
     APUS_NO_ROUTE = 23,     /* connect: no answer; the network cannot reach the address */
     APUS_PEER_DRAINING = 24, /* connect or op: the peer is shutting down and takes no more */
-    APUS_DRAINING = 25      /* connect or op: apus_host_drain was called for this host */
+    APUS_DRAINING = 25,     /* connect or op: apus_host_drain was called for this host */
+    APUS_UNLISTED = 26,     /* connect: the peer's key file does not list this host's key */
+    APUS_QUOTA = 27         /* connect: this host's key has as many connections as the peer allows it */
 } apus_status;
 
 /* Why an op did not end with APUS_OK. */
@@ -114,8 +116,15 @@ int apus_log(int level, apus_log_callback callback, void *context);
 
 /* ---- Hosts ---- */
 
-/* Writes a new key to a new file that only its owner may read: give it to every peer. */
+/* Writes a new shared key to a new file that only its owner may read: give it to every peer. A holder of a shared key can act as
+ * any other holder. */
 int apus_key_create(const char *path);
+/* Writes a new key pair for the host `name`, and the shared keys of the file `group_file` (NULL for a new one), to a new file that
+ * only its owner may read. Keep it on this host. Hosts with such files prove who they are to each other. */
+int apus_key_create_pair(const char *path, const char *name, const char *group_file);
+/* Writes the line that peers need to their key files to know this host, "apus-peer-1 NAME KEY", with a zero byte, to `line`
+ * (256 bytes suffice). APUS_NO_KEY if the file has no key pair. */
+int apus_key_public(const char *path, char *line, size_t capacity);
 
 /* Settings for a host at `bind`, with the keys of a file: an address such as "0.0.0.0:48700", or several, separated by
  * commas. Port 0 lets the system choose; "[::]:48700" serves IPv4 too. */
@@ -124,20 +133,36 @@ int apus_config_create(const char *bind, const char *key_file, apus_config **con
 int apus_config_create_insecure(const char *bind, apus_config **config);
 /* Changes a setting: mode (shared, spinning, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
- * max_sessions, handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
+ * max_sessions, max_pending, quota_sessions and quota_pending (of each key), handshake_rate (per second, of each address
+ * and key), accept_unlisted (true, false: peers with keys that the file does not list), handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
  * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that
  * peers open, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
  * qlog (a directory: every connection is recorded, as by apus_connection_record), line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
  * docs/udp.md describes them and their defaults. apus_host_start checks them together. */
 int apus_config_set(apus_config *config, const char *name, const char *value);
+/* A connection that a peer requests; the pointers are valid during the call. */
+typedef struct apus_incoming {
+    const char *address;
+    const char *name;   /* of the peer in the key file; empty if it is not listed, or without keys of hosts */
+    const uint8_t *key; /* 32 bytes: the public key that the peer proved; NULL without keys of hosts */
+    uint32_t flows;
+} apus_incoming;
+/* Bytes of the reason of a refusal, with its zero byte. */
+#define APUS_REASON_BYTES 201
+/* Returns other than 0 to accept the connection. With 0 it is refused, and the peer is told the text in `reason`, which is empty
+ * at first. Engines call it, from any thread and several at once, and serve nobody else meanwhile: it must return soon, and
+ * must call no function of this header that takes a handle. */
+typedef int (*apus_accept_callback)(void *context, const apus_incoming *incoming, char *reason, size_t capacity);
+/* Asks `callback` about each connection that a peer requests; NULL accepts all peers that prove a key of the file. */
+int apus_config_set_accept(apus_config *config, apus_accept_callback callback, void *context);
 void apus_config_free(apus_config *config);
 
 /* Opens the sockets and starts the engines. The settings may be freed afterwards, or used again. */
 int apus_host_start(const apus_config *config, apus_host **host);
 /* Its address, "127.0.0.1:48700"; valid as long as the handle. */
 const char *apus_host_address(const apus_host *host);
-/* Replaces the host's keys by those of a file. Connections under keys that the file lacks end. The host
- * connects under the first key of the file. */
+/* Replaces the host's keys by those of a file. Connections under keys that the file lacks end; those under keys that the file
+ * has as "retired" continue. The host connects under the first shared key of the file, to the peer that the file lists. */
 int apus_host_set_keys(const apus_host *host, const char *key_file);
 /* In the mode "inline": runs one step of the engine. */
 int apus_host_drive(const apus_host *host);
@@ -171,10 +196,18 @@ int apus_connect(const apus_host *host, const char *peer, uint32_t flows, uint64
 /* Connects by one flow for each traffic class (0 to 7) of `classes`. */
 int apus_connect_classes(const apus_host *host, const char *peer, const uint8_t *classes,
                          uint32_t flows, uint64_t timeout_ns, apus_connection **connection);
+/* Connects to the peer of this name in the key file: no other host can answer. */
+int apus_connect_to(const apus_host *host, const char *peer, const char *name, uint32_t flows,
+                    uint64_t timeout_ns, apus_connection **connection);
 /* Waits for a connection that a peer has opened. */
 int apus_accept(const apus_host *host, uint64_t timeout_ns, apus_connection **connection);
 /* The peer's address; valid as long as the handle. */
 const char *apus_connection_peer(const apus_connection *connection);
+/* The public key of its own that the peer has proved. APUS_NO_KEY under a shared key alone, whose holders cannot be told
+ * apart, and without keys. */
+int apus_connection_peer_key(const apus_connection *connection, uint8_t (*key)[32]);
+/* The name of this key in the key file, or an empty text; valid as long as the handle. */
+const char *apus_connection_peer_name(const apus_connection *connection);
 /* Maximum length in bytes of a message that the peer accepts. */
 uint64_t apus_connection_max_message(const apus_connection *connection);
 /* Begins to record the connection's packets and windows in a new file of this directory, in the format qlog
@@ -208,17 +241,38 @@ int apus_receive(const apus_connection *connection, void *buffer, size_t capacit
 
 #define APUS_READ 1
 #define APUS_WRITE 2
+#define APUS_ATOMIC 4 /* compare-and-swap and fetch-add */
 
-/* Registers memory that peers with its key may read or write (or both: APUS_READ | APUS_WRITE, which also
- * allows atomic ops). */
+/* Registers memory for peers: `access` is what they may do, such as APUS_READ | APUS_ATOMIC. Every connected peer that knows
+ * the region's key may do it. */
 int apus_region_register(const apus_host *host, void *memory, size_t length, int access,
                          apus_region **region);
-/* Its key. Every connected peer that knows the key has access. */
+/* The peers that may use a region: the peer of `connection` until it ends, or the peers with these public keys, or nobody (NULL
+ * and 0). */
+typedef struct apus_grant {
+    const apus_connection *connection;
+    const uint8_t (*keys)[32];
+    size_t count;
+} apus_grant;
+/* As apus_region_register, for the peers of `grant` only. To others the region's key is useless. */
+int apus_region_register_for(const apus_host *host, void *memory, size_t length, int access,
+                             const apus_grant *grant, apus_region **region);
+/* Sets which peers may use a region of apus_region_register_for. When it returns, nothing of the region is read or changed for a
+ * peer that has lost the right; its reads that are being answered end as APUS_UNKNOWN with APUS_REASON_WITHDRAWN. */
+int apus_region_set_grant(const apus_region *region, const apus_grant *grant);
+/* Its key, by which peers name it. */
 uint64_t apus_region_key(const apus_region *region);
+/* Locks the region for this thread, waiting at most for the timeout. Then the thread may read and change the memory: no op of a
+ * peer sees or changes it meanwhile. Engines that receive packets for the region wait, and serve nobody else. So unlock it
+ * soon, and call no function that waits, uses the region otherwise, or frees it. APUS_INVALID if this thread has locked it
+ * already. */
+int apus_region_lock(const apus_region *region, uint64_t timeout_ns);
+/* Unlocks it, in the thread that has locked it. */
+int apus_region_unlock(const apus_region *region);
 /* Atomic access of the region's owner to a word: 8 bytes, little-endian, at a multiple of 8. `value`, `expected`
  * and so on are plain numbers. Each call is atomic, also towards the ops of peers. These calls may be used while
- * the memory must not be accessed otherwise. APUS_INVALID if `address` is not a multiple of 8 or the word
- * reaches beyond the region. */
+ * the memory must not be accessed otherwise. APUS_INVALID if `address` is not a multiple of 8, the word
+ * reaches beyond the region, or this thread has locked the region. */
 int apus_region_load(const apus_region *region, uint64_t address, uint64_t *value);
 int apus_region_store(const apus_region *region, uint64_t address, uint64_t value);
 /* Sets the word to `desired` if it is `expected`, and `old` to the word before the call. */

@@ -11,7 +11,7 @@ use crate::pointer::{Out, given, hand_out, text};
 
 /// Settings of a host to be.
 pub struct apus_config {
-    config: Config,
+    pub(crate) config: Config,
     /// Another algorithm than the default, and its parameters.
     algorithm: Option<String>,
     parameters: Vec<(String, String)>,
@@ -20,8 +20,8 @@ pub struct apus_config {
 /// Names that [`apus_config_set`] accepts.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
-                     max_sessions, handshake_timeout, keepalive, idle_timeout, cipher, \
-                     accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
+                     max_sessions, max_pending, quota_sessions, quota_pending, handshake_rate, accept_unlisted, \
+                     handshake_timeout, keepalive, idle_timeout, cipher, accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
                      algorithm.PARAMETER";
 
 impl apus_config {
@@ -48,6 +48,11 @@ impl apus_config {
             T: std::str::FromStr<Err: std::fmt::Display>,
         {
             value.parse().map_err(|error| Failure::invalid(format!("{name}: {error}")))
+        }
+        fn truth(name: &str, value: &str) -> Result<bool, Failure> {
+            value.parse().map_err(|_| {
+                Failure::invalid(format!("{name} must be true or false, not `{value}`"))
+            })
         }
         let config = &mut self.config;
         match name {
@@ -78,6 +83,18 @@ impl apus_config {
                 let pending = config.session.max_pending.min(config.session.max_sessions);
                 config.session.max_pending = pending.max(1);
             }
+            "max_pending" => config.session.max_pending = number(name, value)?,
+            "quota_sessions" => config.session.quota_sessions = Some(number(name, value)?),
+            "quota_pending" => config.session.quota_pending = Some(number(name, value)?),
+            "handshake_rate" => config.session.handshake_rate = number(name, value)?,
+            "accept_unlisted" => {
+                if !config.keys.is_identified() {
+                    return Err(Failure::invalid(format!(
+                        "{name} has no effect: the key file has no key pair of this host (`apus key --name`)"
+                    )));
+                }
+                config.session.accept_unlisted = truth(name, value)?;
+            }
             "handshake_timeout" => config.session.handshake_timeout = quantity(name, value)?,
             "keepalive" => config.session.keepalive = quantity(name, value)?,
             "idle_timeout" => config.session.idle_timeout = quantity(name, value)?,
@@ -93,9 +110,7 @@ impl apus_config {
             "qlog" => config.qlog = Some(qlog(name, value)?),
             "nic_clock" => config.nic_clock = Some(value.into()),
             "departure_timestamps" => {
-                config.departure_timestamps = value.parse().map_err(|_| {
-                    Failure::invalid(format!("{name} must be true or false, not `{value}`"))
-                })?;
+                config.departure_timestamps = truth(name, value)?;
             }
             "dscp" => config.dscp.fill(number(name, value)?),
             "line_rate" => config.line_rate = quantity(name, value)?,

@@ -20,6 +20,7 @@ pub struct apus_connection {
     /// Messages that did not fit into a caller's buffer. A channel, so that a call that waits already receives them.
     kept: (async_channel::Sender<Message>, async_channel::Receiver<Message>),
     peer: CString,
+    pub(crate) name: CString,
     /// A reference that keeps the engines running.
     host: Arc<Shared>,
 }
@@ -41,7 +42,8 @@ pub struct apus_flow_state {
 impl apus_connection {
     pub(crate) fn new(connection: Connection, host: &Arc<Shared>) -> Self {
         let peer = CString::new(connection.peer().to_string()).unwrap_or_default();
-        Self { connection, kept: async_channel::unbounded(), peer, host: Arc::clone(host) }
+        let name = CString::new(connection.peer_name().unwrap_or_default()).unwrap_or_default();
+        Self { connection, kept: async_channel::unbounded(), peer, name, host: Arc::clone(host) }
     }
 
     /// Returns the next message; messages that did not fit into a buffer come first. No lock is

@@ -35,6 +35,8 @@ pub(crate) enum Status {
     NoRoute = 23,
     PeerDraining = 24,
     Draining = 25,
+    Unlisted = 26,
+    Quota = 27,
 }
 
 /// `apus_reason`, with its description.
@@ -116,12 +118,14 @@ impl From<ConnectError> for Failure {
         let status = match error {
             ConnectError::TooMany => Status::TooMany,
             ConnectError::NoAnswer => Status::NoAnswer,
-            ConnectError::Refused => Status::Refused,
+            ConnectError::Refused | ConnectError::RefusedBecause(_) => Status::Refused,
+            ConnectError::Unlisted => Status::Unlisted,
+            ConnectError::Quota => Status::Quota,
             ConnectError::PeerDraining => Status::PeerDraining,
             ConnectError::Draining => Status::Draining,
             ConnectError::PeerFull => Status::PeerFull,
             ConnectError::CipherRefused(_) => Status::CipherRefused,
-            ConnectError::NoKey => Status::NoKey,
+            ConnectError::NoKey | ConnectError::Name(_) => Status::NoKey,
             ConnectError::Exists => Status::Exists,
             ConnectError::Crossed => Status::Crossed,
             ConnectError::Incompatible(_) => Status::Incompatible,
@@ -277,6 +281,8 @@ mod tests {
             Status::NoRoute,
             Status::PeerDraining,
             Status::Draining,
+            Status::Unlisted,
+            Status::Quota,
         ];
         let reasons =
             REASONS.iter().map(|(reason, _)| (format!("REASON_{}", in_c(reason)), *reason as i32));

@@ -1,6 +1,7 @@
 //! `apus_host`.
 
 use std::ffi::{CString, c_char};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,6 +35,13 @@ impl Shared {
         let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
         self.host.block_on(future, timeout)
     }
+}
+
+/// Returns the address of a text.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, Failure> {
+    text.parse().map_err(|_| {
+        Failure::invalid(format!("`{text}` is not an address; use one like 10.0.0.1:48700"))
+    })
 }
 
 /// `apus_stats`: sums over engines; of delays the median and the 99th percentile, 0 without any.
@@ -153,10 +161,7 @@ unsafe extern "C" fn apus_connect_classes(
         // SAFETY: the header requires a text and as many classes as flows.
         let (peer, classes) =
             unsafe { (text(peer, "peer")?, Foreign::new(classes.cast(), flows, "classes")?) };
-        let peer = peer.parse().map_err(|_| {
-            let what = format!("`{peer}` is not an address; use one like 10.0.0.1:48700");
-            Failure::invalid(what)
-        })?;
+        let peer = address(peer)?;
         let connecting = host.shared.host.connect_async(peer, classes.as_ref(), None);
         let connected = host.shared.wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
         Ok(apus_connection::new(connected?, &host.shared))

@@ -11,6 +11,7 @@ mod config;
 mod connection;
 mod failure;
 mod host;
+mod identity;
 mod log;
 mod ops;
 mod pointer;

@@ -1,14 +1,16 @@
 //! `apus_region`: the caller's memory, for peers to use.
 
 use std::ffi::c_void;
-use std::sync::Arc;
-use std::thread::sleep;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId, sleep};
 use std::time::{Duration, Instant};
 
-use apus_udp::{Access, Region, WordError};
+use apus_udp::session::PeerKey;
+use apus_udp::{Access, Grant, Region, RegionGuard, WordError};
 
+use crate::connection::apus_connection;
 use crate::failure::{Failure, Status, call};
-use crate::host::{Shared, apus_host};
+use crate::host::{FOREVER, Shared, apus_host};
 use crate::pointer::{Foreign, Out, given, hand_out, put};
 
 /// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
@@ -20,14 +22,49 @@ const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A region.
 pub struct apus_region {
-    region: Region,
+    /// The lock that the caller holds, with its thread. Dropped before the region, which it borrows.
+    locked: Mutex<Option<Lock>>,
+    /// Boxed, so that it stays in its place.
+    region: Box<Region>,
     host: Arc<Shared>,
+}
+
+/// A lock that the caller holds.
+struct Lock {
+    thread: ThreadId,
+    _guard: RegionGuard<'static>,
+}
+
+// SAFETY: the guard is dropped by the thread that made it only: `apus_region_unlock` checks that, and the header
+// forbids to free a region that is locked by another thread.
+unsafe impl Send for Lock {}
+
+impl apus_region {
+    fn new(region: Region, host: &Arc<Shared>) -> Self {
+        Self { locked: Mutex::new(None), region: Box::new(region), host: Arc::clone(host) }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Option<Lock>> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that the calling thread has not locked the region: another access of it would wait for itself.
+    fn check_unlocked(&self) -> Result<(), Failure> {
+        let own = thread::current().id();
+        if self.locked().as_ref().is_some_and(|lock| lock.thread == own) {
+            let what =
+                "this thread has locked the region; access its memory itself, or unlock it first";
+            return Err(Failure::invalid(what));
+        }
+        Ok(())
+    }
 }
 
 impl Drop for apus_region {
     /// The memory is the caller's again when this ends. A peer that does not take its answers holds it up for
     /// the time of grace at most.
     fn drop(&mut self) {
+        *self.locked() = None;
         let from = Instant::now();
         self.region.withdraw();
         while !self.region.is_free() {
@@ -52,19 +89,122 @@ unsafe extern "C" fn apus_region_register(
         let host = given(host, "host")?;
         // SAFETY: the header requires memory that is not accessed until the region is freed.
         let memory = unsafe { Foreign::new(memory, length, "memory") }?;
-        let access = match access {
-            1 => Access::Read,
-            2 => Access::Write,
-            3 => Access::ReadWrite,
-            other => {
-                return Err(Failure::invalid(format!(
-                    "`access` must be APUS_READ, APUS_WRITE or both, not {other}"
-                )));
-            }
-        };
-        let region = host.shared.host.register(memory, access);
+        let region = host.shared.host.register(memory, kinds(access)?);
         let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
-        Ok(apus_region { region, host: Arc::clone(&host.shared) })
+        Ok(apus_region::new(region, &host.shared))
+    })
+}
+
+/// Returns the kinds of access of a sum of `APUS_READ`, `APUS_WRITE` and `APUS_ATOMIC`.
+fn kinds(access: i32) -> Result<Access, Failure> {
+    u8::try_from(access).ok().and_then(Access::from_bits).ok_or_else(|| {
+        Failure::invalid(format!(
+            "`access` must be APUS_READ, APUS_WRITE, APUS_ATOMIC or several of them, not {access}"
+        ))
+    })
+}
+
+/// `apus_grant`: the peers that may use a region.
+#[repr(C)]
+pub struct apus_grant {
+    connection: *const apus_connection,
+    keys: *const [u8; 32],
+    count: usize,
+}
+
+impl apus_grant {
+    /// # Safety
+    /// The connection is a handle or NULL, and there are `count` keys.
+    unsafe fn read(&self) -> Result<Grant, Failure> {
+        // SAFETY: as the caller promises.
+        let connection = unsafe { self.connection.as_ref() };
+        match connection {
+            Some(connection) if self.count == 0 => Ok(Grant::connection(&connection.connection)),
+            Some(_) => Err(Failure::invalid("`grant` has a connection and keys; give one of them")),
+            None if self.count > 0 && self.keys.is_null() => {
+                Err(Failure::invalid("`grant->keys` is NULL"))
+            }
+            None if self.count == 0 => Ok(Grant::nobody()),
+            None => {
+                // SAFETY: as the caller promises.
+                let keys = unsafe { std::slice::from_raw_parts(self.keys, self.count) };
+                let key = |(i, bytes): (usize, &[u8; 32])| {
+                    PeerKey::new(*bytes).ok_or_else(|| {
+                        Failure::invalid(format!("`grant->keys[{i}]` is not a public key"))
+                    })
+                };
+                let keys = keys.iter().enumerate().map(key).collect::<Result<Vec<_>, _>>()?;
+                Ok(Grant::keys(keys))
+            }
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_region_register_for(
+    host: Option<&apus_host>,
+    memory: *mut c_void,
+    length: usize,
+    access: i32,
+    grant: Option<&apus_grant>,
+    region: Out<'_, Box<apus_region>>,
+) -> i32 {
+    hand_out(region, "region", || {
+        let host = given(host, "host")?;
+        // SAFETY: the header requires memory that is not accessed until the region is freed, and a grant.
+        let (memory, grant) =
+            unsafe { (Foreign::new(memory, length, "memory")?, given(grant, "grant")?.read()?) };
+        let region = host.shared.host.register_for(memory, kinds(access)?, grant);
+        let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
+        Ok(apus_region::new(region, &host.shared))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_region_set_grant(
+    region: Option<&apus_region>,
+    grant: Option<&apus_grant>,
+) -> i32 {
+    call(|| {
+        let region = given(region, "region")?;
+        region.check_unlocked()?;
+        // SAFETY: the header requires a grant.
+        let grant = unsafe { given(grant, "grant")?.read() }?;
+        if !region.region.set_grant(grant) {
+            let what = "the region was registered for all peers; use apus_region_register_for";
+            return Err(Failure::invalid(what));
+        }
+        region.host.host.look();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_lock(region: Option<&apus_region>, timeout_ns: u64) -> i32 {
+    call(|| {
+        let region = given(region, "region")?;
+        region.check_unlocked()?;
+        let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
+        let guard = region.region.lock(timeout).ok_or_else(Failure::timeout)?;
+        // SAFETY: the region is boxed, and outlives the guard, which its destructor drops first.
+        let guard = unsafe { std::mem::transmute::<RegionGuard<'_>, RegionGuard<'static>>(guard) };
+        *region.locked() = Some(Lock { thread: thread::current().id(), _guard: guard });
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_region_unlock(region: Option<&apus_region>) -> i32 {
+    call(|| {
+        let region = given(region, "region")?;
+        let own = thread::current().id();
+        let mut locked = region.locked();
+        if locked.as_ref().is_none_or(|lock| lock.thread != own) {
+            return Err(Failure::invalid("this thread has not locked the region"));
+        }
+        // The memory is free before another call sees it as unlocked.
+        *locked = None;
+        Ok(())
     })
 }
 
@@ -83,6 +223,7 @@ fn word(
     call(|| {
         let region = given(region, "region")?;
         let result = given(result, name)?;
+        region.check_unlocked()?;
         put(Some(result), access(&region.region)?, name)
     })
 }
@@ -98,7 +239,11 @@ extern "C" fn apus_region_load(
 
 #[unsafe(no_mangle)]
 extern "C" fn apus_region_store(region: Option<&apus_region>, address: u64, value: u64) -> i32 {
-    call(|| Ok(given(region, "region")?.region.store(address, value)?))
+    call(|| {
+        let region = given(region, "region")?;
+        region.check_unlocked()?;
+        Ok(region.region.store(address, value)?)
+    })
 }
 
 #[unsafe(no_mangle)]

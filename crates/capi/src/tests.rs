@@ -1,5 +1,7 @@
 //! Calls that wait, from two sides at once.
 
+mod regions;
+
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::{Mutex, mpsc};
@@ -337,7 +339,7 @@ fn peers_and_the_owner_change_words() {
     // SAFETY: handles, an op, memory that outlives its uses, and room for results.
     unsafe {
         let bytes = memory.as_mut_ptr().cast();
-        ok(apus_region_register(server, bytes, memory.len(), 3, &raw mut region));
+        ok(apus_region_register(server, bytes, memory.len(), 7, &raw mut region));
         ok(apus_queue_create(client, 1, &raw mut queue));
         let key = apus_region_key(region);
         let op = Op::to(queue);

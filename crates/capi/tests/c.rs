@@ -96,6 +96,64 @@ fn ping_pong_and_bulk_between_two_processes_in_c() {
     }
 }
 
+/// A server with one-sided reads, whose peers have keys of their own and different rights.
+#[test]
+fn key_value_server_with_identities_and_live_regions_in_c() {
+    let Some(compiler) = compiler() else { return };
+    let program = compile(&compiler, "kv", true);
+    let files = ["server", "writer", "reader", "guest"].map(|name| (name, output(name)));
+    let mut lines = Vec::new();
+    for (name, file) in &files {
+        let _ = fs::remove_file(file);
+        let mut make = Command::new(&program);
+        make.arg("key").arg(file).arg(name);
+        if *name != "server" {
+            make.arg(&files[0].1);
+        }
+        lines.push(run(&mut make));
+    }
+    let append = |file: &Path, line: &str| {
+        let mut file = fs::OpenOptions::new().append(true).open(file).expect("a key file");
+        file.write_all(line.as_bytes()).expect("written");
+    };
+    for (n, (_, file)) in files.iter().enumerate().skip(1) {
+        append(&files[0].1, &lines[n]);
+        append(file, &lines[0]);
+    }
+    let mut server = Command::new(&program);
+    let mut server =
+        server.arg("serve").arg(&files[0].1).stdout(Stdio::piped()).spawn().expect("run");
+    let mut said = BufReader::new(server.stdout.take().expect("stdout"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a line");
+    let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+    let client = |n: usize, may_put: bool| {
+        let mut command = Command::new(&program);
+        command.arg("run").arg(&files[n].1).args([&*address, "server"]);
+        if may_put {
+            command.arg("w");
+        }
+        run(&mut command)
+    };
+    let refused = client(3, true);
+    assert_eq!(
+        refused,
+        "not connected: status 5: the peer refused the connection: guest is not welcome\n"
+    );
+    let rest = "missing key: not found\nwrite: the region does not allow this kind of access\n\
+                fetch_add: the region does not allow this kind of access\n";
+    assert_eq!(client(1, true), format!("connected to server\n40 puts, 40 gets found\n{rest}"));
+    assert_eq!(client(2, false), format!("connected to server\n0 puts, 40 gets found\n{rest}"));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut said, &mut rest).expect("text");
+    assert_eq!(rest, "writer: 40 puts\nreader: 0 puts\n82 gets\n");
+    assert!(server.wait().expect("it ends").success());
+    for (_, file) in files {
+        fs::remove_file(file).expect("the file");
+    }
+    fs::remove_file(program).expect("the program");
+}
+
 #[test]
 fn swift_holds_its_target_in_another_stack() {
     let Some(compiler) = compiler() else { return };
@@ -118,7 +176,8 @@ fn swift_holds_its_target_in_another_stack() {
 fn header_and_library_have_the_same_functions() {
     let header = fs::read_to_string(folder().join("include/apus.h")).expect("the header");
     let mut sources = String::new();
-    for file in fs::read_dir(folder().join("src")).expect("src").flatten() {
+    let entries = fs::read_dir(folder().join("src")).expect("src").flatten();
+    for file in entries.filter(|entry| entry.path().is_file()) {
         sources += &fs::read_to_string(file.path()).expect("a source");
     }
     let names = |text: &str, before: &str| -> Vec<String> {

@@ -139,8 +139,8 @@ pub fn main() -> Result<()> {
     let start = || Host::start(Config::new(([127, 0, 0, 1], 0).into(), keys.clone())?);
 
     let host = Arc::new(start()?);
-    let table = Arc::new(host.register(vec![0; PLACES * PLACE], Access::Read)?);
-    let counters = host.register(vec![0; COUNTERS as usize * 8], Access::ReadWrite)?;
+    let table = Arc::new(host.register(vec![0; PLACES * PLACE], Access::READ)?);
+    let counters = host.register(vec![0; COUNTERS as usize * 8], Access::ALL)?;
     let server = Server::start(&host, store(table, &counters))?;
 
     let store = Store::connect(&Arc::new(start()?), host.local_addr())?;

@@ -53,7 +53,7 @@ impl Pair {
                 break connection;
             }
         };
-        let region = server.register(vec![0; 4096], Access::Write).expect("memory");
+        let region = server.register(vec![0; 4096], Access::WRITE).expect("memory");
         let key = region.key();
         let payload = Bytes::from(vec![7; SMALL]);
         Self {

@@ -55,7 +55,7 @@ pub fn update(
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = || Host::start(Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure())?);
     let (server, client) = (host()?, host()?);
-    let region = server.register(vec![0; 2 * RECORD], Access::ReadWrite)?;
+    let region = server.register(vec![0; 2 * RECORD], Access::ALL)?;
     let peer = client.connect(server.local_addr())?;
     assert_eq!(take_ticket(&peer, region.key(), 8)?, 0);
     assert_eq!(region.fetch_add(8, 1)?, 1, "the owner's ticket");

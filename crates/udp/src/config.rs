@@ -12,6 +12,7 @@ use apus_transport::extension_of;
 use apus_units::{Bytes, PacketNumber, Rate, Time};
 use apus_wire::MAX_HEADER_BYTES;
 
+use crate::accept::AcceptHook;
 use crate::capture::Capture;
 use crate::error::StartError;
 use crate::qlog::Qlog;
@@ -161,6 +162,9 @@ pub struct Config {
     pub capture: Option<Capture>,
     /// Where connections are recorded, for diagnosis; [`Connection::record`](crate::Connection::record) records a single one.
     pub qlog: Option<Qlog>,
+    /// The application's decision on each connection that a peer requests. Without it every peer that proves a key of the ring may
+    /// connect.
+    pub accept: Option<AcceptHook>,
     /// Sessions, handshakes and keepalives.
     pub session: SessionConfig,
 }
@@ -198,6 +202,7 @@ impl Config {
             metrics_limit: 64,
             capture: None,
             qlog: None,
+            accept: None,
             session: SessionConfig::default(),
         })
     }

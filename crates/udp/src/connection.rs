@@ -24,6 +24,7 @@ use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
 use crate::qlog::Qlog;
 use crate::region::Memory;
+use crate::session::PeerKey;
 
 /// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
 /// or by [`Connection::close`].
@@ -73,7 +74,7 @@ impl Request {
     ///
     /// A word is 8 bytes, little-endian, at a multiple of 8. The peer executes the op once, whatever the network does. The
     /// op is atomic among all accesses to the region, of peers and of its owner. It needs
-    /// [`Access::ReadWrite`](crate::Access::ReadWrite).
+    /// [`Access::ALL`](crate::Access::ALL).
     #[must_use]
     pub fn compare_and_swap(region: RegionKey, address: u64, expected: u64, new: u64) -> Self {
         let op = AtomicOp::CompareAndSwap { expected, new };
@@ -126,6 +127,24 @@ impl Connection {
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.link.state.peer
+    }
+
+    /// Returns the number of the connection, which no other connection of the host has.
+    pub(crate) fn number(&self) -> u64 {
+        self.link.state.who.connection
+    }
+
+    /// Returns the key of its own that the peer has proved; `None` under a shared key alone, whose holders cannot be told apart,
+    /// and in the insecure mode.
+    #[must_use]
+    pub fn peer_key(&self) -> Option<PeerKey> {
+        self.link.state.who.key
+    }
+
+    /// Returns the name of the peer's key in the ring, as of the handshake.
+    #[must_use]
+    pub fn peer_name(&self) -> Option<&str> {
+        self.link.state.who.name.as_deref()
     }
 
     /// Returns the number of flows.

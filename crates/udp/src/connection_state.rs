@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::error::{End, SubmitError};
 use crate::op_counters::OpCounters;
-use crate::session::SessionId;
+use crate::session::{PeerKey, SessionId};
 use crate::status::EngineStatus;
 
 /// A message from the peer.
@@ -40,10 +40,22 @@ pub(crate) struct InboxLimits {
     pub(crate) max_queued_messages: u32,
 }
 
+/// Who the peer of a connection is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerIdentity {
+    /// The number of the connection, which no other connection of the host has.
+    pub(crate) connection: u64,
+    /// The key of its own that the peer proved.
+    pub(crate) key: Option<PeerKey>,
+    /// Its name in the ring.
+    pub(crate) name: Option<Box<str>>,
+}
+
 /// The shared state of a connection.
 pub(crate) struct ConnectionState {
     pub(crate) session: SessionId,
     pub(crate) peer: SocketAddr,
+    pub(crate) who: PeerIdentity,
     pub(crate) engine: Arc<EngineStatus>,
     pub(crate) limits: ConnectionLimits,
     /// Outstanding ops per flow.
@@ -64,6 +76,7 @@ impl ConnectionState {
     pub(crate) fn new(
         session: SessionId,
         peer: SocketAddr,
+        who: PeerIdentity,
         engine: Arc<EngineStatus>,
         limits: ConnectionLimits,
         flows: usize,
@@ -71,6 +84,7 @@ impl ConnectionState {
         Self {
             session,
             peer,
+            who,
             engine,
             limits,
             outstanding: (0..flows).map(|_| AtomicU32::new(0)).collect(),

@@ -64,6 +64,8 @@ pub struct Dialer {
     port: u16,
     /// The traffic class of each flow.
     classes: Vec<u8>,
+    /// Its name in the ring of keys.
+    peer_name: Option<String>,
     resolver: Box<dyn Resolve>,
     current: Mutex<Option<Connection>>,
 }
@@ -77,6 +79,7 @@ impl Dialer {
             name: name.to_owned(),
             port,
             classes: vec![0],
+            peer_name: None,
             resolver: Box::new(SystemResolver),
             current: Mutex::new(None),
         }
@@ -86,6 +89,13 @@ impl Dialer {
     #[must_use]
     pub fn classes(mut self, classes: &[u8]) -> Self {
         self.classes = classes.to_vec();
+        self
+    }
+
+    /// Sets the name of the peer in the ring of keys; see [`Host::connect_to`].
+    #[must_use]
+    pub fn peer_name(mut self, name: &str) -> Self {
+        self.peer_name = Some(name.to_owned());
         self
     }
 
@@ -122,7 +132,11 @@ impl Dialer {
             .map_err(|error| DialError::Lookup { name: self.name.clone(), error })?;
         let mut errors = Vec::new();
         for address in addresses {
-            match self.host.connect_with(address, &self.classes, None) {
+            let connected = match &self.peer_name {
+                None => self.host.connect_with(address, &self.classes, None),
+                Some(name) => self.host.connect_to(address, name, &self.classes),
+            };
+            match connected {
                 Ok(connection) => return Ok(connection),
                 Err(error) => errors.push((address, error)),
             }

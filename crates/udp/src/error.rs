@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use crate::session::Cipher;
+use crate::session::{Cipher, PeerNameError};
 
 /// An engine that could not start.
 #[derive(Debug, Error)]
@@ -70,6 +70,23 @@ pub enum ConnectError {
         "the peer refused the connection: its application closed it, or its backlog (`max_unaccepted`) is full"
     )]
     Refused,
+    /// The peer's application refused the connection for this reason.
+    #[error("the peer refused the connection: {0}")]
+    RefusedBecause(String),
+    /// The peer does not list the key of this host.
+    #[error(
+        "the peer does not know the key of this host; add this host's line `apus-peer-1` (`apus key --public`) to the \
+         peer's key file"
+    )]
+    Unlisted,
+    /// This host's key has as many connections or handshakes at the peer as its quota allows.
+    #[error(
+        "this host has as many connections at the peer as its quota allows there; close one first"
+    )]
+    Quota,
+    /// The ring of keys does not say which peer to connect to.
+    #[error("{0}")]
+    Name(#[from] PeerNameError),
     /// The peer has no room for another connection.
     #[error("the peer has no room for another connection")]
     PeerFull,

@@ -11,15 +11,17 @@ use std::time::{Duration, Instant};
 
 use tracing::info;
 
+use crate::accept::Towards;
 use crate::backlog::{Unaccepted, backlog};
 use crate::config::{Config, Mode};
 use crate::connection::Connection;
 use crate::driver::{self, Driver, Shared};
 use crate::engine::{Engine, HostShared, Siblings};
 use crate::error::{ConnectError, DroppedHandshake, StartError};
+use crate::grant::{Access, Grant};
 use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
 use crate::metrics::Metrics;
-use crate::region::{Access, Memory, Region, Regions};
+use crate::region::{Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing, Randomness};
 use crate::stats::Stats;
 use crate::sys::{Socket, source_to};
@@ -158,10 +160,24 @@ impl Host {
     /// # Errors
     /// If 65536 regions are registered already, or the system gives no randomness for its key.
     pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
-        Region::new(&self.regions, Box::new(memory), access)
+        Region::new(&self.regions, Box::new(memory), access, None)
     }
 
-    /// Connects to a peer by one flow of traffic class 0, with the first key of the ring. Waits until the connection is
+    /// As [`Host::register`], for the peers of `grant` only. To others the region's key is useless.
+    ///
+    /// # Errors
+    /// As [`Host::register`].
+    pub fn register_for(
+        &self,
+        memory: impl Memory + 'static,
+        access: Access,
+        grant: Grant,
+    ) -> io::Result<Region> {
+        Region::new(&self.regions, Box::new(memory), access, Some(grant))
+    }
+
+    /// Connects to a peer by one flow of traffic class 0, with the first key of the ring, or to the only peer that the ring
+    /// lists. Waits until the connection is
     /// open. A host with several addresses connects from the one that the route to the peer prefers, if it has that one, and
     /// otherwise from the first that can reach the peer.
     ///
@@ -171,8 +187,8 @@ impl Host {
         self.connect_with(peer, &[0], None)
     }
 
-    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]), with `key` or the first
-    /// key of the ring. `&[0; 4]` gives four flows of class 0. Waits until the connection is open.
+    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]), with the credential `key`, the
+    /// first key of the ring, or to the only peer that the ring lists. `&[0; 4]` gives four flows of class 0. Waits until the connection is open.
     ///
     /// # Errors
     /// As [`Host::connect`], and if a class does not exist, or there are no flows or more than either side allows.
@@ -182,7 +198,37 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.wait(self.request(peer, classes, key)))
+        let towards = key.map_or(Towards::Any, Towards::Key);
+        self.opened(self.driver.wait(self.request(peer, classes, towards)))
+    }
+
+    /// Connects to the peer of this name in the ring of keys ([`KeyRing::of`]): no other host can answer. Otherwise as
+    /// [`Host::connect_with`].
+    ///
+    /// # Errors
+    /// As [`Host::connect_with`], and if the ring has no such peer.
+    pub fn connect_to(
+        &self,
+        peer: SocketAddr,
+        name: &str,
+        classes: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let towards = Towards::Named(name.to_owned());
+        self.opened(self.driver.wait(self.request(peer, classes, towards)))
+    }
+
+    /// Async form of [`Host::connect_to`].
+    ///
+    /// # Errors
+    /// As [`Host::connect_to`].
+    pub async fn connect_to_async(
+        &self,
+        peer: SocketAddr,
+        name: &str,
+        classes: &[u8],
+    ) -> Result<Connection, ConnectError> {
+        let towards = Towards::Named(name.to_owned());
+        self.opened(self.driver.answer(self.request(peer, classes, towards)).await)
     }
 
     /// Async form of [`Host::connect_with`].
@@ -195,7 +241,8 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
-        self.opened(self.driver.answer(self.request(peer, classes, key)).await)
+        let towards = key.map_or(Towards::Any, Towards::Key);
+        self.opened(self.driver.answer(self.request(peer, classes, towards)).await)
     }
 
     /// Returns the handle of a connection that an engine has opened.
@@ -213,13 +260,13 @@ impl Host {
     }
 
     /// Requests a connection from the next engine in turn that has not failed, of the address for this peer.
-    fn request(&self, peer: SocketAddr, classes: &[u8], key: Option<KeyId>) -> Answer {
+    fn request(&self, peer: SocketAddr, classes: &[u8], towards: Towards) -> Answer {
         let (reply, receiver) = oneshot::channel();
         let engines = self.engines_for(peer);
         let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), engines.len());
         let mut in_turn = (0..count).map(|i| &engines[first.wrapping_add(i) % count]);
         let engine = in_turn.find(|engine| !engine.status.has_failed());
-        let request = ConnectRequest { peer, classes: classes.to_vec(), key, reply };
+        let request = ConnectRequest { peer, classes: classes.to_vec(), towards, reply };
         engine.unwrap_or(&engines[first % count]).post(Command::Connect(request));
         receiver
     }
@@ -265,8 +312,9 @@ impl Host {
         self.accepted(self.driver.next(&self.accepted).await)
     }
 
-    /// Replaces the ring of keys. Connections under keys that the new ring lacks end. To change the key of a group of hosts
-    /// without a pause, give every host both keys with the new one first, reconnect, then remove the old key.
+    /// Replaces the ring of keys. Connections under keys that the new ring lacks end, those of retired keys continue. To change a key
+    /// without the loss of a connection, add the new one at every host, retire the old one
+    /// ([`Entry::retired`](crate::session::Entry::retired)), and remove it when its connections have ended.
     ///
     /// # Errors
     /// If the host is insecure and the ring is not, or vice versa.

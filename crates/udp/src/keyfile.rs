@@ -1,8 +1,8 @@
 //! Key files: made from the system's randomness, and read only if their owner alone may read them.
 //!
-//! The format is [`KeyRing::parse`]'s: lines of `apus-key-1` and 64 hexadecimal digits.
+//! The format is [`KeyRing::parse`]'s: lines of shared keys, of the key pair of this host, and of the public keys of peers.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::session::{KeyError, KeyId, KeyRing, SharedKey};
+use crate::session::{Entry, EntryKey, KeyError, KeyId, KeyPair, KeyRing, SharedKey, entries};
 
 /// Maximum length of a key file. A file of a thousand keys has a tenth of this.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -20,6 +20,15 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// If the file cannot be read, others may read it, or it is not a key file.
 pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
+    let ring = read_entries(path)?;
+    KeyRing::of(ring).map_err(|error| KeyFileError { path: path.to_owned(), fault: error.into() })
+}
+
+/// Reads the entries of a key file, which must be readable by its owner only.
+///
+/// # Errors
+/// If the file cannot be read, others may read it, or a line is invalid.
+pub fn read_entries(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
     let read = || {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -31,37 +40,87 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
         let room = metadata.len().min(MAX_FILE_BYTES) as usize + 1;
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-        Ok(KeyRing::parse(&text)?)
+        Ok(entries(&text)?)
     };
     read().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
 }
 
-/// Makes a new key and writes it to a new file that only its owner may read.
+/// Makes a new shared key and writes it to a new file that only its owner may read.
 ///
 /// # Errors
 /// If the file exists or cannot be written, or the system gives no randomness.
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     let create = || {
-        let key = SharedKey::generate().map_err(|error| Fault::Create("be given a key", error))?;
+        let key = new_shared()?;
+        let id = key.id();
         let about = format!(
             "# An Apus key. Every peer that has this file can open sessions: keep it from others.\n\
-             # Its public name is {}.\n",
-            key.id()
+             # Its public name is {id}.\n"
         );
-        let mut options = OpenOptions::new();
-        let opened = options.write(true).create_new(true).mode(0o600).open(path);
-        let mut file = opened.map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Fault::Exists,
-            _ => Fault::Create("be created", error),
-        })?;
-        let line = key.to_line();
-        let parts = [about.as_bytes(), line.as_bytes(), b"\n"];
-        let written = parts.into_iter().try_for_each(|part| file.write_all(part));
-        let written = written.and_then(|()| file.sync_all());
-        written.map_err(|error| Fault::Create("be written", error))?;
-        Ok(key.id())
+        write(path, &about, &[Entry::new(EntryKey::Shared(key))])?;
+        Ok(id)
     };
     create().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
+}
+
+/// Makes a new key pair for a host and writes it to a new file that only its owner may read, with the shared keys of `group`, or
+/// a new one. Returns the entry that peers need.
+///
+/// # Errors
+/// As [`create`], and if the name is invalid or the file `group` has no shared key.
+pub fn create_pair(path: &Path, name: &str, group: Option<&Path>) -> Result<Entry, KeyFileError> {
+    let is_shared = |entry: &Entry| matches!(entry.key, EntryKey::Shared(_));
+    let shared = match group {
+        None => None,
+        Some(group) => Some(read_entries(group)?.into_iter().filter(is_shared).collect()),
+    };
+    let create = || {
+        let mut entries: Vec<Entry> = match shared {
+            None => vec![Entry::new(EntryKey::Shared(new_shared()?))],
+            Some(shared) => shared,
+        };
+        let pair = KeyPair::generate().map_err(|error| Fault::Create(GIVEN, error))?;
+        let public = Entry::new(EntryKey::Peer(name.to_owned(), pair.public()));
+        let own = Entry::new(EntryKey::Own(name.to_owned(), pair));
+        entries.push(own);
+        KeyRing::of(entries.iter().cloned())?;
+        let about = format!(
+            "# The Apus keys of {name}: keep this file on this host, and from others. Peers need this line:\n\
+             # {}\n\
+             # Add a line `apus-peer-1` for each peer.\n",
+            *public.to_line()
+        );
+        write(path, &about, &entries)?;
+        Ok(public)
+    };
+    create().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
+}
+
+fn new_shared() -> Result<SharedKey, Fault> {
+    SharedKey::generate().map_err(|error| Fault::Create(GIVEN, error))
+}
+
+/// Writes a new file that only its owner may read, or none.
+fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o600).open(path);
+    let mut file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Fault::Exists,
+        _ => Fault::Create("be created", error),
+    })?;
+    let mut lines = || {
+        file.write_all(about.as_bytes())?;
+        entries.iter().try_for_each(|entry| {
+            file.write_all(entry.to_line().as_bytes())?;
+            file.write_all(b"\n")
+        })?;
+        file.sync_all()
+    };
+    lines().map_err(|error| {
+        // Half a key file is of no use.
+        let _ = fs::remove_file(path);
+        Fault::Create("be written", error)
+    })
 }
 
 /// A key file that cannot be read or created.
@@ -71,6 +130,9 @@ pub struct KeyFileError {
     path: PathBuf,
     fault: Fault,
 }
+
+/// What the system failed to do for a new key.
+const GIVEN: &str = "be given a key";
 
 #[derive(Debug, Error)]
 enum Fault {
@@ -90,8 +152,6 @@ enum Fault {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn path(name: &str) -> PathBuf {
@@ -111,6 +171,38 @@ mod tests {
         assert!(again.contains("keys are never overwritten"), "{again}");
         assert_eq!(read(&one).unwrap().ids().collect::<Vec<_>>(), [id], "it is still there");
         for file in [one, two] {
+            fs::remove_file(file).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_pair_is_made_with_the_group_of_another_file_and_shows_its_public_line() {
+        let files = ["group", "a", "b", "c"].map(|name| path(&format!("{name}.pair")));
+        let [group, a, b, c] = &files;
+        create(group).unwrap();
+        let first = create_pair(a, "a", Some(group)).unwrap();
+        let second = create_pair(b, "b", Some(a)).unwrap();
+        assert_eq!(fs::metadata(a).unwrap().permissions().mode() & 0o777, 0o600);
+        let shared = |file: &Path| {
+            let entries = read_entries(file).unwrap().into_iter();
+            entries.filter(|e| matches!(e.key, EntryKey::Shared(_))).collect::<Vec<_>>()
+        };
+        assert_eq!(shared(group), shared(b), "one group");
+        let own = |file: &Path| read(file).unwrap().own_keys().map(|(key, _)| key).next();
+        assert_eq!(EntryKey::Peer("a".to_owned(), own(a).unwrap()), first.key);
+        assert_ne!(own(a), own(b));
+        // The line of one file is what another needs.
+        let public = read_entries(b).unwrap().iter().find_map(Entry::public).unwrap();
+        assert_eq!(public, second);
+        let text = fs::read_to_string(a).unwrap() + &public.to_line() + "\n";
+        fs::write(a, text).unwrap();
+        assert_eq!(read(a).unwrap().peers().map(|(_, name)| name).collect::<Vec<_>>(), ["b"]);
+        create_pair(c, "c", None).unwrap();
+        assert_ne!(shared(c), shared(group));
+        let wrong = path("wrong.pair");
+        let error = create_pair(&wrong, "no name", None).unwrap_err().to_string();
+        assert!(error.contains("`no name` is not a name") && !wrong.exists(), "{error}");
+        for file in files {
             fs::remove_file(file).unwrap();
         }
     }

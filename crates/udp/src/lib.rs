@@ -18,6 +18,7 @@ compile_error!(
     "apus-udp needs Linux; the simulator alone builds with `-p apus --no-default-features`"
 );
 
+mod accept;
 mod atomic;
 mod backlog;
 mod capture;
@@ -31,6 +32,7 @@ mod dialer;
 mod driver;
 mod engine;
 mod error;
+mod grant;
 mod hello;
 mod host;
 pub mod keyfile;
@@ -52,6 +54,7 @@ mod sys;
 #[cfg(any(test, feature = "worlds"))]
 pub mod virtual_host;
 
+pub use accept::{AcceptHook, Incoming};
 pub use apus_cc::Snapshot;
 pub use apus_traces::pcapng;
 pub use apus_transport::FlowCounters;
@@ -68,11 +71,12 @@ pub use error::{
     Cause, ConnectError, DroppedHandshake, End, HandshakeFault, OpError, Refusal, StartError,
     SubmitError,
 };
+pub use grant::{Access, Grant};
 pub use host::Host;
 pub use message_receiver::MessageReceiver;
 pub use metrics::Metrics;
 pub use ops::Op;
 pub use pending::{Completion, Done, OpResult};
 pub use qlog::Qlog;
-pub use region::{ATOMIC_BYTES, Access, Memory, Region};
+pub use region::{ATOMIC_BYTES, Memory, Region, RegionGuard};
 pub use stats::{Histogram, SessionStats, Stats};

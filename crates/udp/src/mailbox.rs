@@ -13,6 +13,7 @@ use apus_units::Span;
 use concurrent_queue::{ConcurrentQueue, PushError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use crate::accept::Towards;
 use crate::connection_state::{ConnectionState, Message};
 use crate::driver::WokenBy;
 use crate::error::ConnectError;
@@ -20,7 +21,7 @@ use crate::message_receiver::Attach;
 use crate::pending::Pending;
 use crate::qlog::Qlog;
 use crate::report::Report;
-use crate::session::{KeyId, KeyRing, SessionId};
+use crate::session::{KeyRing, SessionId};
 use crate::status::EngineStatus;
 
 /// A connection that an application asks for.
@@ -28,8 +29,7 @@ pub(crate) struct ConnectRequest {
     pub(crate) peer: SocketAddr,
     /// The traffic class of each flow.
     pub(crate) classes: Vec<u8>,
-    /// The key to prove; `None` for the first of the ring.
-    pub(crate) key: Option<KeyId>,
+    pub(crate) towards: Towards,
     pub(crate) reply: oneshot::Sender<Result<Opened, ConnectError>>,
 }
 
@@ -319,7 +319,12 @@ mod tests {
         mailbox.stop();
         let (reply, receiver) = oneshot::channel();
         let (peer, classes) = ((Ipv4Addr::LOCALHOST, 1).into(), vec![0]);
-        mailbox.post(Command::Connect(ConnectRequest { peer, classes, key: None, reply }));
+        mailbox.post(Command::Connect(ConnectRequest {
+            peer,
+            classes,
+            towards: Towards::Any,
+            reply,
+        }));
         assert!(receiver.recv().is_err());
     }
 }

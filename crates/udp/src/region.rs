@@ -1,8 +1,10 @@
 //! Memory that peers may read and write.
 
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use apus_units::planted::{Bug, is_planted};
 use apus_units::prefetch_start;
@@ -10,7 +12,8 @@ use apus_wire::{RegionKey, RejectReason};
 
 use crate::atomic::AtomicOp;
 use crate::containment::contain;
-use crate::driver::hold_locks;
+use crate::driver::{HoldingLocks, hold_locks};
+use crate::grant::{Access, Caller, Grant};
 use crate::session::Randomness;
 
 /// Memory of a region, or target of a read.
@@ -40,21 +43,13 @@ impl Memory for Vec<u8> {
 /// do (RFC 8200 §5); where the kernel knows of a smaller MTU, packets have less payload, but at least 256 bytes.
 pub const ATOMIC_BYTES: usize = 1024;
 
-/// The access of peers to a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Read only.
-    Read,
-    /// Write only.
-    Write,
-    /// Both, and atomic ops.
-    ReadWrite,
-}
-
 /// A registered region.
 pub(crate) struct Registered {
     pub(crate) key: RegionKey,
     access: Access,
+    /// The peers that may use it; `None` for all, as long as it is registered. Engines hold this lock while they handle a packet
+    /// or make one, so that nothing happens for a peer after its right was taken away.
+    grant: Option<RwLock<Grant>>,
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
     withdrawn: AtomicBool,
@@ -85,10 +80,7 @@ impl Registered {
         if self.withdrawn.load(Ordering::Acquire) && !is_planted(Bug::WithdrawnUsed) {
             return Err(RejectReason::NoRegion);
         }
-        if self.access != access
-            && self.access != Access::ReadWrite
-            && !is_planted(Bug::ReadOnlyWritten)
-        {
+        if !self.access.allows(access) && !is_planted(Bug::ReadOnlyWritten) {
             return Err(RejectReason::NotAllowed);
         }
         match address.checked_add(length) {
@@ -96,6 +88,20 @@ impl Registered {
             Some(_) if is_planted(Bug::BeyondEnd) && address <= self.length => Ok(()),
             _ => Err(RejectReason::OutOfBounds),
         }
+    }
+
+    /// Returns the lock on the right of a peer to use the region: while it is held, the right stays. `Ok(None)` if all peers
+    /// have it.
+    pub(crate) fn hold(&self, caller: &Caller) -> Result<Option<Held<'_>>, RejectReason> {
+        let Some(grant) = &self.grant else { return Ok(None) };
+        let held = grant.read().unwrap_or_else(PoisonError::into_inner);
+        // Another answer would show that there is such a region.
+        if held.allows(caller) { Ok(Some(held)) } else { Err(RejectReason::NoRegion) }
+    }
+
+    /// Returns `true` if only some peers may use it.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.grant.is_some()
     }
 
     /// Returns `true` if the region was withdrawn and no engine uses it.
@@ -124,8 +130,13 @@ impl Registered {
 /// Maximum number of bytes to prefetch for the next packet. deviation: no source; a packet of Ethernet's 1500 bytes.
 /// Longer packets are copied by an instruction that prefetches itself: more gained nothing.
 const PREFETCH_BYTES: usize = 1500;
+/// Interval of attempts to lock a region within a time. deviation: no source; an engine holds the lock for about as long.
+const LOCK_INTERVAL: Duration = Duration::from_micros(20);
 /// Bytes of a cache line.
 const LINE: usize = 64;
+
+/// The right of a peer to use a region, as long as this is held.
+pub(crate) type Held<'a> = RwLockReadGuard<'a, Grant>;
 
 type Locked<'a> = RwLockWriteGuard<'a, Box<dyn Memory>>;
 
@@ -219,6 +230,8 @@ const MAX_REGIONS: usize = 1 << 16;
 /// All regions of a host.
 pub(crate) struct Regions {
     table: RwLock<Vec<Option<Arc<Registered>>>>,
+    /// Whether a region was ever registered for some peers only.
+    any_restricted: AtomicBool,
     /// Number of withdrawals, by which engines notice them.
     pub(crate) withdrawals: AtomicU64,
     /// One bit per engine that has not ended.
@@ -231,13 +244,23 @@ impl Regions {
     pub(crate) fn new(engines: u32, randomness: impl Into<Randomness>) -> Self {
         Self {
             table: RwLock::new(Vec::new()),
+            any_restricted: AtomicBool::new(false),
             withdrawals: AtomicU64::new(0),
             engines: AtomicU64::new(u64::MAX >> (64 - engines)),
             random: Mutex::new(randomness.into()),
         }
     }
 
-    fn register(&self, memory: Box<dyn Memory>, access: Access) -> io::Result<Arc<Registered>> {
+    fn register(
+        &self,
+        memory: Box<dyn Memory>,
+        access: Access,
+        grant: Option<Grant>,
+    ) -> io::Result<Arc<Registered>> {
+        if grant.is_some() {
+            // Before a peer can know its key.
+            self.any_restricted.store(true, Ordering::Release);
+        }
         let drawn = self.random.lock().unwrap_or_else(PoisonError::into_inner).bytes();
         let drawn = drawn.ok_or_else(|| io::Error::other("the system gives no randomness"))?;
         let [a, b, c, d, e, f, g, h, ..] = *drawn;
@@ -255,6 +278,7 @@ impl Regions {
         let registered = Arc::new(Registered {
             key: RegionKey::new(key),
             access,
+            grant: grant.map(RwLock::new),
             length: memory.bytes().len() as u64,
             memory: RwLock::new(memory),
             withdrawn: AtomicBool::new(false),
@@ -286,6 +310,18 @@ impl Regions {
     /// Removes the withdrawn regions that no engine uses.
     fn remove_free(&self) {
         remove_free(&mut self.table.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Returns `true` if there may be regions that only some peers may use.
+    #[inline]
+    pub(crate) fn any_restricted(&self) -> bool {
+        self.any_restricted.load(Ordering::Acquire)
+    }
+
+    /// Returns the regions that only some peers may use.
+    pub(crate) fn restricted(&self) -> Vec<Arc<Registered>> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.iter().flatten().filter(|r| r.is_restricted()).cloned().collect()
     }
 
     /// Returns the regions that were revoked and are still in use.
@@ -338,12 +374,14 @@ impl Region {
         regions: &Arc<Regions>,
         memory: Box<dyn Memory>,
         access: Access,
+        grant: Option<Grant>,
     ) -> io::Result<Self> {
-        let registered = regions.register(memory, access)?;
+        let registered = regions.register(memory, access, grant)?;
         Ok(Self { registered, regions: Arc::clone(regions) })
     }
 
-    /// Returns its key. Every connected peer that knows the key has access, whichever session key it proved.
+    /// Returns its key. Every connected peer that knows the key has access, unless the region was registered for some peers
+    /// ([`Host::register_for`](crate::Host::register_for)).
     #[must_use]
     pub fn key(&self) -> RegionKey {
         self.registered.key
@@ -366,6 +404,41 @@ impl Region {
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         hold_locks(|| change(memory.bytes_mut()))
+    }
+
+    /// Locks its memory until the guard is dropped, as [`Region::write`] does for the time of its call. Waits at most for
+    /// `timeout`; `None` waits without limit. Returns `None` if the time has passed. Engines that receive packets for the region
+    /// wait meanwhile, and do nothing else. So be brief, and do not wait for an op or a connection, or use the region otherwise,
+    /// while the guard lives.
+    pub fn lock(&self, timeout: Option<Duration>) -> Option<RegionGuard<'_>> {
+        let memory = match timeout {
+            None => self.registered.memory.write().unwrap_or_else(PoisonError::into_inner),
+            Some(timeout) => {
+                let from = Instant::now();
+                loop {
+                    match self.registered.memory.try_write() {
+                        Ok(memory) => break memory,
+                        Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                        Err(TryLockError::WouldBlock) if from.elapsed() >= timeout => return None,
+                        Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_INTERVAL),
+                    }
+                }
+            }
+        };
+        Some(RegionGuard { memory, _holding: HoldingLocks::new() })
+    }
+
+    /// Sets which peers may use it from now on, for a region that was registered for some peers. When this returns, nothing of the region is read or
+    /// changed for a peer that has lost the right: later packets of its ops are refused, as if there were no such region, and
+    /// the reads that are being answered end as unknown, with [`Cause::Withdrawn`](crate::Cause::Withdrawn). Bytes that were sent
+    /// before may still arrive. Do not call it within [`Region::read`] or [`Region::write`], or while a [`RegionGuard`] of the region lives:
+    /// an engine that waits for the region would wait for the caller. Returns `false`, and changes nothing, if the region was registered for all peers.
+    pub fn set_grant(&self, grant: Grant) -> bool {
+        let Some(place) = &self.registered.grant else { return false };
+        // Waits for the packets that engines handle at this moment.
+        *place.write().unwrap_or_else(PoisonError::into_inner) = grant;
+        self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
+        true
     }
 
     /// Withdraws it: later ops of peers are refused. Outstanding answers to reads are completed.
@@ -396,6 +469,26 @@ impl Region {
     }
 }
 
+/// The memory of a region, locked ([`Region::lock`]). It must be dropped by the thread that made it.
+pub struct RegionGuard<'a> {
+    memory: Locked<'a>,
+    _holding: HoldingLocks,
+}
+
+impl Deref for RegionGuard<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.memory.bytes()
+    }
+}
+
+impl DerefMut for RegionGuard<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut()
+    }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         self.withdraw();
@@ -407,9 +500,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_owner_locks_a_region_for_a_bounded_time() {
+        let regions = Arc::new(Regions::new(1, Randomness::System));
+        let memory = Box::new(vec![0u8; 4]);
+        let region = Region::new(&regions, memory, Access::ALL, None).expect("room");
+        let mut first = region.lock(Some(Duration::ZERO)).expect("nobody else");
+        assert!(crate::driver::holds_locks());
+        first[1] = 7;
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| region.lock(Some(Duration::from_millis(1))).is_none());
+            assert!(other.join().expect("no panic"), "it was locked meanwhile");
+        });
+        drop(first);
+        assert!(!crate::driver::holds_locks());
+        let again = region.lock(None).expect("free");
+        assert_eq!(&again[..], [0, 7, 0, 0]);
+    }
+
+    #[test]
     fn stores_lock_one_region_at_a_time_until_it_is_released() {
         let regions = Arc::new(Regions::new(1, Randomness::System));
-        let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::Write).expect("room");
+        let region =
+            || Region::new(&regions, Box::new(vec![0u8; 4]), Access::WRITE, None).expect("room");
         let (likely, other) = (region(), region());
         let free = |region: &Region| region.registered.memory.try_write().is_ok();
         let mut held = LockedRegion::new(Some(&likely.registered));

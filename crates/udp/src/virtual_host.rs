@@ -17,14 +17,16 @@ use std::time::Duration;
 use apus_units::Time;
 use apus_wire::Header;
 
+use crate::accept::Towards;
 use crate::backlog::{Unaccepted, backlog};
 use crate::config::Config;
 use crate::connection::Connection;
 use crate::driver::Driver;
 use crate::engine::{Engine, HostShared, Siblings, VirtualNetwork};
 use crate::error::{ConnectError, StartError};
+use crate::grant::{Access, Grant};
 use crate::mailbox::{Command, ConnectRequest, Mailbox, Opened};
-use crate::region::{Access, Memory, Region, Regions};
+use crate::region::{Memory, Region, Regions};
 use crate::session::{KeyRing, Randomness};
 use crate::status::EngineStatus;
 use crate::sys::Meta;
@@ -236,8 +238,21 @@ impl VirtualHost {
     /// Requests a connection from an engine.
     #[must_use]
     pub fn connect(&self, engine: usize, peer: SocketAddr, classes: &[u8]) -> Connecting {
+        self.connect_to(engine, peer, None, classes)
+    }
+
+    /// As [`VirtualHost::connect`], to the peer of this name in the ring of keys.
+    #[must_use]
+    pub fn connect_to(
+        &self,
+        engine: usize,
+        peer: SocketAddr,
+        name: Option<&str>,
+        classes: &[u8],
+    ) -> Connecting {
         let (reply, answer) = oneshot::channel();
-        let request = ConnectRequest { peer, classes: classes.to_vec(), key: None, reply };
+        let towards = name.map_or(Towards::Any, |name| Towards::Named(name.to_owned()));
+        let request = ConnectRequest { peer, classes: classes.to_vec(), towards, reply };
         self.engines[engine].mailbox.post(Command::Connect(request));
         Connecting { answer, driver: self.driver.clone() }
     }
@@ -254,7 +269,20 @@ impl VirtualHost {
     /// # Errors
     /// If 65536 regions are registered already.
     pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
-        Region::new(&self.regions, Box::new(memory), access)
+        Region::new(&self.regions, Box::new(memory), access, None)
+    }
+
+    /// Registers a region for some peers.
+    ///
+    /// # Errors
+    /// As [`VirtualHost::register`].
+    pub fn register_for(
+        &self,
+        memory: impl Memory + 'static,
+        access: Access,
+        grant: Grant,
+    ) -> io::Result<Region> {
+        Region::new(&self.regions, Box::new(memory), access, Some(grant))
     }
 
     /// Replaces the ring of keys, which must be of the same mode.

@@ -164,7 +164,7 @@ fn a_flood_touches_no_op_and_costs_no_memory() {
         // things as well, nobody may get to them for long.
         settings.session.suspect_timeout = apus_units::Span::from_secs(10);
         let (server, client) = (host(settings.clone()), host(settings));
-        let region = server.register(vec![0; 32_768], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 32_768], Access::ALL).expect("region");
         let (tap, address, mut threads) = Tap::start(server.local_addr());
         let here = client.connect(address).expect("connect");
         let there = server.accept().expect("accept");

@@ -27,7 +27,7 @@ fn serves_at_each_address(all: IpAddr, from: IpAddr, addresses: &[IpAddr]) {
 
 /// A client that has connections to each address of a server at once.
 fn serves_at(server: &Host, client: &Host, addresses: &[SocketAddr]) {
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("memory");
     let connections: Vec<_> = addresses
         .iter()
         .map(|&at| {

@@ -226,6 +226,19 @@ impl SegmentKind {
         }
     }
 
+    /// Returns the region of the peer that the packet names.
+    #[inline]
+    #[must_use]
+    pub const fn region(&self) -> Option<RegionKey> {
+        match self {
+            Self::Write { region, .. }
+            | Self::ReadRequest { region, .. }
+            | Self::CompareAndSwap { region, .. }
+            | Self::FetchAdd { region, .. } => Some(*region),
+            Self::ReadResponse | Self::Message | Self::Cancel => None,
+        }
+    }
+
     /// Returns `true` if the packet is a request that the peer answers with a
     /// [`SegmentKind::ReadResponse`].
     #[inline]

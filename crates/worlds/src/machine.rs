@@ -214,7 +214,7 @@ impl Machine {
         let host = VirtualHost::start(&config, seed, self.clock.at(now));
         let host = host.map_err(|error| error.to_string())?;
         self.bomb = Arc::default();
-        let access = [Access::ReadWrite, Access::Read, Access::ReadWrite, Access::ReadWrite];
+        let access = [Access::ALL, Access::READ, Access::ALL, Access::ALL];
         let mut regions =
             ledger.contents(self.of()).into_iter().zip(access).map(|(bytes, access)| {
                 host.register(Bytes { bytes, bomb: Arc::clone(&self.bomb) }, access)

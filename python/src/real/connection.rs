@@ -25,6 +25,11 @@ impl Connection {
         Self { link: Detached::new(link), engines: Detached::new(Arc::clone(engines)) }
     }
 
+    /// The connection itself.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
     fn submit(
         &self,
         py: Python<'_>,
@@ -66,6 +71,18 @@ impl Connection {
     #[getter]
     fn peer(&self) -> String {
         self.link.peer().to_string()
+    }
+
+    /// The public key of its own that the peer has proved.
+    #[getter]
+    fn peer_key(&self) -> Option<String> {
+        self.link.peer_key().map(|key| key.to_string())
+    }
+
+    /// The name of this key in the key file.
+    #[getter]
+    fn peer_name(&self) -> Option<&str> {
+        self.link.peer_name()
     }
 
     /// Number of flows.

@@ -11,7 +11,7 @@ use apus::api;
 use apus_algorithms::AlgorithmConfig;
 use apus_sim::Fault;
 use apus_udp::session::{Cipher, KeyRing};
-use apus_udp::{Config, Mode, keyfile};
+use apus_udp::{AcceptHook, Config, Mode, keyfile};
 use apus_units::{Rate, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -56,6 +56,10 @@ pub struct HostOptions {
     handshake_timeout: Option<String>,
     idle_timeout: Option<String>,
     cipher: Option<String>,
+    accept: Option<Py<PyAny>>,
+    accept_unlisted: bool,
+    quota_sessions: Option<u32>,
+    handshake_rate: Option<u32>,
 }
 
 impl HostOptions {
@@ -106,12 +110,41 @@ impl HostOptions {
             config.session.cipher = cipher;
             config.session.accept_ciphers = vec![cipher];
         }
+        if self.accept_unlisted && !config.keys.is_identified() {
+            let message =
+                "accept_unlisted has no effect: the key file has no key pair of this host";
+            return Err(of_input(message));
+        }
+        config.session.accept_unlisted = self.accept_unlisted;
+        config.session.quota_sessions = self.quota_sessions;
+        config.session.handshake_rate =
+            self.handshake_rate.unwrap_or(config.session.handshake_rate);
+        config.accept = self.accept.map(accept_hook);
         let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         config.registry = api::registry();
         let set = config.set_algorithm(self.algorithm.as_deref(), &given);
         set.map_err(|error| of_start(&error))?;
         Ok(config)
     }
+}
+
+/// Returns a hook that calls a function of Python with the address, key and name of a peer. What it returns is the reason of
+/// a refusal; `None` accepts. An exception refuses, and is reported as the interpreter reports those that nobody handles.
+fn accept_hook(decide: Py<PyAny>) -> AcceptHook {
+    let decide = Detached::new(decide);
+    AcceptHook::new(move |incoming| {
+        let asked = Python::try_attach(|py| {
+            let key = incoming.peer_key.map(|key| key.to_string());
+            let peer = (incoming.from.to_string(), key, incoming.peer_name);
+            let answer = decide.call1(py, peer).and_then(|answer| answer.extract(py));
+            answer.unwrap_or_else(|error: PyErr| {
+                error.write_unraisable(py, None);
+                Some("its accept hook failed".to_owned())
+            })
+        });
+        // Without an interpreter the process ends.
+        asked.unwrap_or_else(|| Some("the host ends".to_owned())).map_or(Ok(()), Err)
+    })
 }
 
 /// Returns the address of a text.
@@ -126,10 +159,20 @@ fn address(py: Python<'_>, text: &str) -> PyResult<SocketAddr> {
     }
 }
 
-/// Creates a key file that the hosts of a group share.
+/// Creates a key file that the hosts of a group share, or one with a key pair of a host; returns the line that its peers need.
 #[pyfunction]
-pub fn make_key(path: PathBuf) -> PyResult<()> {
-    keyfile::create(&path).map(drop).map_err(|error| of_system(&error))
+#[pyo3(signature = (path, name=None, group=None))]
+pub fn make_key(
+    path: PathBuf,
+    name: Option<&str>,
+    group: Option<PathBuf>,
+) -> PyResult<Option<String>> {
+    let made = match name {
+        None => keyfile::create(&path).map(|_| None),
+        Some(name) => keyfile::create_pair(&path, name, group.as_deref()).map(Some),
+    };
+    let public = made.map_err(|error| of_system(&error))?;
+    Ok(public.map(|public| public.to_line().to_string()))
 }
 
 /// A host of the transport in this process.
@@ -184,10 +227,19 @@ impl Host {
     }
 
     /// Connects to a peer by a flow of each traffic class.
-    fn connect(&self, py: Python<'_>, peer: &str, classes: Vec<u8>) -> PyResult<Op> {
+    fn connect(
+        &self,
+        py: Python<'_>,
+        peer: &str,
+        name: Option<String>,
+        classes: Vec<u8>,
+    ) -> PyResult<Op> {
         let (peer, host) = (address(py, peer)?, Arc::clone(&self.engines.host));
         Ok(self.op(async move {
-            let opened = host.connect_async(peer, &classes, None).await;
+            let opened = match name {
+                None => host.connect_async(peer, &classes, None).await,
+                Some(name) => host.connect_to_async(peer, &name, &classes).await,
+            };
             opened.map(Value::Connection).map_err(Failure::Connect)
         }))
     }
@@ -201,8 +253,19 @@ impl Host {
     }
 
     /// Registers memory for peers.
-    fn register(&self, memory: &Bound<'_, PyAny>, access: &str) -> PyResult<Region> {
-        Region::register(&self.engines.host, memory, access)
+    fn register(
+        &self,
+        memory: &Bound<'_, PyAny>,
+        access: &str,
+        peers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Region> {
+        Region::register(&self.engines.host, memory, access, peers)
+    }
+
+    /// Replaces the keys by those of a file.
+    fn set_keys(&self, py: Python<'_>, key_file: PathBuf) -> PyResult<()> {
+        let keys = keyfile::read(&key_file).map_err(|error| of_input(&error.to_string()))?;
+        py.detach(|| self.engines.host.set_keys(&keys)).map_err(|error| of_start(&error))
     }
 
     /// Ends every connection in order, at most for `timeout` seconds. Returns whether all have ended.

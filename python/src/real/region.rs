@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use apus_udp::{Access, Host};
+use apus_udp::session::PeerKey;
+use apus_udp::{Access, Grant, Host};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::connection::Connection;
 use super::memory::{OfRegion, Shared, release_unused, to_send};
 use super::{Detached, errors};
 
@@ -42,23 +44,28 @@ impl Drop for Release {
 
 impl Region {
     /// Registers memory: a number of bytes, or an object with a writable buffer.
-    pub fn register(host: &Arc<Host>, memory: &Bound<'_, PyAny>, access: &str) -> PyResult<Self> {
-        let access = match access {
-            "read" => Access::Read,
-            "write" => Access::Write,
-            "read-write" => Access::ReadWrite,
-            other => {
-                let message =
-                    format!("access must be \"read\", \"write\" or \"read-write\", not {other:?}");
-                return Err(PyValueError::new_err(message));
-            }
-        };
+    pub fn register(
+        host: &Arc<Host>,
+        memory: &Bound<'_, PyAny>,
+        access: &str,
+        peers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let access = Access::from_name(access).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "access must be \"read\", \"write\" or \"atomic\", several of them as in \"read-write\", or \
+                 \"all\", not {access:?}"
+            ))
+        })?;
         let memory = match memory.extract::<usize>() {
             Ok(length) => Shared::zeros(length),
             Err(_) => Shared::of(memory, true)?,
         };
         let memory = Arc::new(memory);
-        let registered = host.register(OfRegion(Arc::clone(&memory)), access);
+        let own = OfRegion(Arc::clone(&memory));
+        let registered = match peers {
+            None => host.register(own, access),
+            Some(peers) => host.register_for(own, access, grant(peers)?),
+        };
         let region = Detached::new(registered.map_err(|error| errors::of_system(&error))?);
         Ok(Self { region, memory, host: Detached::new(Arc::clone(host)), _release: Release })
     }
@@ -76,8 +83,33 @@ impl Region {
     }
 }
 
+/// Returns the peers of a connection, or of a list of public keys.
+fn grant(peers: &Bound<'_, PyAny>) -> PyResult<Grant> {
+    if let Ok(connection) = peers.cast::<Connection>() {
+        return Ok(Grant::connection(connection.get().link()));
+    }
+    let keys: Vec<String> = peers.extract()?;
+    let key = |text: &String| text.parse::<PeerKey>().map_err(PyValueError::new_err);
+    Ok(Grant::keys(keys.iter().map(key).collect::<PyResult<Vec<_>>>()?))
+}
+
 #[pymethods]
 impl Region {
+    /// Sets the peers that may use the region.
+    fn set_peers(&self, py: Python<'_>, peers: &Bound<'_, PyAny>) -> PyResult<()> {
+        let grant = grant(peers)?;
+        let set = py.detach(|| {
+            let set = self.region.set_grant(grant);
+            self.host.look();
+            set
+        });
+        if set {
+            return Ok(());
+        }
+        let what = "the region was registered for all peers; register it with `peers`";
+        Err(PyValueError::new_err(what))
+    }
+
     /// The key by which peers name the region.
     #[getter]
     fn key(&self) -> u64 {

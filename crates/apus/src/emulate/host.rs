@@ -87,7 +87,7 @@ fn run(
 ) -> Result<(), String> {
     let server = Arc::new(start(spec, port)?);
     let region = server
-        .register(vec![0; spec.largest_op.max(1) as usize], Access::ReadWrite)
+        .register(vec![0; spec.largest_op.max(1) as usize], Access::ALL)
         .map_err(|error| error.to_string())?;
     let greeting = [region.key().get().to_be_bytes(), spec.largest_op.to_be_bytes()].concat();
     let (serving, cost) = (Arc::clone(&server), Duration::from_nanos(spec.receive_packet_ns));

@@ -278,7 +278,7 @@ mod tests {
 
     /// An open load of three ops, of which the second is submitted in the measured time.
     fn work(client: &Host, server: &Host) -> (Work, async_channel::Receiver<Completion>, Region) {
-        let region = server.register(vec![0; 100], Access::ReadWrite).expect("memory");
+        let region = server.register(vec![0; 100], Access::ALL).expect("memory");
         let connection = client.connect(server.local_addr()).expect("connected");
         let spec = FlowSpec {
             index: 0,

@@ -44,7 +44,7 @@ pub enum ModeName {
 /// Options of all commands of the real transport.
 #[derive(Args)]
 pub struct Basics {
-    /// Key file of the peers (see `apus key`).
+    /// Key file (see `apus key`): shared keys, and the keys of this host and its peers, if they have some.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// Disable encryption and authentication: for benchmarks.
@@ -93,6 +93,14 @@ pub fn failure(error: StartError) -> Failure {
         StartError::Setting(what) => Failure::Input(what),
         other => Failure::Run(other.to_string()),
     }
+}
+
+/// Options of commands that connect.
+#[derive(Args)]
+pub struct Towards {
+    /// Name of the server in the key file, if that lists several peers with keys of their own.
+    #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
+    peer_name: Option<String>,
 }
 
 /// Options of `serve`, `ping` and `perf`.
@@ -147,6 +155,15 @@ pub struct Common {
 impl Common {
     /// Starts a host at these addresses.
     pub fn host(&self, listen: &[SocketAddr]) -> Result<Host, Failure> {
+        self.host_with(listen, |_| Ok(()))
+    }
+
+    /// Starts a host at these addresses, after `change` has changed its settings.
+    pub fn host_with(
+        &self,
+        listen: &[SocketAddr],
+        change: impl FnOnce(&mut Config) -> Result<(), Failure>,
+    ) -> Result<Host, Failure> {
         self.log.install()?;
         let keys = self.basics.keys()?.ok_or_else(|| {
             let what = "--key-file FILE is missing (`apus key FILE` makes one); --insecure does \
@@ -185,6 +202,7 @@ impl Common {
         config.registry = crate::registry();
         config.behind_switch = self.behind_switch;
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
+        change(&mut config)?;
         Host::start(config).map_err(failure)
     }
 
@@ -255,8 +273,16 @@ impl Peer {
     }
 
     /// Connects to its addresses in turn until one answers, by this number of flows. Its name is looked up again.
-    pub fn connect(&self, host: &Arc<Host>, flows: u32) -> Result<Connection, Failure> {
-        let dialer = Dialer::new(Arc::clone(host), &self.name, self.port);
+    pub fn connect(
+        &self,
+        host: &Arc<Host>,
+        flows: u32,
+        towards: &Towards,
+    ) -> Result<Connection, Failure> {
+        let mut dialer = Dialer::new(Arc::clone(host), &self.name, self.port);
+        if let Some(name) = &towards.peer_name {
+            dialer = dialer.peer_name(name);
+        }
         let connection = dialer.classes(&vec![0; flows as usize]).connection();
         connection.map_err(|error| Failure::Run(error.to_string()))
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::closed_loop::{ClosedLoop, Ops, Outcome, Wait};
 use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
-use super::{Common, Peer, any, duration, greeting};
+use super::{Common, Peer, Towards, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
@@ -50,6 +50,8 @@ pub struct Perf {
     /// HOST or HOST:PORT of the servers.
     #[arg(required = true)]
     peers: Vec<String>,
+    #[command(flatten)]
+    towards: Towards,
     #[command(flatten)]
     common: Common,
     /// What to do.
@@ -194,7 +196,7 @@ impl Perf {
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
         for peer in peers {
-            let connection = peer.connect(&host, self.flows)?;
+            let connection = peer.connect(&host, self.flows, &self.towards)?;
             let (region, length) = greeting(&connection)?;
             if self.size() as u64 > length {
                 return Err(Failure::Input(format!(

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::latency::{Delays, Latency};
 use super::round_trips::{self, RoundTrips};
-use super::{Common, Peer, any, duration, greeting};
+use super::{Common, Peer, Towards, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
@@ -19,6 +19,8 @@ use crate::output::{print, to_json};
 pub struct Ping {
     /// HOST or HOST:PORT of the server.
     peer: String,
+    #[command(flatten)]
+    towards: Towards,
     #[command(flatten)]
     common: Common,
     /// Number of messages.
@@ -56,7 +58,7 @@ impl Ping {
         let peer = Peer::find(&self.peer)?;
         let host = Arc::new(self.common.host(&[any(&peer.addresses)])?);
         let _metrics = self.common.metrics(&host)?;
-        let connection = peer.connect(&host, 1)?;
+        let connection = peer.connect(&host, 1, &self.towards)?;
         let peer = connection.peer();
         greeting(&connection)?;
         for stats in host.stats() {

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use apus_udp::{
-    Access, Config, ConnectError, Connection, End, Host, Message, MessageReceiver, Request,
+    AcceptHook, Access, Config, ConnectError, Connection, End, Host, Message, MessageReceiver,
+    Request,
 };
 use clap::Args;
 
@@ -26,6 +27,10 @@ pub struct Serve {
     /// a system without IPv6].
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
+    /// Accept only the peer of this name in the key file; may be given several times. Without it every listed peer may
+    /// connect.
+    #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
+    accept: Vec<String>,
     /// Maximum time for which the first Ctrl-C or SIGTERM waits for outstanding ops before connections are closed; a second
     /// one ends the process at once.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = any_duration)]
@@ -40,11 +45,11 @@ impl Serve {
     pub fn execute(&self) -> Result<(), Failure> {
         let any = [Config::any_address(PORT)];
         let listen = if self.listen.is_empty() { &any[..] } else { &self.listen };
-        let host = Arc::new(self.common.host(listen)?);
+        let host = Arc::new(self.common.host_with(listen, |config| self.limit_peers(config))?);
         let shutdown = drain_on_signal(&host, self.drain)?;
         let _metrics = self.common.metrics(&host)?;
         let region = host
-            .register(vec![0; self.region], Access::ReadWrite)
+            .register(vec![0; self.region], Access::ALL)
             .map_err(|error| Failure::Run(error.to_string()))?;
         let addresses: Vec<_> = host.local_addrs().iter().map(SocketAddr::to_string).collect();
         let listening = format!("listening on {}", addresses.join(", "));
@@ -66,6 +71,24 @@ impl Serve {
             )),
             ended => ended,
         }
+    }
+
+    /// Has the host accept the named peers only.
+    fn limit_peers(&self, config: &mut Config) -> Result<(), Failure> {
+        let names = self.accept.clone();
+        if names.is_empty() {
+            return Ok(());
+        }
+        if let Some(unknown) = names.iter().find(|n| !config.keys.peers().any(|(_, p)| p == *n)) {
+            return Err(Failure::Input(format!(
+                "--accept {unknown}: the key file lists no peer of this name"
+            )));
+        }
+        config.accept = Some(AcceptHook::new(move |incoming| {
+            let known = incoming.peer_name.is_some_and(|name| names.iter().any(|n| n == name));
+            if known { Ok(()) } else { Err("this server does not accept this peer".to_owned()) }
+        }));
+        Ok(())
     }
 
     /// The thread that drives the engine answers every peer.

@@ -48,6 +48,11 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("compare mine.toml --algorithms swift --objective jain", ["--objective", "--tune-each"]),
     ("convert a.goal b.bin --to bin", ["--to", "b.bin"]),
     ("serve --insecure --key-file k", ["--insecure", "--key-file"]),
+    ("ping localhost --insecure --peer-name a", ["--insecure", "--peer-name"]),
+    ("perf localhost --insecure --peer-name a", ["--insecure", "--peer-name"]),
+    ("serve --insecure --accept a", ["--insecure", "--accept"]),
+    ("key a.key --name a --public", ["--name", "--public"]),
+    ("key a.key --group b.key", ["--name", "--group"]),
     ("ping localhost --insecure --cipher aegis-128x", ["--insecure", "--cipher"]),
     ("perf localhost --insecure --interval 1ms", ["--out", "--interval"]),
     ("perf localhost --insecure --op fetch-add --size 8", ["--size 8", "remove --size"]),
@@ -70,12 +75,11 @@ const CASES: &[(&str, [&str; 2])] = &[
 ];
 
 /// Commands whose flags are independent of each other.
-const INDEPENDENT: [&str; 11] = [
+const INDEPENDENT: [&str; 10] = [
     "replay",
     "list",
     "explain",
     "schema",
-    "key",
     "help",
     "rerun",
     "job",

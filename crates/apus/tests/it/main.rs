@@ -10,12 +10,15 @@ mod calibrate;
 mod censored;
 mod cli;
 mod compare;
+mod disk;
 mod docs;
 #[cfg(feature = "real")]
 mod emulate;
 mod ending;
 mod explain;
 mod flags;
+#[cfg(feature = "real")]
+mod identity;
 mod layers;
 mod memory;
 mod out_dir;

@@ -273,7 +273,7 @@ fn perf_under_way(
     (ops, size): (u64, usize),
 ) -> (Child, Host, Connection, Region) {
     let server = insecure_host(mode);
-    let region = server.register(vec![0; size], Access::ReadWrite).expect("memory");
+    let region = server.register(vec![0; size], Access::ALL).expect("memory");
     let address = server.local_addr().to_string();
     let perf = apus(&["perf", &address, "--insecure", "--json"])
         .args(["--size", &size.to_string(), "--outstanding", "4"])

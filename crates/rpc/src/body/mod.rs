@@ -11,7 +11,7 @@ mod send;
 use std::sync::Arc;
 use std::time::Instant;
 
-use apus_udp::{End, Host};
+use apus_udp::{Connection, End, Host};
 
 use crate::envelope::{CallId, Grant};
 use crate::outgoing::Outgoing;
@@ -53,6 +53,10 @@ impl BodyLink {
 ///
 /// # Errors
 /// If the host has too many regions.
-pub(crate) fn whole(host: &Host, bytes: bytes::Bytes) -> std::io::Result<(Arc<Sending>, Grant)> {
-    Sending::whole(host, bytes)
+pub(crate) fn whole(
+    host: &Host,
+    to: &Connection,
+    bytes: bytes::Bytes,
+) -> std::io::Result<(Arc<Sending>, Grant)> {
+    Sending::whole(host, to, bytes)
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use apus_udp::{Access, Host, Memory, Region};
+use apus_udp::{Access, Connection, Host, Memory, Region};
 use bytes::Bytes;
 
 use super::BodyLink;
@@ -49,9 +49,15 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn whole(host: &Host, bytes: Bytes) -> io::Result<(Arc<Self>, Grant)> {
+    /// Registers the bytes of a body for the peer of `to`.
+    pub(super) fn whole(
+        host: &Host,
+        to: &Connection,
+        bytes: Bytes,
+    ) -> io::Result<(Arc<Self>, Grant)> {
         let length = bytes.len() as u64;
-        let region = host.register(ReadOnly(bytes), Access::Read)?;
+        let reader = apus_udp::Grant::connection(to);
+        let region = host.register_for(ReadOnly(bytes), Access::READ, reader)?;
         let grant = Grant {
             region: region.key().get(),
             capacity: length,
@@ -61,13 +67,15 @@ impl Sending {
         Ok((Self::new(region, length, length, true), grant))
     }
 
-    /// Registers a ring of `capacity` bytes for a body of this length, if it is known.
+    /// Registers a ring of `capacity` bytes for a body of this length, if it is known, for the peer of `to`.
     pub(crate) fn ring(
         host: &Host,
+        to: &Connection,
         capacity: usize,
         length: Option<u64>,
     ) -> io::Result<(Arc<Self>, Grant)> {
-        let region = host.register(vec![0; capacity], Access::Read)?;
+        let reader = apus_udp::Grant::connection(to);
+        let region = host.register_for(vec![0; capacity], Access::READ, reader)?;
         let capacity = capacity as u64;
         let grant = Grant { region: region.key().get(), capacity, length, whole: false };
         Ok((Self::new(region, capacity, 0, false), grant))

@@ -143,10 +143,13 @@ impl<'a> CallBuilder<'a> {
 
     /// Registers the memory of the body.
     fn register(&self) -> Result<(Option<Arc<Sending>>, Option<Grant>), CallError> {
+        let to = &self.shared.outgoing.connection;
         let registered = match &self.body {
             Body::None => return Ok((None, None)),
-            Body::Whole(bytes) => whole(&self.shared.host, bytes.clone()),
-            Body::Ring { capacity, length } => Sending::ring(&self.shared.host, *capacity, *length),
+            Body::Whole(bytes) => whole(&self.shared.host, to, bytes.clone()),
+            Body::Ring { capacity, length } => {
+                Sending::ring(&self.shared.host, to, *capacity, *length)
+            }
         };
         let (sending, grant) = registered.map_err(|_| CallError::NoRegion)?;
         Ok((Some(sending), Some(grant)))

@@ -107,14 +107,16 @@ impl CallKey {
     pub(super) fn answer(&self, result: Result<Reply, Failure>) {
         match result {
             Ok(Reply { payload, body: None }) => _ = self.end(Status::Done, &payload),
-            Ok(Reply { payload, body: Some(body) }) => match whole(&self.link.core.host, body) {
-                Ok((sending, grant)) => {
-                    if self.end_with_body(&payload, &sending, grant).is_some() {
-                        self.leave_lane();
+            Ok(Reply { payload, body: Some(body) }) => {
+                match whole(&self.link.core.host, &self.link.outgoing.connection, body) {
+                    Ok((sending, grant)) => {
+                        if self.end_with_body(&payload, &sending, grant).is_some() {
+                            self.leave_lane();
+                        }
                     }
+                    Err(error) => self.answer(Err(Failure::new(0, error.to_string()))),
                 }
-                Err(error) => self.answer(Err(Failure::new(0, error.to_string()))),
-            },
+            }
             Err(Failure { code, message }) => {
                 _ = self.end(Status::Failed, &encode_failure(code, &message));
             }
@@ -186,7 +188,8 @@ impl CallKey {
         capacity: usize,
         length: Option<u64>,
     ) -> (Result<BodyWriter, Failure>, bool) {
-        let (sending, grant) = match Sending::ring(&self.link.core.host, capacity, length) {
+        let to = &self.link.outgoing.connection;
+        let (sending, grant) = match Sending::ring(&self.link.core.host, to, capacity, length) {
             Ok(ring) => ring,
             Err(error) => return (Err(error.into()), false),
         };

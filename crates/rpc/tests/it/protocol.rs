@@ -114,7 +114,7 @@ fn body_of_an_impossible_size_ends_its_call_only() {
     let connection = client_host.connect(server_host.local_addr()).expect("connected");
     send(&connection, encode(&HELLO, b""));
     receive(&connection);
-    let region = client_host.register(vec![7; 8], Access::Read).expect("a region");
+    let region = client_host.register(vec![7; 8], Access::READ).expect("a region");
     let id = CallId { slot: 0, turn: 0 };
     let grant = Grant {
         region: region.key().get(),

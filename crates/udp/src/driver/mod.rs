@@ -12,6 +12,7 @@ mod turns;
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -317,14 +318,14 @@ impl Driver {
 }
 
 thread_local! {
-    /// Whether this thread is running a step of an engine, or holds the memory of a region.
-    static HOLDS_LOCKS: Cell<bool> = const { Cell::new(false) };
+    /// How often this thread is running a step of an engine, or holds the memory of a region.
+    static HOLDS_LOCKS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Returns `true` if this thread is running a step of an engine, which calls wakers and memory of the application, or
 /// holds the memory of a region. Another step of this thread would then wait for itself.
 pub(crate) fn holds_locks() -> bool {
-    HOLDS_LOCKS.get()
+    HOLDS_LOCKS.get() > 0
 }
 
 /// Returns `true` if a call of this thread that ends an engine would wait for itself.
@@ -335,14 +336,29 @@ pub(crate) fn cannot_wait() -> bool {
 /// Runs code that holds locks of an engine or a region.
 #[inline]
 pub(crate) fn hold_locks<T>(run: impl FnOnce() -> T) -> T {
-    struct Outer(bool);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            HOLDS_LOCKS.set(self.0);
-        }
-    }
-    let _outer = Outer(HOLDS_LOCKS.replace(true));
+    let _holding = HoldingLocks::new();
     run()
+}
+
+/// As long as it lives, its thread holds locks of an engine or a region.
+pub(crate) struct HoldingLocks {
+    /// It belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl HoldingLocks {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        HOLDS_LOCKS.set(HOLDS_LOCKS.get() + 1);
+        Self { _thread: PhantomData }
+    }
+}
+
+impl Drop for HoldingLocks {
+    #[inline]
+    fn drop(&mut self) {
+        HOLDS_LOCKS.set(HOLDS_LOCKS.get() - 1);
+    }
 }
 
 /// Runs an engine in this thread until it is stopped or panics. Never sleeps, unless another thread wants its core: a thread that

@@ -136,7 +136,7 @@ mod tests {
     use apus_wire::SegmentKind;
 
     use super::*;
-    use crate::connection_state::ConnectionLimits;
+    use crate::connection_state::{ConnectionLimits, PeerIdentity};
     use crate::session::SessionId;
     use crate::status::EngineStatus;
 
@@ -145,7 +145,8 @@ mod tests {
         let address = ([127, 0, 0, 1], 1).into();
         let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4));
         let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
-        let state = ConnectionState::new(SessionId(1), address, engine, limits, 1);
+        let state =
+            ConnectionState::new(SessionId(1), address, PeerIdentity::default(), engine, limits, 1);
         let (sender, receiver) = async_channel::unbounded();
         let limits =
             InboxLimits { max_message: 100, max_queued_bytes: 150, max_queued_messages: 3 };

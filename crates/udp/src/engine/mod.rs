@@ -428,9 +428,10 @@ impl<N: Network> Engine<N> {
         for probe in connections.due_probes(now, ops, &self.network) {
             self.transmitter.put_probe(now, probe, &mut self.protocol);
         }
-        let Protocol { ops, regions, .. } = &mut self.protocol;
+        let Protocol { connections, ops, regions, .. } = &mut self.protocol;
         ops.repeat_refusals(now);
-        regions.handle_withdrawals(now, ops);
+        let caller = |flow| connections.owner(flow).and_then(|o| connections.caller(o.session));
+        regions.handle_withdrawals(now, ops, caller);
     }
 
     /// Reports the ends of ops; returns whether any has ended. Connections that waited for their last op close.

@@ -19,7 +19,8 @@ use super::outbox::{Envelope, MAX_BURST_PACKETS, Outbox};
 use super::regions::RegionAccess;
 use crate::atomic::AtomicOp;
 use crate::config::CLASSES;
-use crate::region::{Access, LockedRegion};
+use crate::grant::Access;
+use crate::region::LockedRegion;
 use crate::session::{Extended, Received, SessionId};
 use crate::stats::add;
 use crate::status::EngineStatus;
@@ -178,7 +179,16 @@ impl Protocol {
     ) {
         let DataPacket { owner, flow, segment, .. } = data;
         self.urgent |= segment.kind != SegmentKind::ReadResponse;
-        let admission = self.admit(&data);
+        // The peer keeps its right to the region until the packet is handled.
+        let region = segment.kind.region().and_then(|key| self.regions.restricted(key));
+        let right = region.as_ref().map(|region| {
+            let caller = self.connections.caller(owner.session);
+            caller.map_or(Err(RejectReason::NoRegion), |caller| region.hold(&caller))
+        });
+        let admission = match &right {
+            Some(Err(reason)) => Admission::Refused(*reason),
+            _ => self.admit(&data),
+        };
         let dropped = match admission {
             Admission::Refused(reason) => {
                 self.connections.on_op_refused(arrival.now, owner.session, segment.kind, reason);
@@ -227,14 +237,14 @@ impl Protocol {
         let segment = data.segment;
         match segment.kind {
             SegmentKind::Write { region, address } => {
-                self.regions.admit(region, Access::Write, address, segment.op_length)
+                self.regions.admit(region, Access::WRITE, address, segment.op_length)
             }
             SegmentKind::ReadRequest { region, address } => {
-                self.regions.admit(region, Access::Read, address, segment.op_length)
+                self.regions.admit(region, Access::READ, address, segment.op_length)
             }
             SegmentKind::CompareAndSwap { region, address }
             | SegmentKind::FetchAdd { region, address } => {
-                self.regions.admit(region, Access::ReadWrite, address, u64::from(WORD_BYTES))
+                self.regions.admit(region, Access::ATOMIC, address, u64::from(WORD_BYTES))
             }
             SegmentKind::ReadResponse | SegmentKind::Cancel => Admission::Yes,
             SegmentKind::Message => match self.connections.inbox(data.owner.session) {
@@ -340,7 +350,30 @@ impl Protocol {
         let burst = outbox.burst(&Envelope { to: route.to, tos, length }, limit);
         let space = burst.space(length);
         let Self { connections, ops, regions, .. } = self;
-        let (sessions, session) = (&mut connections.sessions, route.session);
+        let session = route.session;
+        // A peer that has lost its right gets no answer to its read.
+        let region = match &header.body {
+            Body::Data(segment) if regions.any_restricted() => {
+                match ops.endpoint.source(transmit.flow, segment).map(|op| op.kind) {
+                    Some(OpKind::Read { region, .. })
+                        if segment.kind == SegmentKind::ReadResponse =>
+                    {
+                        regions.restricted(region)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let right = region.as_ref().map(|region| {
+            let caller = connections.caller(session);
+            caller.map_or(Err(RejectReason::NoRegion), |caller| region.hold(&caller))
+        });
+        if matches!(right, Some(Err(_))) {
+            outbox.remove_empty();
+            return self.on_right_lost(now, transmit);
+        }
+        let sessions = &mut connections.sessions;
         let sealed = match &header.body {
             Body::Data(segment) if segment.length > 0 => {
                 add(&self.status.stats.payload_sent, u64::from(segment.length));
@@ -378,6 +411,15 @@ impl Protocol {
         match header.body {
             Body::Data(_) => burst.commit_data(length, transmit.flow, header.seq),
             _ => burst.commit(length),
+        }
+    }
+
+    /// Handles an answer to a read of a peer that has lost its right to the region.
+    #[cold]
+    fn on_right_lost(&mut self, now: Time, transmit: &Transmit) {
+        if let Body::Data(segment) = &transmit.header.body {
+            self.ops.endpoint.take_back(now, transmit.flow, transmit.header.seq);
+            self.ops.refuse_read(now, transmit.flow, segment.op, RejectReason::Withdrawn);
         }
     }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_units::{Span, Time};
+use apus_units::{FlowId, Span, Time};
 use apus_wire::{RegionKey, RejectReason};
 
 use super::inbox::Admission;
 use super::op_table::OpTable;
-use crate::region::{Access, Regions, Registered};
+use crate::grant::{Access, Caller};
+use crate::region::{Regions, Registered};
 
 /// Interval of checks whether withdrawn regions can be released. deviation: no source; short for an application that
 /// waits for its memory, long for an engine.
@@ -46,6 +47,21 @@ impl RegionAccess {
         self.last.clone()
     }
 
+    /// Returns the region with this key if only some peers may use it.
+    #[inline]
+    pub(super) fn restricted(&mut self, key: RegionKey) -> Option<Arc<Registered>> {
+        if !(self.regions.any_restricted() && self.get(key)?.is_restricted()) {
+            return None;
+        }
+        self.last.clone()
+    }
+
+    /// Returns `true` if there may be regions that only some peers may use.
+    #[inline]
+    pub(super) fn any_restricted(&self) -> bool {
+        self.regions.any_restricted()
+    }
+
     /// Checks a peer's op on a region.
     #[inline]
     pub(super) fn admit(
@@ -62,19 +78,38 @@ impl RegionAccess {
         }
     }
 
-    /// Gives up answers from revoked regions, and releases withdrawn regions that no answer needs.
+    /// Gives up answers from revoked regions and to peers that have lost their rights, and releases withdrawn regions that no
+    /// answer needs. `caller` returns the peer of a flow.
     #[inline]
-    pub(super) fn handle_withdrawals(&mut self, now: Time, ops: &mut OpTable) {
+    pub(super) fn handle_withdrawals(
+        &mut self,
+        now: Time,
+        ops: &mut OpTable,
+        caller: impl Fn(FlowId) -> Option<Caller>,
+    ) {
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
         if withdrawals != self.seen_withdrawals || now >= self.next_check {
             self.seen_withdrawals = withdrawals;
-            self.release_withdrawn(now, ops);
+            self.release_withdrawn(now, ops, caller);
         }
     }
 
     #[cold]
-    fn release_withdrawn(&mut self, now: Time, ops: &mut OpTable) {
+    fn release_withdrawn(
+        &mut self,
+        now: Time,
+        ops: &mut OpTable,
+        caller: impl Fn(FlowId) -> Option<Caller>,
+    ) {
         self.last = None;
+        for region in self.regions.restricted() {
+            let allowed = |flow| caller(flow).is_some_and(|caller| region.hold(&caller).is_ok());
+            let answers = ops.endpoint.answers_of(region.key);
+            let lost: Vec<_> = answers.filter(|(flow, _)| !allowed(*flow)).collect();
+            for (flow, op) in lost {
+                ops.refuse_read(now, flow, op, RejectReason::Withdrawn);
+            }
+        }
         for key in self.regions.revoked() {
             let answers: Vec<_> = ops.endpoint.answers_of(key).collect();
             for (flow, op) in answers {
@@ -103,11 +138,13 @@ mod tests {
     #[test]
     fn a_withdrawn_region_is_refused_at_once_and_released_when_the_engine_forgets_it() {
         let regions = Arc::new(Regions::new(1, Randomness::System));
-        let region = Region::new(&regions, Box::new(vec![0u8; 10]), Access::Write).expect("room");
-        let other = Region::new(&regions, Box::new(vec![0u8; 20]), Access::Write).expect("room");
+        let region =
+            Region::new(&regions, Box::new(vec![0u8; 10]), Access::WRITE, None).expect("room");
+        let other =
+            Region::new(&regions, Box::new(vec![0u8; 20]), Access::WRITE, None).expect("room");
         let key = region.key();
         let mut engine = RegionAccess::new(0, Arc::clone(&regions));
-        let mut admit = |key, length| engine.admit(key, Access::Write, 0, length);
+        let mut admit = |key, length| engine.admit(key, Access::WRITE, 0, length);
         assert_eq!(admit(key, 10), Admission::Yes);
         assert_eq!(admit(key, 11), Admission::Refused(RejectReason::OutOfBounds));
         assert_eq!(admit(other.key(), 11), Admission::Yes, "another key, another region");

@@ -62,12 +62,19 @@ impl<N: Network> Engine<N> {
         header: &Header,
         payload: &[u8],
     ) -> Option<Vec<u8>> {
-        let mut datagram = vec![0; 65_536];
+        // Guard and extension are shorter than this.
+        let mut datagram = vec![0; header.encoded_len() + payload.len() + 64];
         let now = self.network.now();
         let sessions = &mut self.protocol.connections.sessions;
         let length = sessions.seal(now, session, header, payload, &mut datagram).ok()?;
         datagram.truncate(length);
         Some(datagram)
+    }
+
+    /// Returns the counters of the sessions.
+    #[cfg(test)]
+    pub(crate) fn session_counters(&self) -> &crate::session::Counters {
+        self.protocol.connections.sessions.counters()
     }
 
     /// Returns what the engine holds.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use apus_units::suggestion;
 
-/// The cipher of a session's packets. Its number is the mode byte of the handshake.
+/// The cipher of a session's packets. Its number is in the mode byte of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cipher {
@@ -68,11 +68,18 @@ impl FromStr for Cipher {
     }
 }
 
-/// The protection of a session's packets: the mode byte of its handshake.
+/// Set in the mode byte if both sides prove keys of their own.
+const IDENTIFIED: u8 = 0x10;
+
+/// What a session proves, and the protection of its packets: the mode byte of its handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// Nothing, and a checksum.
     Insecure,
+    /// A shared key.
     Sealed(Cipher),
+    /// A shared key, and the keys of both sides.
+    Identified(Cipher),
 }
 
 impl Mode {
@@ -81,16 +88,32 @@ impl Mode {
         match self {
             Self::Insecure => 0,
             Self::Sealed(cipher) => cipher as u8,
+            Self::Identified(cipher) => IDENTIFIED | cipher as u8,
         }
     }
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        let cipher = Cipher::ALL.into_iter().find(|&cipher| cipher as u8 == byte);
-        if byte == 0 { Some(Self::Insecure) } else { cipher.map(Self::Sealed) }
+        let of = |number: u8| Cipher::ALL.into_iter().find(|&cipher| cipher as u8 == number);
+        match byte {
+            0 => Some(Self::Insecure),
+            _ if byte & IDENTIFIED != 0 => of(byte & !IDENTIFIED).map(Self::Identified),
+            _ => of(byte).map(Self::Sealed),
+        }
     }
 
     pub(crate) const fn is_sealed(self) -> bool {
-        matches!(self, Self::Sealed(_))
+        !matches!(self, Self::Insecure)
+    }
+
+    pub(crate) const fn is_identified(self) -> bool {
+        matches!(self, Self::Identified(_))
+    }
+
+    pub(crate) const fn cipher(self) -> Option<Cipher> {
+        match self {
+            Self::Insecure => None,
+            Self::Sealed(cipher) | Self::Identified(cipher) => Some(cipher),
+        }
     }
 }
 
@@ -133,9 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_byte_is_0_1_or_2() {
+    fn the_mode_byte_is_0_to_2_or_17_or_18() {
         for byte in 0..=u8::MAX {
-            assert_eq!(Mode::from_byte(byte).map(Mode::byte), (byte < 3).then_some(byte));
+            let known = [0, 1, 2, 17, 18].contains(&byte);
+            assert_eq!(Mode::from_byte(byte).map(Mode::byte), known.then_some(byte));
         }
         assert!(!Mode::Insecure.is_sealed() && Mode::Sealed(Cipher::Aegis128X).is_sealed());
     }

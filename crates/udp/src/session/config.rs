@@ -41,6 +41,20 @@ pub struct Config {
     pub cipher: Cipher,
     /// Ciphers accepted for sessions that peers open. deviation: no source; all of this build, since both are sound.
     pub accept_ciphers: Vec<Cipher>,
+    /// Whether peers whose keys the ring does not list may open sessions too, if they prove a shared key: for a host whose
+    /// application decides by their keys. deviation: no source; a host serves the peers that it lists.
+    pub accept_unlisted: bool,
+    /// Maximum number of sessions that one key may open, those being opened included. By default a quarter of `max_sessions` for
+    /// a peer with a key of its own, so that no peer keeps the others out, and all for a shared key, whose holders cannot be
+    /// told apart. deviation: no source.
+    pub quota_sessions: Option<u32>,
+    /// Maximum number of sessions that one key has requested and not confirmed yet. By default a quarter of `max_pending`, or
+    /// all, as `quota_sessions`. deviation: no source.
+    pub quota_pending: Option<u32>,
+    /// Maximum number of handshakes per second from one IP address (from one /64 of IPv6), and from one peer with a key of its
+    /// own, 4 to 100,000; a quarter of them may come at once. Four times as many may come from all addresses together. Further ones are
+    /// dropped, and the peer repeats them. deviation: no source; 256 handshakes take 4 % of a core.
+    pub handshake_rate: u32,
 }
 
 impl Default for Config {
@@ -56,6 +70,10 @@ impl Default for Config {
             key_life: Span::from_secs(120),
             cipher: Cipher::Aes256Gcm,
             accept_ciphers: Cipher::available().collect(),
+            accept_unlisted: false,
+            quota_sessions: None,
+            quota_pending: None,
+            handshake_rate: 256,
         }
     }
 }
@@ -85,6 +103,15 @@ impl Config {
             .map_err(|error| error + " (idle_timeout)")?;
         in_range("suspect_timeout", self.suspect_timeout, self.retry..)
             .map_err(|error| error + " (retry)")?;
+        in_range("handshake_rate", self.handshake_rate, 4..=100_000)?;
+        if let Some(sessions) = self.quota_sessions {
+            in_range("quota_sessions", sessions, 1..=self.max_sessions)
+                .map_err(|error| error + " (max_sessions)")?;
+        }
+        if let Some(pending) = self.quota_pending {
+            in_range("quota_pending", pending, 1..=self.max_pending)
+                .map_err(|error| error + " (max_pending)")?;
+        }
         in_range("key_life", self.key_life, (above_zero, Unbounded))?;
         if self.accept_ciphers.is_empty() {
             return Err("accept_ciphers is empty; name at least one cipher".to_owned());

@@ -59,6 +59,8 @@ counters! {
     dropped_stray,
     /// Dropped: no room for another session.
     dropped_full,
+    /// Dropped: a handshake beyond the rate of its address or key.
+    dropped_rate,
 }
 
 impl Counters {
@@ -75,6 +77,7 @@ impl Counters {
             Dropped::NoRandomness => &mut self.dropped_no_randomness,
             Dropped::Stray => &mut self.dropped_stray,
             Dropped::Full => &mut self.dropped_full,
+            Dropped::Rate => &mut self.dropped_rate,
         } += 1;
     }
 }

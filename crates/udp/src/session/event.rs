@@ -6,8 +6,10 @@ use apus_wire::{EncodeError, Extension, Header};
 use thiserror::Error;
 
 use super::handshake::MAX_HELLO_BYTES;
+use super::identity::PeerKey;
 use super::key::KeyId;
 use super::peer::Peer;
+use super::told::Told;
 
 /// The number of a session in its table. A number is reused after 4096 other sessions in the same slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +44,10 @@ pub enum Event {
         session: SessionId,
         /// The peer.
         from: Peer,
-        /// The key that it proved.
+        /// The shared key that it proved.
         key: KeyId,
+        /// The key of its own that it proved, if both sides have one.
+        identity: Option<PeerKey>,
         /// Data of its application.
         hello: Box<[u8]>,
     },
@@ -60,6 +64,13 @@ pub enum Event {
         session: SessionId,
         /// The reason.
         reason: End,
+    },
+    /// The peer has refused the session that this side opened, and said why. It causes no further event.
+    Refused {
+        /// The session.
+        session: SessionId,
+        /// The reason, which only the peer can have sent.
+        told: Told,
     },
     /// The peer takes no new ops: submit none, and call
     /// [`Sessions::announce_idle`](super::Sessions::announce_idle) if none is outstanding.
@@ -105,7 +116,7 @@ pub enum End {
     CipherRefused,
     /// The peer's host drains and takes no new sessions.
     PeerDraining,
-    /// Its key was removed from the ring.
+    /// Its key, or that of this side, was removed from the ring.
     KeyWithdrawn,
     /// Both sides connected at the same time. The peer's session replaces this one.
     Crossed,
@@ -178,6 +189,8 @@ pub enum Dropped {
     Stray,
     /// No room for another session.
     Full,
+    /// A handshake beyond the rate of its address or key.
+    Rate,
 }
 
 /// Why a session could not be opened.

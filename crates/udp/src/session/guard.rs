@@ -45,7 +45,7 @@ pub(crate) enum Guard {
 impl Guard {
     /// Returns the guard of a session with these secrets. A key is replaced at `renew_at` because of its age.
     pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
-        let Mode::Sealed(cipher) = mode else { return Self::Insecure { next: 0 } };
+        let Some(cipher) = mode.cipher() else { return Self::Insecure { next: 0 } };
         let (ours, theirs) = if initiator {
             (&secrets.initiator, &secrets.responder)
         } else {

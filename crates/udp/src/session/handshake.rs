@@ -1,36 +1,37 @@
-//! The handshakes that open sessions, from both sides. The documentation of the module describes the messages.
+//! The initiator's side of handshakes, and what both sides share. The documentation of the module describes the messages.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
 
-use super::cipher::Mode;
 use super::cookie::Cookie;
-use super::event::{AcceptError, ConnectError, Dropped, End, Event, Received, SessionId};
+use super::event::{ConnectError, Dropped, End, Event, Received, SessionId};
 use super::guard::Guard;
-use super::key::{Credential, KeyId, KeyRing};
+use super::key::{Credential, KeyId, Level};
 use super::liveness::ping_at;
-use super::noise::{NOISE_OVERHEAD, Noise};
+use super::noise::{NOISE_OVERHEAD, Noise, STATIC_BYTES};
 use super::packet::{Handshake, Message, Refusal, proven};
 use super::peer::Peer;
+use super::ring::KeyRing;
 use super::state::{Session, Stage, want};
 use super::table::Sessions;
+use super::told::Told;
 
 /// Maximum length in bytes of the hello that an application adds to a handshake.
 pub const MAX_HELLO_BYTES: usize = 256;
 
 /// Bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
 pub const MAX_HANDSHAKE_BYTES: usize =
-    16 + 16 + NOISE_OVERHEAD + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
+    16 + 16 + NOISE_OVERHEAD + STATIC_BYTES + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
 
 /// The sender's process and number for the session, before the hello in a Noise message.
 const PROCESS_BYTES: usize = 20;
 
 /// Returns the payload of a Noise message: process, session, hello.
-fn payload(instance: &[u8; 16], session: SessionId, hello: &[u8]) -> Vec<u8> {
+pub(super) fn payload(instance: &[u8; 16], session: SessionId, hello: &[u8]) -> Vec<u8> {
     [&instance[..], &session.get().to_be_bytes(), hello].concat()
 }
 
-fn parse_payload(payload: &[u8]) -> Option<([u8; 16], u32, &[u8])> {
+pub(super) fn parse_payload(payload: &[u8]) -> Option<([u8; 16], u32, &[u8])> {
     let (instance, rest) = payload.split_first_chunk::<16>()?;
     let (session, hello) = rest.split_first_chunk::<4>()?;
     (hello.len() <= MAX_HELLO_BYTES).then(|| (*instance, u32::from_be_bytes(*session), hello))
@@ -75,69 +76,25 @@ impl Sessions {
         if hello.len() > MAX_HELLO_BYTES {
             return Err(ConnectError::HelloTooLong);
         }
-        if self.keys.get(key).is_none() {
-            return Err(ConnectError::NoKey(key));
-        }
+        let credential = self.keys.get(key).filter(|credential| !credential.retired);
+        let (identity, own) = match credential.map(|credential| &credential.level) {
+            Some(Level::Shared) => (None, None),
+            Some(Level::Peer { own, peer }) => (Some(*peer), Some(own.public())),
+            // This host does not open sessions with itself.
+            Some(Level::Own(_)) | None => return Err(ConnectError::NoKey(key)),
+        };
         if let Some(&session) = self.by_peer.get(&peer) {
             return Err(ConnectError::Exists(session));
         }
         let mode = self.proposed();
         let session = self.insert(now, peer, key, mode, Stage::Asking).ok_or(ConnectError::Full)?;
         session.hello = hello.into();
+        (session.identity, session.own) = (identity, own);
         let id = session.id;
         self.by_peer.insert(peer, id);
         self.want(id, want::HELLO);
         self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(id)
-    }
-
-    /// Accepts a session that a peer requested. [`Event::Connected`] follows with the peer's first packet under the new keys,
-    /// or [`Event::Ended`].
-    ///
-    /// # Errors
-    /// If the session does not wait for an answer, or the hello is too long.
-    pub fn accept(&mut self, now: Time, id: SessionId, hello: &[u8]) -> Result<(), AcceptError> {
-        if hello.len() > MAX_HELLO_BYTES {
-            return Err(AcceptError::HelloTooLong);
-        }
-        let payload = payload(&self.instance, id, hello);
-        let renew_at = now.saturating_add(self.config.key_life);
-        let session = self.get_mut(id).ok_or(AcceptError::NotWaiting)?;
-        let Stage::Offered { noise } = &mut session.stage else {
-            return Err(AcceptError::NotWaiting);
-        };
-        let response = noise.write(&payload).ok_or(AcceptError::NotWaiting)?;
-        let stage = core::mem::replace(&mut session.stage, Stage::Answered { response });
-        if let Stage::Offered { noise } = stage
-            && let Some(secrets) = noise.finish()
-        {
-            session.guard = Some(Guard::new(session.mode, &secrets, false, renew_at));
-            session.since = now;
-            self.want(id, want::RESPONSE);
-            self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
-        }
-        Ok(())
-    }
-
-    /// Refuses a session that a peer requested, and tells the peer.
-    pub fn refuse(&mut self, id: SessionId) {
-        self.refuse_for(id, Refusal::Application);
-    }
-
-    /// As [`Sessions::refuse`], and tells the peer that this host drains.
-    pub fn refuse_draining(&mut self, id: SessionId) {
-        self.refuse_for(id, Refusal::Draining);
-    }
-
-    fn refuse_for(&mut self, id: SessionId, why: Refusal) {
-        let Some(session) = self.get(id) else { return };
-        if matches!(session.stage, Stage::Offered { .. }) {
-            let Session { peer, mode, key, initiator, .. } = *session;
-            let message = Message::Refused(why);
-            self.reply_handshake(peer, &Handshake { mode, key, initiator, message }, message);
-            self.counters.failed += 1;
-            self.remove(id);
-        }
     }
 
     /// Handles a handshake packet.
@@ -157,7 +114,10 @@ impl Sessions {
             }
             return self.drop(Dropped::OtherMode);
         }
-        let Some(credential) = self.keys.get(packet.key) else {
+        let opens = matches!(packet.message, Message::Hello | Message::Init { .. });
+        let Some(credential) = self.keys.get(packet.key).filter(|c| {
+            c.level.is_identified() == packet.mode.is_identified() && !(opens && c.retired)
+        }) else {
             return self.drop(Dropped::UnknownKey);
         };
         if !proven(datagram, credential) {
@@ -173,6 +133,7 @@ impl Sessions {
             Message::Init { cookie, noise } => self.on_init(now, from, &packet, cookie, noise),
             Message::Response { noise } => self.on_response(now, from, &packet, noise),
             Message::Refused(why) => self.on_refused(from, &packet, why),
+            Message::Told { noise } => self.on_told(from, &packet, noise),
         };
         match done {
             Ok(()) => Received::Own,
@@ -213,102 +174,6 @@ impl Sessions {
         let id = session.id;
         self.want(id, want::INIT);
         self.set_timer(id, now.saturating_add(retry));
-        Ok(())
-    }
-
-    fn on_init(
-        &mut self,
-        now: Time,
-        from: Peer,
-        packet: &Handshake<'_>,
-        cookie: Cookie,
-        message: &[u8],
-    ) -> Result<(), Dropped> {
-        let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
-        if !self.baker.is_good(now, from.address, key, initiator, cookie) {
-            return Err(Dropped::Unproven);
-        }
-        if self.is_again(from, initiator, cookie) {
-            return Ok(());
-        }
-        if !self.takes(mode) {
-            self.reply_handshake(from, packet, Message::Refused(Refusal::Cipher));
-            self.counters.failed += 1;
-            return Ok(());
-        }
-        let mut entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
-        if is_planted(Bug::EphemeralAgain) {
-            entropy.fill(1);
-        }
-        let credential = self.keys.get(key).ok_or(Dropped::Unproven)?;
-        let mut noise =
-            Noise::new(false, credential, packet, cookie, entropy).ok_or(Dropped::Unproven)?;
-        let text = noise.read(message).ok_or(Dropped::Unproven)?;
-        let (instance, _, hello) = parse_payload(&text).ok_or(Dropped::Malformed)?;
-        self.yield_to(from, &instance)?;
-
-        let full = self.pending.len() >= self.config.max_pending as usize;
-        let stage = Stage::Offered { noise };
-        let room = if full { None } else { self.insert(now, from, key, mode, stage) };
-        let Some(session) = room else {
-            self.reply_handshake(from, packet, Message::Refused(Refusal::Full));
-            return Err(Dropped::Full);
-        };
-        session.initiator = initiator;
-        session.remote = initiator;
-        session.shown = Some(cookie);
-        session.instance = instance;
-        session.hello = hello.into();
-        let id = session.id;
-        self.pending.insert((from, initiator), id);
-        self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
-        self.events.push_back(Event::Incoming { session: id, from, key, hello: hello.into() });
-        Ok(())
-    }
-
-    /// Returns `true` if peers may open sessions with this protection.
-    fn takes(&self, mode: Mode) -> bool {
-        match mode {
-            Mode::Insecure => true, // as this table is
-            Mode::Sealed(cipher) => self.config.accept_ciphers.contains(&cipher),
-        }
-    }
-
-    /// Returns `true` if an Init was received before. Its Response is then repeated if it was sent already. A new Init of the
-    /// same initiator replaces the old one.
-    fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
-        let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
-        if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
-            return true;
-        }
-        let Some(&id) = self.pending.get(&(from, initiator)) else { return false };
-        let Some(session) = self.get(id) else { return false };
-        if session.shown != Some(cookie) {
-            self.end(id, End::Replaced);
-            return false;
-        }
-        if matches!(session.stage, Stage::Answered { .. }) {
-            self.want(id, want::RESPONSE);
-        }
-        true
-    }
-
-    /// Resolves handshakes of both sides at the same time, which must not give two sessions: the side with the smaller process
-    /// number opens. A packet of this process that returns to it proves nothing.
-    fn yield_to(&mut self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
-        if *instance == self.instance {
-            return Err(Dropped::Stray);
-        }
-        let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
-        let opening = self.get(id).is_some_and(|s| {
-            matches!(s.stage, Stage::Asking | Stage::Opening { .. } | Stage::Confirming)
-        });
-        if opening && *instance > self.instance {
-            return Err(Dropped::Stray);
-        }
-        if opening {
-            self.end(id, End::Crossed);
-        }
         Ok(())
     }
 
@@ -369,6 +234,26 @@ impl Sessions {
         Ok(())
     }
 
+    /// Handles a refusal whose reason the responder has sealed.
+    fn on_told(
+        &mut self,
+        from: Peer,
+        packet: &Handshake<'_>,
+        message: &[u8],
+    ) -> Result<(), Dropped> {
+        let session = self.ours(from, packet)?;
+        let Stage::Opening { noise, .. } = &mut session.stage else {
+            return Err(Dropped::Stray);
+        };
+        let text = noise.read(message).ok_or(Dropped::Unproven)?;
+        let told = Told::decode(&text).ok_or(Dropped::Malformed)?;
+        let id = session.id;
+        self.counters.failed += 1;
+        self.remove(id);
+        self.events.push_back(Event::Refused { session: id, told });
+        Ok(())
+    }
+
     /// Handles the first packet of the peer under the new keys: the session is connected, and an older one with the same
     /// address ends.
     pub(crate) fn confirm(&mut self, id: SessionId) {
@@ -376,7 +261,10 @@ impl Sessions {
         let Some(session) = self.get_mut(id) else { return };
         let stage = core::mem::replace(&mut session.stage, Stage::Connected);
         let hello = core::mem::take(&mut session.hello);
-        let Session { peer, initiator, instance, .. } = *session;
+        let Session { peer, initiator, instance, charged, .. } = *session;
+        if let Some(who) = charged {
+            self.quotas.connected(who);
+        }
         if !matches!(stage, Stage::Confirming) {
             self.pending.remove(&(peer, initiator));
             if let Some(&old) = self.by_peer.get(&peer) {

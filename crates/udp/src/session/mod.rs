@@ -29,6 +29,10 @@
 //! The proof is an HMAC under the shared key, so that a peer without the key costs one hash. The cookie is bound into the
 //! Noise transcript, so that an old Init cannot be replayed.
 //!
+//! If the sides have keys of their own ([`KeyRing::of`]), the Init carries the initiator's, encrypted to the responder's, which the
+//! initiator must know. The name of the key in each message is then that of the shared key with the responder's key. A table
+//! with keys of its own opens and takes no other sessions, so that no message can make it do without.
+//!
 //! # Packets
 //!
 //! Header and payload in the layout of `apus_wire`, followed by the guard:
@@ -60,6 +64,8 @@ mod counters;
 mod event;
 mod guard;
 mod handshake;
+mod identity;
+mod incoming;
 mod key;
 mod liveness;
 mod noise;
@@ -68,10 +74,13 @@ mod packet;
 mod packet_key;
 mod peer;
 mod protect;
+mod quota;
 pub(crate) mod random;
+mod ring;
 mod rotation;
 mod state;
 mod table;
+mod told;
 mod traffic;
 mod window;
 
@@ -85,8 +94,12 @@ pub use counters::Counters;
 pub use event::{AcceptError, ConnectError, Dropped, End, Event, Received, SealError, SessionId};
 pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
-pub use key::{KeyError, KeyId, KeyRing, MAX_KEYS, SharedKey};
+pub use identity::{KeyPair, PeerKey};
+pub use key::{KeyId, SharedKey};
 pub use peer::Peer;
+pub use quota::Principal;
 pub use random::{Randomness, Seeded};
+pub use ring::{Entry, EntryKey, KeyError, KeyRing, MAX_KEYS, PeerNameError, entries};
 pub use table::Sessions;
+pub use told::{MAX_REASON_BYTES, Told};
 pub use traffic::Extended;

@@ -2,8 +2,10 @@
 
 use apus_units::{Span, Time};
 
+use super::cipher::Mode;
 use super::event::SessionId;
 use super::handshake;
+use super::key::KeyId;
 use super::packet::{self, Command, Handshake, Message};
 use super::peer::Peer;
 use super::state::want;
@@ -20,7 +22,17 @@ const UNKNOWN_INTERVAL: Span = Span::from_us(100);
 /// An answer that belongs to no session.
 pub(crate) enum Reply {
     Handshake(Handshake<'static>),
-    Unknown { session: u32, number: u32 },
+    /// A refusal whose reason is sealed.
+    Told {
+        mode: Mode,
+        key: KeyId,
+        initiator: u32,
+        noise: Vec<u8>,
+    },
+    Unknown {
+        session: u32,
+        number: u32,
+    },
 }
 
 impl Sessions {
@@ -48,9 +60,14 @@ impl Sessions {
     }
 
     fn write_reply(&self, reply: &Reply, out: &mut [u8]) -> Option<usize> {
-        match *reply {
+        match reply {
             Reply::Handshake(packet) => packet.write(self.keys.get(packet.key)?, out),
-            Reply::Unknown { session, number } => {
+            Reply::Told { mode, key, initiator, noise } => {
+                let (mode, key, initiator) = (*mode, *key, *initiator);
+                let packet = Handshake { mode, key, initiator, message: Message::Told { noise } };
+                packet.write(self.keys.get(key)?, out)
+            }
+            &Reply::Unknown { session, number } => {
                 let bytes = packet::write_unknown(self.is_sealed(), session, number);
                 out.get_mut(..bytes.len())?.copy_from_slice(&bytes);
                 Some(bytes.len())
@@ -82,7 +99,7 @@ impl Sessions {
     }
 
     /// Queues an answer that belongs to no session. A full queue drops it.
-    fn reply(&mut self, to: Peer, reply: Reply) {
+    pub(super) fn reply(&mut self, to: Peer, reply: Reply) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push_back((to, reply));
         } else {

@@ -5,14 +5,16 @@
 //!      0    1  bytes that switches may write = 0
 //!      1    1  version, as `apus_wire`'s
 //!      2    1  kind: 0x40 Hello, 0x41 Cookie, 0x42 Init, 0x43 Response, 0x44 Refused
-//!      3    1  mode: 0 insecure, 1 sealed with AES-256-GCM, 2 sealed with AEGIS-128X; answers repeat it
-//!      4    8  key: the public name of the shared key
+//!      3    1  mode: 0 insecure; sealed under a shared key: 1 with AES-256-GCM, 2 with AEGIS-128X; 17 and 18: as 1
+//!              and 2, and both sides prove keys of their own; answers repeat it
+//!      4    8  key: the public name of the shared key; in modes 17 and 18, of it with the responder's key
 //!     12    4  session: the initiator's number for it
 //!     16    .  Hello: 32 zeros, so that it is longer than its answer
 //!              Cookie, Init: 16 of cookie
 //!              Init, Response: the Noise message
-//!              Refused: 1 of reason
-//!      .   16  proof: HMAC-SHA256 under the shared key of all before, cut to 16 bytes
+//!              Refused: 1 of reason; behind reason 5, a Noise message with the reason in words
+//!      .   16  proof: HMAC-SHA256 under the shared key (in modes 17 and 18: and the responder's key) of all before, cut
+//!              to 16 bytes
 //! ```
 //!
 //! Two kinds have other layouts:
@@ -29,6 +31,7 @@ use apus_wire::VERSION;
 use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::key::{Credential, KeyId, MAC_BYTES};
+use super::noise::NOISE_OVERHEAD;
 
 /// Kind bytes.
 pub(crate) mod kind {
@@ -76,9 +79,18 @@ pub(crate) enum Refusal {
 pub(crate) enum Message<'a> {
     Hello,
     Cookie(Cookie),
-    Init { cookie: Cookie, noise: &'a [u8] },
-    Response { noise: &'a [u8] },
+    Init {
+        cookie: Cookie,
+        noise: &'a [u8],
+    },
+    Response {
+        noise: &'a [u8],
+    },
     Refused(Refusal),
+    /// Refused, with the reason sealed for the initiator.
+    Told {
+        noise: &'a [u8],
+    },
 }
 
 /// A handshake packet.
@@ -107,13 +119,14 @@ impl<'a> Handshake<'a> {
                 Message::Init { cookie: Cookie(*cookie), noise }
             }
             kind::RESPONSE => Message::Response { noise: rest },
-            kind::REFUSED => Message::Refused(match rest {
-                [1] => Refusal::Full,
-                [2] => Refusal::Application,
-                [3] => Refusal::Cipher,
-                [4] => Refusal::Draining,
+            kind::REFUSED => match rest {
+                [1] => Message::Refused(Refusal::Full),
+                [2] => Message::Refused(Refusal::Application),
+                [3] => Message::Refused(Refusal::Cipher),
+                [4] => Message::Refused(Refusal::Draining),
+                [5, noise @ ..] if noise.len() >= NOISE_OVERHEAD => Message::Told { noise },
                 _ => return None,
-            }),
+            },
             _ => return None,
         };
         let key = u64::from_be_bytes(common[4..12].try_into().ok()?);
@@ -132,6 +145,7 @@ impl<'a> Handshake<'a> {
             Message::Refused(Refusal::Application) => (kind::REFUSED, [&[2], &[]]),
             Message::Refused(Refusal::Cipher) => (kind::REFUSED, [&[3], &[]]),
             Message::Refused(Refusal::Draining) => (kind::REFUSED, [&[4], &[]]),
+            Message::Told { noise } => (kind::REFUSED, [&[5], noise]),
         };
         let body = COMMON_BYTES + parts[0].len() + parts[1].len();
         let out = out.get_mut(..body + MAC_BYTES)?;
@@ -231,7 +245,8 @@ mod tests {
 
     use super::*;
     use crate::session::cipher::Cipher;
-    use crate::session::key::{KeyRing, SharedKey};
+    use crate::session::key::SharedKey;
+    use crate::session::ring::KeyRing;
 
     fn ring() -> KeyRing {
         KeyRing::new([SharedKey::new([7; 32])]).unwrap()
@@ -248,6 +263,7 @@ mod tests {
             Message::Refused(Refusal::Application),
             Message::Refused(Refusal::Cipher),
             Message::Refused(Refusal::Draining),
+            Message::Told { noise: &[3; 50] },
         ]
         .map(|message| Handshake {
             mode: Mode::Sealed(Cipher::Aegis128X),
@@ -308,7 +324,7 @@ mod tests {
 
         #[test]
         fn what_is_read_is_written_to_the_same_bytes(
-            kind in 0x3fu8..0x48, mode in 0u8..4, rest in prop::collection::vec(any::<u8>(), 0..90),
+            kind in 0x3fu8..0x48, mode in prop::sample::select(vec![0u8, 1, 2, 3, 16, 17, 18, 19]), rest in prop::collection::vec(any::<u8>(), 0..90),
         ) {
             let ring = ring();
             let credential = ring.get(ring.ids().next().unwrap()).unwrap();

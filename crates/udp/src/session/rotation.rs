@@ -1,15 +1,18 @@
 //! Replacement of the ring of keys while sessions are open.
+//!
+//! A key is replaced without the end of a connection in three steps: add the new one to the rings of all hosts, retire the old
+//! one, so that new sessions use the new one, and remove it when its sessions have ended.
 
 use apus_units::Time;
 
 use super::event::{End, Event, SessionId};
-use super::key::KeyRing;
-use super::state::Stage;
+use super::ring::KeyRing;
+use super::state::{Session, Stage};
 use super::table::Sessions;
 
 impl Sessions {
-    /// Replaces the ring of keys. Sessions under keys of both rings continue. Sessions under removed keys are closed, their
-    /// peers are told, and [`Event::Ended`] follows for each.
+    /// Replaces the ring of keys. Sessions under keys of both rings continue, retired ones included. Sessions under removed keys
+    /// are closed, their peers are told, and [`Event::Ended`] follows for each.
     ///
     /// # Errors
     /// If one of the rings is the insecure mode and the other is not: a table does not change its mode.
@@ -20,7 +23,7 @@ impl Sessions {
         self.keys = keys;
         let withdrawn: Vec<SessionId> = self
             .all()
-            .filter(|s| self.keys.get(s.key).is_none() && !matches!(s.stage, Stage::Closing))
+            .filter(|s| !self.covers(s) && !matches!(s.stage, Stage::Closing))
             .map(|s| s.id)
             .collect();
         for session in withdrawn {
@@ -28,5 +31,13 @@ impl Sessions {
             self.events.push_back(Event::Ended { session, reason: End::KeyWithdrawn });
         }
         Ok(())
+    }
+
+    /// Returns `true` if the ring has the shared key and both sides' own keys of a session, retired or not.
+    fn covers(&self, session: &Session) -> bool {
+        let unlisted = self.config.accept_unlisted && session.is_opened_by_peer();
+        self.keys.get(session.key).is_some()
+            && session.own.is_none_or(|own| self.keys.has_own(&own))
+            && session.identity.is_none_or(|key| unlisted || self.keys.lists(&key, false))
     }
 }

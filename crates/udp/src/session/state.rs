@@ -6,9 +6,11 @@ use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::event::{End, SessionId};
 use super::guard::Guard;
+use super::identity::PeerKey;
 use super::key::KeyId;
 use super::noise::Noise;
 use super::peer::Peer;
+use super::quota::Principal;
 use super::window::Accepted;
 
 /// The progress of a session.
@@ -27,6 +29,13 @@ pub(crate) enum Stage {
     Connected,
     /// Ended: its last packet is still to be sent.
     Closing,
+}
+
+impl Stage {
+    /// Returns `true` if the peer has opened the session and not confirmed it.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self, Self::Offered { .. } | Self::Answered { .. })
+    }
 }
 
 /// Packets that a session has to send, as bits.
@@ -57,6 +66,12 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) peer: Peer,
     pub(crate) key: KeyId,
+    /// The keys of peer and this side, if they have some. That of the peer is proved once the session is connected, or
+    /// offered to this side.
+    pub(crate) identity: Option<PeerKey>,
+    pub(crate) own: Option<PeerKey>,
+    /// Whose quota it counts for, if the peer opened it.
+    pub(crate) charged: Option<Principal>,
     /// The protection that its initiator proposed.
     pub(crate) mode: Mode,
     pub(crate) stage: Stage,

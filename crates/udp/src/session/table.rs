@@ -9,10 +9,13 @@ use super::cookie::Baker;
 use super::counters::Counters;
 use super::event::{End, Event, SessionId};
 use super::guard::guard_bytes;
-use super::key::{KeyId, KeyRing};
+use super::identity::PeerKey;
+use super::key::KeyId;
 use super::outgoing::Reply;
 use super::peer::Peer;
+use super::quota::Quotas;
 use super::random::Randomness;
+use super::ring::KeyRing;
 use super::state::{Session, Stage, want};
 use super::window::Accepted;
 
@@ -39,6 +42,7 @@ pub struct Sessions {
     pub(crate) by_peer: BTreeMap<Peer, SessionId>,
     /// Sessions that peers have requested, by address and initiator's number, until they are confirmed.
     pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
+    pub(crate) quotas: Quotas,
     timers: BTreeSet<(Time, SessionId)>,
     /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
@@ -75,6 +79,7 @@ impl Sessions {
             free: Vec::new(),
             by_peer: BTreeMap::new(),
             pending: BTreeMap::new(),
+            quotas: Quotas::default(),
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
             replies: VecDeque::new(),
@@ -84,9 +89,27 @@ impl Sessions {
         })
     }
 
-    /// Returns the public names of the keys. The first is the one to offer by default.
+    /// Returns the public names of the credentials ([`KeyRing::ids`]).
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         self.keys.ids()
+    }
+
+    /// Returns the ring of keys.
+    #[must_use]
+    pub fn ring(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    /// Returns the key of its own that the peer of a connected session has proved, if both sides have one.
+    #[must_use]
+    pub fn identity(&self, id: SessionId) -> Option<PeerKey> {
+        self.get(id)?.identity
+    }
+
+    /// Returns the shared key of a session.
+    #[must_use]
+    pub fn key(&self, id: SessionId) -> Option<KeyId> {
+        self.get(id).map(|session| session.key)
     }
 
     /// Returns `true` if packets are sealed, and not only protected from damage.
@@ -97,7 +120,11 @@ impl Sessions {
 
     /// Returns the protection of sessions that are opened here.
     pub(crate) fn proposed(&self) -> Mode {
-        if self.is_sealed() { Mode::Sealed(self.config.cipher) } else { Mode::Insecure }
+        match self.config.cipher {
+            _ if !self.is_sealed() => Mode::Insecure,
+            cipher if self.keys.is_identified() => Mode::Identified(cipher),
+            cipher => Mode::Sealed(cipher),
+        }
     }
 
     /// Returns the bytes of the guard, which follows header and payload.
@@ -247,6 +274,9 @@ impl Sessions {
             id,
             peer,
             key,
+            identity: None,
+            own: None,
+            charged: None,
             mode,
             stage,
             other_mode: false,
@@ -276,6 +306,9 @@ impl Sessions {
             self.by_peer.remove(&session.peer);
         }
         let asked = (session.peer, session.initiator);
+        if let Some(who) = session.charged {
+            self.quotas.end(who, session.stage.is_pending());
+        }
         if self.pending.get(&asked) == Some(&id) {
             self.pending.remove(&asked);
         }
@@ -302,11 +335,15 @@ impl Sessions {
     fn begin_closing(&mut self, now: Time, id: SessionId) {
         let timeout = self.config.handshake_timeout;
         let Some(session) = self.get_mut(id) else { return };
-        session.stage = Stage::Closing;
+        let before = core::mem::replace(&mut session.stage, Stage::Closing);
+        let unconfirmed = session.charged.filter(|_| before.is_pending());
         // A session with packets to send is queued already.
         let queued = session.wants != 0;
         session.wants = want::CLOSE;
         let peer = session.peer;
+        if let Some(who) = unconfirmed {
+            self.quotas.connected(who);
+        }
         if !queued {
             self.outbox.push_back(id);
         }

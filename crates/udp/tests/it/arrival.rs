@@ -10,7 +10,7 @@ use apus_udp::{Access, Request};
 #[test]
 fn a_datagram_that_waits_in_the_socket_counts_as_endpoint_delay() {
     let (pair, [connection, _peer]) = Pair::connect(|_| ());
-    let region = pair.server.register(vec![0; 100], Access::Write).expect("memory");
+    let region = pair.server.register(vec![0; 100], Access::WRITE).expect("memory");
     let wait = Duration::from_millis(20);
     // The kernel begins to stamp datagrams a while after it was asked to; until then it stamps them when they are read.
     until("an endpoint delay as long as the wait", || {

@@ -31,7 +31,7 @@ impl Hosts {
         let clients = [(); 2].map(|()| host(settings.clone()));
         settings.engines = 2;
         let server = host(settings);
-        let region = server.register(vec![0; bytes], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; bytes], Access::ALL).expect("region");
         let faults = Faults { loss: 10, duplication: 20, corruption: 10, reordering: 20 };
         let relay = Relay::new(server.local_addr(), faults, 1);
         let addresses = [relay.address, server.local_addr()];

@@ -36,7 +36,7 @@ fn received(host: &Host) -> u64 {
 #[test]
 fn a_long_batch_is_acknowledged_while_it_is_read() {
     let (pair, [connection, _peer]) = Pair::connect(timeless);
-    let region = pair.server.register(vec![0; 1000], Access::Write).expect("memory");
+    let region = pair.server.register(vec![0; 1000], Access::WRITE).expect("memory");
     let mut longest = 0;
     // A busy kernel may hand the window over in parts; then another round shows it.
     let from = Instant::now();
@@ -82,7 +82,7 @@ fn a_batch_that_opens_a_connection_is_acknowledged_to_the_right_flow_while_it_is
         config.max_mtu = 1280; // the least, so that no probes of the path are among them
         host(config)
     });
-    let region = client.register(vec![0; 45_000], Access::Write).expect("memory");
+    let region = client.register(vec![0; 45_000], Access::WRITE).expect("memory");
     let mut hand = Hand::new(server.local_addr());
     let mut context = Context::from_waker(Waker::noop());
     // The first flow has the number that a flow's peer has until it is known.

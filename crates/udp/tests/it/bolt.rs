@@ -46,7 +46,7 @@ fn a_switch_in_the_path_of_sealed_packets_takes_the_window_down() {
     // Packets that no probe makes longer, which would make the window smaller in packets.
     settings.max_mtu = 1280;
     let (server, client) = (host(settings.clone()), host(settings.clone()));
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     let mut between = Config::new(any(), server.local_addr(), Rate::from_gbps(1));
     (between.algorithm, between.max_mtu) = (Some(settings.algorithm), settings.max_mtu);
     // Room for the window: no packet is lost.

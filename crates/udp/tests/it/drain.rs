@@ -28,7 +28,7 @@ fn drain(host: &Arc<Host>) -> thread::JoinHandle<bool> {
 #[test]
 fn a_host_that_drains_refuses_new_work_answers_what_it_has_and_closes() {
     let (server, client, here, there) = connected(config(SHARED));
-    let region = client.register(vec![0; 8], Access::ReadWrite).expect("region");
+    let region = client.register(vec![0; 8], Access::ALL).expect("region");
     message(&here, 1).expect("room").wait().expect("delivered");
     let drained = drain(&server);
     until("the client is told", || here.is_peer_draining());

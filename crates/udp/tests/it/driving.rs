@@ -38,7 +38,7 @@ fn op_of_a_thread_that_does_not_wait_for_it_is_sent() {
 fn peers_are_answered_while_no_call_waits() {
     let (hosts, [here, _there]) = pair();
     let bytes = pattern(1, 100_000);
-    let region = hosts[1].register(bytes.clone(), Access::Read).expect("memory");
+    let region = hosts[1].register(bytes.clone(), Access::READ).expect("memory");
     for _ in 0..20 {
         let read = here.submit(Request::read(region.key(), 0, bytes.len())).expect("room");
         assert!(read.wait().expect("the region").bytes == bytes);
@@ -49,7 +49,7 @@ fn peers_are_answered_while_no_call_waits() {
 #[test]
 fn peers_are_answered_though_a_prompt_thread_stops_waiting() {
     let (hosts, [here, there]) = pair();
-    let region = hosts[1].register(vec![7; 100], Access::Read).expect("memory");
+    let region = hosts[1].register(vec![7; 100], Access::READ).expect("memory");
     let (stopped, go_on) = std::sync::mpsc::channel();
     let server = thread::spawn(move || {
         for n in 0..300 {
@@ -79,7 +79,7 @@ fn peers_are_answered_though_a_prompt_thread_stops_waiting() {
 #[test]
 fn calls_of_many_threads_end_while_they_drive_in_turns() {
     let (hosts, [here, there]) = pair();
-    let region = hosts[1].register(vec![0; 8 << 12], Access::ReadWrite).expect("memory");
+    let region = hosts[1].register(vec![0; 8 << 12], Access::ALL).expect("memory");
     let key = region.key();
     let hosts = hosts.map(Arc::new);
     // Calls that wait all the time: one of them leads first.
@@ -124,7 +124,7 @@ fn calls_of_many_threads_end_while_they_drive_in_turns() {
 #[test]
 fn block_on_ends_with_the_future_or_with_the_time() {
     let (hosts, [here, _there]) = pair();
-    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let region = hosts[1].register(vec![0; 64], Access::WRITE).expect("memory");
     let (queue, ends) = async_channel::bounded(1);
     for user in 0..20 {
         let write = Request::write(region.key(), 0, vec![1; 64]);
@@ -171,7 +171,7 @@ fn future_of_block_on_may_wait_and_may_stop_its_host() {
 #[test]
 fn ops_may_be_submitted_while_the_memory_of_a_region_is_held() {
     let (hosts, [here, there]) = pair();
-    let region = hosts[0].register(vec![0; 1 << 16], Access::ReadWrite).expect("memory");
+    let region = hosts[0].register(vec![0; 1 << 16], Access::ALL).expect("memory");
     let (key, over) = (region.key(), Arc::new(AtomicBool::new(false)));
     let reads = thread::spawn({
         let (there, over) = (there.clone(), Arc::clone(&over));
@@ -241,7 +241,7 @@ const TIMER_MS: u64 = 4;
 #[ignore = "a busy machine exceeds the time within which a thread keeps its engine: run it alone on an idle machine"]
 fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
     let (hosts, [here, _there]) = pair();
-    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let region = hosts[1].register(vec![0; 64], Access::WRITE).expect("memory");
     let write = || here.submit(Request::write(region.key(), 0, vec![1; 64])).expect("room");
     let received = || count(&hosts[0], |stats| &stats.datagrams_received);
     let sent = || count(&hosts[1], |stats| &stats.datagrams_sent);
@@ -270,7 +270,7 @@ fn answer_to_an_op_is_left_to_the_thread_that_waits_for_each_op() {
 #[ignore = "the scheduler decides about wake-ups: run it alone on an idle machine with two cores"]
 fn op_wakes_each_side_about_once() {
     let (hosts, [here, there]) = pair();
-    let region = hosts[1].register(vec![0; 64], Access::Write).expect("memory");
+    let region = hosts[1].register(vec![0; 64], Access::WRITE).expect("memory");
     let server = thread::spawn(move || there.receive().map(drop));
     let sleeps = || [0, 1].map(|side: usize| count(&hosts[side], |stats| &stats.sleeps));
     holds_at_last("an op takes more than 1.2 wake-ups of a side, apart from timers", || {

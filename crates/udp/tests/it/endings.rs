@@ -33,7 +33,7 @@ fn a_region_withdrawn_under_way_leaves_a_write_unknown_and_a_read_whole() {
     let (pair, [connection, peer]) = Pair::connect(|config| window(config, "16"));
     let bytes = pattern(1, 1 << 20);
     let [written, read] =
-        [(); 2].map(|()| pair.server.register(bytes.clone(), Access::ReadWrite).expect("memory"));
+        [(); 2].map(|()| pair.server.register(bytes.clone(), Access::ALL).expect("memory"));
     let moved = |host: &Host| {
         host.stats().map(|stats| stats.payload_received.load(Ordering::Relaxed)).sum::<u64>()
     };
@@ -68,7 +68,7 @@ fn a_peer_that_falls_silent_leaves_unknown_what_was_sent_and_the_rest_not_sent()
         config.session.keepalive = Span::from_ms(500);
         config.session.idle_timeout = Span::from_secs(2);
     });
-    let region = pair.server.register(vec![0; 100], Access::Write).expect("memory");
+    let region = pair.server.register(vec![0; 100], Access::WRITE).expect("memory");
     let [sent, kept] =
         [(); 2].map(|()| submit(&connection, Request::write(region.key(), 0, vec![1; 100])));
     // Nobody drives the server any more.
@@ -258,8 +258,8 @@ fn a_failed_connect_names_the_reason_here_or_at_the_peer() {
 #[test]
 fn a_peer_that_takes_no_answers_holds_a_region_only_until_it_is_revoked() {
     let (pair, [connection, _peer]) = Pair::connect(|config| window(config, "16"));
-    let region = pair.server.register(vec![7; 1 << 20], Access::Read).expect("memory");
-    let other = pair.server.register(vec![8; 100], Access::Read).expect("memory");
+    let region = pair.server.register(vec![7; 1 << 20], Access::READ).expect("memory");
+    let other = pair.server.register(vec![8; 100], Access::READ).expect("memory");
     let sent = || pair.stats()[1].payload_sent.load(Ordering::Relaxed);
     let read = submit(&connection, Request::read(region.key(), 0, 1 << 20));
     drive(&[&pair.client, &pair.server], "the first answers", || sent() > 0);
@@ -280,7 +280,7 @@ fn a_peer_that_takes_no_answers_holds_a_region_only_until_it_is_revoked() {
 #[test]
 fn a_region_is_free_once_its_host_is_gone_and_ends_are_errors() {
     let server = host(config(SHARED));
-    let region = server.register(vec![0; 10], Access::Read).expect("memory");
+    let region = server.register(vec![0; 10], Access::READ).expect("memory");
     drop(server);
     assert!(!region.is_free(), "it is not withdrawn");
     region.withdraw();
@@ -292,7 +292,7 @@ fn a_region_is_free_once_its_host_is_gone_and_ends_are_errors() {
 #[test]
 fn peers_go_on_reading_a_region_while_its_owner_looks_at_it() {
     let (server, client) = (host(config(SHARED)), host(config(SHARED)));
-    let region = server.register(vec![3; 4096], Access::ReadWrite).expect("memory");
+    let region = server.register(vec![3; 4096], Access::ALL).expect("memory");
     let connection = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("a connection");
     region.read(|bytes| {

@@ -72,8 +72,8 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
         let ([here, peer], [connection, there]) = pair(mode);
         let armed = Arc::new(AtomicBool::new(false));
         let mine = host_region(&here, &armed);
-        let region = peer.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
-        let ours = here.register(vec![0; 64], Access::ReadWrite).expect("memory");
+        let region = peer.register(vec![0; 1 << 20], Access::ALL).expect("memory");
+        let ours = here.register(vec![0; 64], Access::ALL).expect("memory");
 
         // Waits of all kinds, in threads of their own.
         let here = Arc::new(here);
@@ -138,7 +138,7 @@ fn memory_that_panics_ends_ops_as_unknown_connections_by_name_and_all_waits() {
 /// Registers a trap that peers may write.
 fn host_region(host: &Host, armed: &Arc<AtomicBool>) -> RegionKey {
     let trap = Trap { bytes: vec![0; 100], armed: Arc::clone(armed) };
-    let region = host.register(trap, Access::Write).expect("memory");
+    let region = host.register(trap, Access::WRITE).expect("memory");
     let key = region.key();
     std::mem::forget(region); // dropping it would withdraw it
     key
@@ -165,7 +165,7 @@ impl Memory for Unwritable {
 fn no_op_claims_not_to_have_been_sent_whose_bytes_are_at_the_peer() {
     for mode in MODES {
         let ([here, peer], [connection, _there]) = pair(mode);
-        let region = peer.register(vec![0; 1 << 20], Access::ReadWrite).expect("memory");
+        let region = peer.register(vec![0; 1 << 20], Access::ALL).expect("memory");
         let ops: Vec<_> = (0..70u64)
             .map(|i| {
                 let write = Request::write(region.key(), i * 4096, vec![i as u8 + 1; 4096]);
@@ -216,7 +216,7 @@ impl Drop for DropsBadly {
 fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_were() {
     for mode in [Mode::Shared, Mode::Spinning] {
         let ([here, peer], [connection, there]) = pair(mode);
-        let region = peer.register(vec![0; 4096], Access::ReadWrite).expect("memory");
+        let region = peer.register(vec![0; 4096], Access::ALL).expect("memory");
         let panics = Arc::new(Panics::default());
         let waker = Waker::from(Arc::clone(&panics));
         let mut context = Context::from_waker(&waker);
@@ -262,7 +262,7 @@ fn wakers_and_destructors_that_panic_leave_the_engine_and_other_waits_as_they_we
 fn an_address_beyond_2_to_the_64_is_refused_at_once_and_the_flow_goes_on() {
     for mode in MODES {
         let ([here, peer], [connection, _there]) = pair(mode);
-        let region = peer.register(vec![5; 4096], Access::ReadWrite).expect("memory");
+        let region = peer.register(vec![5; 4096], Access::ALL).expect("memory");
         for address in [u64::MAX, u64::MAX - 9, u64::MAX - 10] {
             let requests = [
                 Request::write(region.key(), address, vec![0; 10]),
@@ -309,7 +309,7 @@ fn memory_that_shrinks_ends_the_reads_of_it_by_name_and_nothing_counts_as_lost()
     let ([here, peer], [connection, there]) = pair(SHARED);
     let length = Arc::new(AtomicU32::new(100_000));
     let memory = Changes { bytes: vec![4; 100_000], length: Arc::clone(&length) };
-    let region = peer.register(memory, Access::Read).expect("memory");
+    let region = peer.register(memory, Access::READ).expect("memory");
     length.store(1000, Ordering::Relaxed);
     for _ in 0..3 {
         let read = connection.submit(Request::read(region.key(), 50_000, 10_000)).expect("room");
@@ -392,7 +392,7 @@ fn host_stopped_by_application_code_in_its_engine_and_by_another_thread_stops() 
     let (tell, written) = mpsc::channel();
     let slot = Arc::new(OnceLock::new());
     let memory = Stops { bytes: vec![0; 100], host: Arc::clone(&slot), written: tell };
-    let region = here.register(memory, Access::Write).expect("memory");
+    let region = here.register(memory, Access::WRITE).expect("memory");
     assert!(slot.set(Arc::clone(&here)).is_ok());
     let connection = peer.connect(here.local_addr()).expect("connect");
     let _there = here.accept().expect("a peer");

@@ -29,7 +29,7 @@ fn path(insecure: bool, seed: u64) -> Path {
     let server = host(settings.clone());
     let client = host(settings);
     let relay = Relay::new(server.local_addr(), FAULTS, seed);
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     let here = client.connect(relay.address).expect("connect");
     let there = server.accept().expect("accept");
     Path { region, here, there, _relay: relay, _hosts: [server, client] }
@@ -85,7 +85,7 @@ fn a_path_that_drops_long_packets_without_a_word_carries_ops_in_shorter_ones() {
     let settings = support::steady(SHARED);
     let (server, client) = (host(settings.clone()), host(settings));
     let relay = Relay::new(server.local_addr(), Faults::default(), 1);
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     relay.drop_longer(1400); // from the start
     let here = client.connect(relay.address).expect("connect");
     let _there = server.accept().expect("accept");

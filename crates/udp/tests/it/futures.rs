@@ -97,7 +97,7 @@ async fn use_it(client: &Host, server: &Host) {
 fn both_sides_are_tasks_of_one_thread_in_every_mode() {
     for mode in [Mode::Shared, Mode::Inline] {
         let (server, client) = (host(steady(mode)), host(steady(mode)));
-        let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
         let ((), polls) = run(both(serve(&server, region.key()), use_it(&client, &server)));
         // Whoever has an engine's thread is woken by it, a few times for each op and not again and again.
         let most = if mode == Mode::Inline { u64::MAX } else { ROUNDS * 5 * 10 };

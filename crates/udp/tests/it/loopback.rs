@@ -20,7 +20,7 @@ fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
     for mode in [Mode::Shared, Mode::Spinning] {
         let server = host(steady(mode));
         let client = host(steady(mode));
-        let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
         let here = client.connect(server.local_addr()).expect("connect");
         let there = server.accept().expect("accept");
         for length in [0, 1, 1000, 100_000, 1 << 20] {
@@ -68,7 +68,7 @@ fn inline_hosts_are_driven_by_whoever_waits() {
 fn connections__that_come_and_go_all_work() {
     for mode in [Mode::Shared, Mode::Spinning] {
         let server = host(steady(mode));
-        let region = server.register(vec![0; 1 << 16], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 1 << 16], Access::ALL).expect("region");
         let clients = [(); 3].map(|()| host(steady(mode)));
         let connect = |client: usize| {
             let here = clients[client].connect(server.local_addr()).expect("connect");
@@ -103,7 +103,7 @@ fn connections__that_come_and_go_all_work() {
 #[test]
 fn write__to_what_is_not_allowed_is_refused_with_the_reason() {
     let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
-    let readable = server.register(pattern(1, 1000), Access::Read).expect("region");
+    let readable = server.register(pattern(1, 1000), Access::READ).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let end = |request| here.submit(request).expect("room").wait().expect_err("refused");
     let bytes = vec![9; 100];
@@ -208,7 +208,7 @@ impl Blocked {
         let client = host(steady(SHARED));
         let here = client.connect(server.local_addr()).expect("connect");
         let there = server.accept().expect("accept");
-        let region = server.register(vec![0; 100], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 100], Access::ALL).expect("region");
         here.submit(Request::message(vec![0])).expect("room").wait().expect("delivered");
         let stuck = here.submit(Request::message(vec![1])).expect("room");
         for i in 0..Self::MAX_OPS - 1 {
@@ -224,7 +224,7 @@ impl Blocked {
 fn a_region_can_be_looked_at_while_it_is_written() {
     const LOOKS: u32 = 50;
     let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
-    let region = server.register(vec![0; 1 << 20], Access::Write).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::WRITE).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("accept");
     let looks = AtomicU32::new(0);
@@ -320,7 +320,7 @@ fn host__that_goes_tells_its_peers_and_ends_its_ops() {
     settings.max_queued_messages = 1;
     let here = client.connect(server.local_addr()).expect("connect");
     let there = server.accept().expect("accept");
-    let region = server.register(vec![0; 100], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 100], Access::ALL).expect("region");
     drop(server);
     let ended = here.submit(Request::write(region.key(), 0, vec![1; 10]));
     if let Ok(op) = ended {
@@ -356,7 +356,7 @@ fn connect__with_each_cipher_moves_bytes_or_is_refused_by_name() {
         let client = host(settings.clone());
         settings.session.accept_ciphers = vec![cipher];
         let server = host(settings.clone());
-        let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
+        let region = server.register(vec![0; 100_000], Access::ALL).expect("region");
         let here = client.connect(server.local_addr()).expect("connect");
         for length in [1, 64, 100_000] {
             let bytes = pattern(length as u64, length);

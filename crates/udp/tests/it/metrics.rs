@@ -35,7 +35,7 @@ fn samples(page: &str) -> BTreeMap<String, f64> {
 #[test]
 fn what_happened_is_on_the_page() {
     let (server, client) = (host(config(SHARED)), host(config(SHARED)));
-    let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 100_000], Access::ALL).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("accept");
     for n in 0..20 {

@@ -92,7 +92,7 @@ fn each_flow_goes_under_the_dscp_of_its_class_both_ways() {
     of_client.dscp = [0, 46, 18, 0, 0, 0, 0, 0];
     of_server.dscp = [1, 46, 0, 0, 0, 0, 0, 0];
     let (server, client) = (host(of_server), host(of_client));
-    let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 100_000], Access::ALL).expect("region");
     let none = client.connect_with(server.local_addr(), &[0, 8], None);
     assert!(matches!(none.err(), Some(ConnectError::Incompatible(_))), "there is no class 8");
     let here = client.connect_with(server.local_addr(), &[0, 1, 2], None).expect("connect");
@@ -124,7 +124,7 @@ fn ecn_marks_reach_the_algorithms_that_want_them() {
     let mut of_server = settings("dctcp");
     of_server.capture = Some(Capture::create(&file.0).expect("a capture"));
     let (server, client) = (host(of_server), host(settings("dctcp")));
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     let write = |here: &Connection, times: u32| {
         for _ in 0..times {
             let write = Request::write(region.key(), 0, vec![1; 100_000]);
@@ -170,7 +170,7 @@ fn departures_are_told_by_the_kernel_and_ops_go_on() {
     let mut settings = steady(SHARED);
     settings.departure_timestamps = true;
     let (server, client) = (host(settings.clone()), host(settings));
-    let region = server.register(vec![0; 1 << 20], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 1 << 20], Access::ALL).expect("region");
     let here = client.connect(server.local_addr()).expect("connect");
     let _there = server.accept().expect("accept");
     for n in 0..20 {

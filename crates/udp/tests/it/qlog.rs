@@ -81,7 +81,7 @@ fn a_record_has_every_packet_and_loss_and_swifts_state() {
     let mut settings = config(SHARED);
     settings.qlog = Some(Qlog::new(&directory.0).expect("a directory"));
     let (server, client) = (host(config(SHARED)), host(settings));
-    let region = server.register(vec![0; 100_000], Access::ReadWrite).expect("region");
+    let region = server.register(vec![0; 100_000], Access::ALL).expect("region");
     let relay = Relay::new(server.local_addr(), Faults { loss: 50, ..Faults::default() }, 3);
     let here = client.connect(relay.address).expect("connect");
     let lost = || {

@@ -29,7 +29,7 @@ impl Server {
     fn start(insecure: bool) -> Self {
         let host = host(settings(insecure));
         let memory = vec![0; WRITES as usize * PLACE];
-        let region = host.register(memory, Access::ReadWrite).expect("region");
+        let region = host.register(memory, Access::ALL).expect("region");
         Self { host, region }
     }
 }

@@ -170,7 +170,7 @@ impl Process {
                     self.endpoint.abort(now, old.flow);
                 }
             }
-            Event::Ended { session, .. } => {
+            Event::Ended { session, .. } | Event::Refused { session, .. } => {
                 for ours in [&mut self.connection, &mut self.offered] {
                     if let Some(old) = ours.take_if(|c| c.session == session) {
                         self.endpoint.abort(now, old.flow);

@@ -90,7 +90,7 @@ fn serve(spec: &Spec, next: &mut dyn FnMut() -> Option<String>) -> Result<(), St
         }
         Contestant::Apus { op, waiting, sealed } => {
             let host = Arc::new(start(spec, waiting, sealed)?);
-            let region = host.register(vec![0x61; REGION], Access::ReadWrite).map_err(failed)?;
+            let region = host.register(vec![0x61; REGION], Access::ALL).map_err(failed)?;
             let server = Arc::clone(&host);
             if op == OpName::Call {
                 calls = Some(calls::serve(&host)?);

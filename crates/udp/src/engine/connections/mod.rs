@@ -30,12 +30,14 @@ use crate::backlog::{Backlog, BacklogSlot};
 use crate::config::Config;
 use crate::connection_state::ConnectionState;
 use crate::error::{ConnectError, DroppedHandshake, End, HandshakeFault};
+use crate::grant::Caller;
 use crate::mailbox::{ConnectRequest, Mailbox};
 use crate::qlog::Record;
 use crate::report::Peers;
 use crate::session::{Dropped, Event, KeyRing, Peer, SessionId, Sessions};
 
 use drain::{DrainState, Draining};
+use open::Requested;
 use path::PathSearch;
 pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
@@ -225,6 +227,12 @@ impl Connections {
         self.get(session).map(|connection| connection.peer)
     }
 
+    /// Returns the peer of a session that is connected, as regions know it.
+    pub(super) fn caller(&self, session: SessionId) -> Option<Caller> {
+        let who = &self.get(session)?.state()?.who;
+        Some(Caller { connection: who.connection, key: who.key })
+    }
+
     /// Returns the flows of a session; none if it has ended.
     pub(super) fn flows(&self, session: SessionId) -> &[FlowId] {
         self.get(session).map_or(&[], |connection| &connection.flows)
@@ -400,13 +408,15 @@ impl Connections {
         network: &N,
     ) {
         match event {
-            Event::Incoming { session, from, hello, .. } => {
-                self.on_incoming(now, session, from, &hello, &mut ops.endpoint, network);
+            Event::Incoming { session, from, key, identity, hello } => {
+                let request = Requested { session, from, key, identity, hello: &hello };
+                self.on_incoming(now, request, &mut ops.endpoint, network);
             }
             Event::Connected { session, hello } => {
                 self.on_connected(now, session, &hello, ops, network);
             }
             Event::Ended { session, reason } => self.on_ended(now, session, reason, ops),
+            Event::Refused { session, told } => self.on_refused(now, session, told, ops),
             Event::PeerDraining { session } => self.on_peer_draining(session),
             Event::PeerIdle { session } => self.on_peer_idle(session),
             Event::KeyChanged { session } => {

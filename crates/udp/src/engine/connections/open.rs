@@ -10,9 +10,11 @@ use super::path::{PathSearch, first_mtu, full_packets};
 use super::reach::ReachProbes;
 use super::siblings::Question;
 use super::{Connections, Flows, Stage};
+use crate::accept::{Incoming, Towards};
 use crate::backlog::BacklogSlot;
 use crate::config::CLASSES;
-use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits};
+use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits, PeerIdentity};
+use crate::containment::contain;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::inbox::Inbox;
 use crate::engine::network::Network;
@@ -20,7 +22,21 @@ use crate::engine::op_table::OpTable;
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
 use crate::mailbox::{ConnectRequest, Opened};
-use crate::session::{ConnectError as NoSession, End as SessionEnd, KeyId, Peer, SessionId};
+use crate::session::{
+    ConnectError as NoSession, End as SessionEnd, KeyId, Peer, PeerKey, SessionId, Told,
+};
+
+/// Bits of a connection's number within its engine, in its number within the host.
+const ENGINE_SHIFT: u32 = 56;
+
+/// A session that a peer requests.
+pub(super) struct Requested<'a> {
+    pub(super) session: SessionId,
+    pub(super) from: Peer,
+    pub(super) key: KeyId,
+    pub(super) identity: Option<PeerKey>,
+    pub(super) hello: &'a [u8],
+}
 
 impl Connections {
     /// Opens a connection.
@@ -103,7 +119,12 @@ impl Connections {
         if !status.families.reaches(peer) {
             return Err(ConnectError::Family { peer, own: status.address });
         }
-        request.key.or_else(|| self.sessions.key_ids().next()).ok_or(ConnectError::NoKey)
+        let ring = self.sessions.ring();
+        match &request.towards {
+            Towards::Key(key) => Ok(*key),
+            Towards::Any => Ok(ring.towards(None)?),
+            Towards::Named(name) => Ok(ring.towards(Some(name))?),
+        }
     }
 
     fn open_flows(&self, classes: Vec<u8>, mtu: u32, endpoint: &mut Endpoint) -> Flows {
@@ -132,12 +153,11 @@ impl Connections {
     pub(super) fn on_incoming<N: Network>(
         &mut self,
         now: Time,
-        session: SessionId,
-        from: Peer,
-        hello: &[u8],
+        request: Requested<'_>,
         endpoint: &mut Endpoint,
         network: &N,
     ) {
+        let Requested { session, from, key, identity, hello } = request;
         let peer = from.address;
         if self.mailbox.status.is_draining() {
             self.log.refused(now, peer, "this host is shutting down");
@@ -150,6 +170,17 @@ impl Connections {
                 return self.sessions.refuse(session);
             }
         };
+        if let Some(hook) = &self.config.accept {
+            let name = identity.and_then(|key| self.sessions.ring().name_of(&key));
+            let flows = hello.flows.len();
+            let incoming = Incoming { from: peer, key, peer_key: identity, peer_name: name, flows };
+            let decided = contain(|| hook.decide(&incoming));
+            if let Err(why) = decided.unwrap_or_else(|| Err("its accept hook panicked".to_owned()))
+            {
+                self.log.refused(now, peer, &why);
+                return self.sessions.refuse_because(session, &why);
+            }
+        }
         let mtu = self.path_mtu(from.address, network);
         let flows = self.open_flows(hello.classes, first_mtu(mtu), endpoint);
         let answer = self.hello(mtu, &flows).encode();
@@ -240,14 +271,18 @@ impl Connections {
         hello: &Hello,
     ) -> Option<(Opened, Stage)> {
         let (config, mailbox) = (Arc::clone(&self.config), Arc::clone(&self.mailbox));
+        let identity = self.sessions.identity(session);
+        let name = identity.and_then(|key| self.sessions.ring().name_of(&key)).map(Box::from);
+        let number = u64::from(self.siblings.engine) << ENGINE_SHIFT;
         let connection = self.get_mut(session)?;
+        let who = PeerIdentity { connection: number | connection.number, key: identity, name };
         let limits = ConnectionLimits {
             max_ops: config.max_ops.min(hello.max_ops),
             max_message: hello.max_message,
         };
         let (peer, flows) = (connection.peer.address, connection.flows.len());
         let engine = Arc::clone(&mailbox.status);
-        let state = Arc::new(ConnectionState::new(session, peer, engine, limits, flows));
+        let state = Arc::new(ConnectionState::new(session, peer, who, engine, limits, flows));
         // Room in this channel is reserved before; a bounded channel would allocate all of it at once.
         let (sender, messages) = async_channel::unbounded();
         let limits = InboxLimits {
@@ -260,6 +295,28 @@ impl Connections {
         let connected = Stage::Connected { state: Arc::clone(&state), path };
         let before = std::mem::replace(&mut connection.stage, connected);
         Some((Opened { state, messages, mailbox }, before))
+    }
+
+    /// Removes the connection of a session that the peer has refused, and said why.
+    pub(super) fn on_refused(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        told: Told,
+        ops: &mut OpTable,
+    ) {
+        let Some(connection) = self.get_mut(session) else { return };
+        if let Some((question, _)) = connection.take_opening() {
+            let error = match told {
+                Told::Application(why) => ConnectError::RefusedBecause(why.into()),
+                Told::Unlisted => ConnectError::Unlisted,
+                Told::Quota => ConnectError::Quota,
+            };
+            let peer = connection.peer.address;
+            self.log.not_opened(now, peer, &error);
+            question.answer(Err(error));
+        }
+        self.remove(now, session, End::Silent, ops);
     }
 
     /// Removes the connection of a session that has ended, or that was never connected.

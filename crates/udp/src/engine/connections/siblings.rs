@@ -134,10 +134,11 @@ impl Drop for Registered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accept::Towards;
 
     fn request(peer: SocketAddr) -> ConnectRequest {
         let (reply, _) = oneshot::channel();
-        ConnectRequest { peer, classes: vec![0], key: None, reply }
+        ConnectRequest { peer, classes: vec![0], towards: Towards::Any, reply }
     }
 
     #[test]

@@ -10,7 +10,7 @@ fn request(host: &VirtualHost, request: ConnectRequest) {
 fn refused(config: &Config, peer: SocketAddr, classes: Vec<u8>) -> ConnectError {
     let mut host = VirtualHost::new([10, 0, 0, 1], config);
     let (reply, receiver) = oneshot::channel();
-    request(&host, ConnectRequest { peer, classes, key: None, reply });
+    request(&host, ConnectRequest { peer, classes, towards: Towards::Any, reply });
     host.engine.step(true);
     receiver.try_recv().expect("answered at once").map(drop).expect_err("refused")
 }

@@ -60,7 +60,7 @@ fn time_of_holding_counts_as_endpoint_delay() {
 #[test]
 fn acknowledgement_of_an_answer_is_held_for_any_thread() {
     let (mut pair, _message) = with_message();
-    let region = pair.register(0, bytes(64), Access::Read);
+    let region = pair.register(0, bytes(64), Access::READ);
     let kind = OpKind::Read { region: region.key(), address: 0 };
     pair.hosts[1].engine.step_and_hold(false, || true);
     assert!(!pair.hosts[1].engine.holds(), "the client may wait for its message");

@@ -52,7 +52,7 @@ fn a_kernel_that_cannot_segment_for_one_peer_gets_single_datagrams_for_that_peer
         return; // a kernel without UDP_SEGMENT
     }
     let regions =
-        [first, second].map(|host| host.register(vec![0; 1 << 20], Access::Write).expect("memory"));
+        [first, second].map(|host| host.register(vec![0; 1 << 20], Access::WRITE).expect("memory"));
     let connections = [first, second].map(|host| {
         until(&hosts, client.connect_async(host.local_addr(), &[0], None)).expect("connected")
     });

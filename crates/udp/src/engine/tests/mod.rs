@@ -1,5 +1,6 @@
 //! Engines and their components in virtual time, without sockets.
 
+mod abuse;
 mod atomics;
 mod connections;
 mod held;
@@ -18,12 +19,14 @@ use bytes::Bytes;
 
 use super::virtual_network::VirtualNetwork;
 use super::*;
+use crate::accept::Towards;
 use crate::backlog::Unaccepted;
-use crate::connection_state::{ConnectionLimits, ConnectionState};
+use crate::connection_state::{ConnectionLimits, ConnectionState, PeerIdentity};
 use crate::error::{Cause, ConnectError, OpError};
+use crate::grant::Access;
 use crate::mailbox::{ConnectRequest, Opened};
 use crate::pending::{Buffers, Notify, OpResult};
-use crate::region::{Access, Region};
+use crate::region::Region;
 use crate::session::{KeyRing, SessionId};
 use crate::status::EngineStatus;
 use crate::virtual_host;
@@ -65,7 +68,7 @@ impl VirtualHost {
     pub(super) fn connect(&self, peer: &Self) -> oneshot::Receiver<Result<Opened, ConnectError>> {
         let (reply, receiver) = oneshot::channel();
         let (peer, classes) = (peer.engine.network.local, vec![0]);
-        let request = ConnectRequest { peer, classes, key: None, reply };
+        let request = ConnectRequest { peer, classes, towards: Towards::Any, reply };
         self.engine.mailbox.post(Command::Connect(request));
         receiver
     }
@@ -120,7 +123,7 @@ impl Pair {
     }
 
     pub(super) fn register(&self, host: usize, bytes: Vec<u8>, access: Access) -> Region {
-        Region::new(&self.hosts[host].regions, Box::new(bytes), access).expect("room")
+        Region::new(&self.hosts[host].regions, Box::new(bytes), access, None).expect("room")
     }
 }
 
@@ -169,7 +172,7 @@ fn write_to(region: RegionKey) -> OpKind {
 #[test]
 fn writes_reads_and_messages_arrive_in_virtual_time() {
     let mut pair = Pair::connect(&config());
-    let region = pair.register(1, vec![0; 100_000], Access::ReadWrite);
+    let region = pair.register(1, vec![0; 100_000], Access::ALL);
     let sent = bytes(100_000);
     let write = submit(&pair.client, write_to(region.key()), Buffers::Payload(sent.clone().into()));
     let message = submit(&pair.client, OpKind::Message, Buffers::Payload(sent.clone().into()));

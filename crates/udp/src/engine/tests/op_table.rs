@@ -27,8 +27,14 @@ impl Fixture {
         let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4));
         // The handle allows more ops than the transport gets at a time.
         let limits = ConnectionLimits { max_ops: 2, max_message: 1 << 20 };
-        let connection =
-            Arc::new(ConnectionState::new(SessionId(1), address, Arc::clone(&engine), limits, 5));
+        let connection = Arc::new(ConnectionState::new(
+            SessionId(1),
+            address,
+            PeerIdentity::default(),
+            Arc::clone(&engine),
+            limits,
+            5,
+        ));
         let table = OpTable::new(endpoint, engine, Span::from_ms(100), 4);
         Self { table, flow, connection }
     }

@@ -2,7 +2,9 @@
 
 mod adversary;
 mod ciphers;
+mod identity;
 mod opening;
+mod quotas;
 mod traffic;
 
 use std::collections::VecDeque;
@@ -59,6 +61,20 @@ pub(super) fn host(n: u8, ring: KeyRing, config: Config) -> Host {
     }
 }
 
+/// The key pair of host `n`.
+pub(super) fn pair(n: u8) -> KeyPair {
+    KeyPair::new([n; 32]).unwrap()
+}
+
+/// The ring of host `n` in the group of [`ring`], which lists these hosts.
+pub(super) fn identified(n: u8, peers: &[u8]) -> KeyRing {
+    let own = EntryKey::Own(format!("host-{n}"), pair(n));
+    let peer = |&p: &u8| EntryKey::Peer(format!("host-{p}"), pair(p).public());
+    let group = EntryKey::Shared(SharedKey::new([42; 32]));
+    let keys = [group, own].into_iter().chain(peers.iter().map(peer));
+    KeyRing::of(keys.map(Entry::new)).unwrap()
+}
+
 /// A message segment of so many bytes, numbered `seq` in its flow.
 pub(super) fn message(seq: u64, length: usize) -> Header {
     Header {
@@ -98,7 +114,7 @@ impl World {
     pub(super) fn connect(&mut self, from: usize, to: usize) -> SessionId {
         let (now, to) = (self.now, self.address(to));
         let table = &mut self.hosts[from].table;
-        let key = table.keys.ids().next().unwrap();
+        let key = table.keys.towards(None).unwrap();
         table.connect(now, to, key, b"hello").unwrap()
     }
 
@@ -237,6 +253,15 @@ impl Host {
             Event::Connected { session, .. } => Some(*session),
             _ => None,
         })
+    }
+
+    /// What peers said when they refused.
+    pub(super) fn told(&self) -> Vec<Told> {
+        let told = |e: &Event| match e {
+            Event::Refused { told, .. } => Some(told.clone()),
+            _ => None,
+        };
+        self.events.iter().filter_map(told).collect()
     }
 
     /// Why sessions ended, oldest first.

@@ -14,7 +14,7 @@ fn four_messages_open_a_session_and_carry_both_hellos() {
     assert_eq!(
         world.hosts[1].events,
         [
-            Event::Incoming { session: theirs, from: from.into(), key, hello },
+            Event::Incoming { session: theirs, from: from.into(), key, identity: None, hello },
             Event::Connected { session: theirs, hello: Box::from(*b"hello") },
         ]
     );

@@ -106,7 +106,7 @@ fn fetch_adds_over_a_faulty_network_are_executed_exactly_once() {
     for seed in 0..30 {
         let mut network = Faulty::new(seed, [0, 50, 200][seed as usize % 3]);
         let memory = Box::new(vec![0; 64]);
-        let region = Region::new(&network.hosts[2].regions, memory, Access::ReadWrite);
+        let region = Region::new(&network.hosts[2].regions, memory, Access::ALL, None);
         let region = region.expect("room");
         let mut olds = Vec::new();
         for _ in 0..4 {
@@ -176,7 +176,7 @@ fn histories_of_compare_and_swap_are_linearizable() {
     for seed in 0..60 {
         let mut network = Faulty::new(seed, [50, 200][seed as usize % 2]);
         let memory = Box::new(vec![0; 8]);
-        let region = Region::new(&network.hosts[2].regions, memory, Access::ReadWrite);
+        let region = Region::new(&network.hosts[2].regions, memory, Access::ALL, None);
         let region = region.expect("room");
         let (mut open, mut history): (Vec<_>, Vec<Record>) = (Vec::new(), Vec::new());
         for _ in 0..14 {
@@ -227,7 +227,7 @@ fn given_up_atomic_ops_have_run_at_most_once() {
     for seed in 0..40 {
         let mut network = Faulty::new(seed, 200);
         let memory = Box::new(vec![0; 8]);
-        let region = Region::new(&network.hosts[2].regions, memory, Access::ReadWrite);
+        let region = Region::new(&network.hosts[2].regions, memory, Access::ALL, None);
         let region = region.expect("room");
         let ops: Vec<_> =
             (0..40).map(|op| network.submit(op % 2, add(region.key(), 0, 1))).collect();
@@ -272,7 +272,7 @@ fn short_ops_and_words_of_long_ones_are_whole() {
     for seed in 0..20 {
         let mut network = Faulty::new(seed, 100);
         let memory = Box::new(vec![0; 40_000]);
-        let region = Region::new(&network.hosts[2].regions, memory, Access::ReadWrite);
+        let region = Region::new(&network.hosts[2].regions, memory, Access::ALL, None);
         let region = region.expect("room");
         let (short, long) = (4 + network.random.below(1000), 16 * network.random.below(1000));
         let is_whole = |bytes: &[u8], unit: usize| {

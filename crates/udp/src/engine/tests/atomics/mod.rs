@@ -39,7 +39,7 @@ fn atomic_ops_return_the_word_before_and_change_only_their_word() {
     let mut pair = Pair::connect(&config());
     let mut bytes = vec![0xee; 40];
     bytes[16..24].copy_from_slice(&7u64.to_le_bytes());
-    let region = pair.register(1, bytes, Access::ReadWrite);
+    let region = pair.register(1, bytes, Access::ALL);
     let mut run = |(kind, buffers)| {
         let end = submit(&pair.client, kind, buffers);
         pair.run(Span::from_us(10));
@@ -68,7 +68,7 @@ fn atomic_ops_return_the_word_before_and_change_only_their_word() {
 #[test]
 fn the_owner_accesses_whole_words_within_the_region() {
     let regions = Arc::new(Regions::new(1, [0; 32]));
-    let region = Region::new(&regions, Box::new(vec![1; 20]), Access::Read).expect("room");
+    let region = Region::new(&regions, Box::new(vec![1; 20]), Access::READ, None).expect("room");
     assert_eq!(region.fetch_add(8, 1), Ok(0x0101_0101_0101_0101), "peers' access is no limit");
     for address in [16, 24, u64::MAX - 7] {
         let error = WordError::OutOfBounds { address, length: 20 };
@@ -91,7 +91,8 @@ fn the_owner_accesses_whole_words_within_the_region() {
 #[test]
 fn atomic_ops_that_are_not_allowed_change_nothing() {
     let mut pair = Pair::connect(&config());
-    let [read, write, both] = [Access::Read, Access::Write, Access::ReadWrite]
+    let read_write = Access::READ_WRITE;
+    let [read, write, plain, both] = [Access::READ, Access::WRITE, read_write, Access::ALL]
         .map(|access| pair.register(1, vec![0; 20], access));
     let mut run = |(kind, buffers)| {
         let end = submit(&pair.client, kind, buffers);
@@ -102,6 +103,7 @@ fn atomic_ops_that_are_not_allowed_change_nothing() {
     for (key, address, refusal) in [
         (read.key(), 0, Refusal::NotAllowed),
         (write.key(), 0, Refusal::NotAllowed),
+        (plain.key(), 0, Refusal::NotAllowed),
         (both.key(), 16, Refusal::OutOfBounds),
         (both.key(), 1 << 40, Refusal::OutOfBounds),
         (unknown, 0, Refusal::NoRegion),
@@ -144,7 +146,7 @@ impl crate::region::Memory for Shrinking {
 fn an_atomic_op_on_memory_that_has_shrunk_is_refused() {
     let mut pair = Pair::connect(&config());
     let memory = Box::new(Shrinking(vec![0; 8]));
-    let region = Region::new(&pair.hosts[1].regions, memory, Access::ReadWrite).expect("room");
+    let region = Region::new(&pair.hosts[1].regions, memory, Access::ALL, None).expect("room");
     let (kind, buffers) = add(region.key(), 0, 1);
     let end = submit(&pair.client, kind, buffers);
     pair.run(Span::from_ms(1));
@@ -159,7 +161,7 @@ fn operands_and_answers_are_encrypted() {
     sealed.keys = KeyRing::new([SharedKey::new([3; 32])]).expect("one key");
     for (config, is_readable) in [(config(), true), (sealed, false)] {
         let mut pair = Pair::connect(&config);
-        let region = pair.register(1, b"old word".to_vec(), Access::ReadWrite);
+        let region = pair.register(1, b"old word".to_vec(), Access::ALL);
         let word = |text: &[u8; 8]| u64::from_le_bytes(*text);
         let (kind, buffers) = swap(region.key(), 0, word(b"old word"), word(b"new word"));
         let end = submit(&pair.client, kind, buffers);
@@ -186,7 +188,7 @@ fn operands_and_answers_are_encrypted() {
 #[test]
 fn the_answer_outlives_its_region_and_is_sent_until_it_arrives() {
     let mut pair = Pair::connect(&lossy_config());
-    let region = pair.register(1, vec![0; 8], Access::ReadWrite);
+    let region = pair.register(1, vec![0; 8], Access::ALL);
     region.store(0, 41).expect("a word");
     let (kind, buffers) = add(region.key(), 0, 1);
     let end = submit(&pair.client, kind, buffers);
@@ -215,7 +217,7 @@ fn datagrams_that_arrive_again_later_execute_nothing() {
     sealed.keys = KeyRing::new([SharedKey::new([3; 32])]).expect("one key");
     for config in [config(), sealed] {
         let mut pair = Pair::connect(&config);
-        let region = pair.register(1, vec![0; 8], Access::ReadWrite);
+        let region = pair.register(1, vec![0; 8], Access::ALL);
         let mut recorded = Vec::new();
         let ops: Vec<_> = (0..20)
             .map(|_| {
@@ -238,7 +240,7 @@ fn datagrams_that_arrive_again_later_execute_nothing() {
         // The same host after a restart, with a region at the same place.
         let mut hosts = [1, 2].map(|n| VirtualHost::seeded([10, 0, 0, n], &config, 10 + n));
         let memory = Box::new(vec![0; 8]);
-        let again = Region::new(&hosts[1].regions, memory, Access::ReadWrite).expect("room");
+        let again = Region::new(&hosts[1].regions, memory, Access::ALL, None).expect("room");
         assert_ne!(again.key(), region.key());
         for (tos, datagram) in recorded {
             hosts[1].engine.network.put_datagram(from, tos, datagram);

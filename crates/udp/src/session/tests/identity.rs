@@ -1,0 +1,305 @@
+//! Keys of both sides: who is who, who is taken for whom, and what members of the group cannot do.
+
+use super::cipher::Mode;
+use super::*;
+
+/// Hosts 1 and 2, which know each other.
+fn world() -> World {
+    World::with(identified(1, &[2]), identified(2, &[1]))
+}
+
+#[test]
+fn both_sides_know_the_key_that_the_other_proved() {
+    let mut world = world();
+    let ours = world.connect(0, 1);
+    world.settle();
+    let Event::Incoming { identity, key, .. } = &world.hosts[1].events[0] else { panic!("first") };
+    assert_eq!(*identity, Some(pair(1).public()));
+    assert_eq!(*key, SharedKey::new([42; 32]).id_with(Some(&pair(2).public())));
+    let theirs = world.hosts[1].session().expect("connected");
+    assert_eq!(world.hosts[0].table.identity(ours), Some(pair(2).public()));
+    assert_eq!(world.hosts[1].table.identity(theirs), Some(pair(1).public()));
+    let kinds: Vec<u8> = world.seen.iter().map(|d| d.bytes[2]).collect();
+    assert_eq!(kinds, [0x40, 0x41, 0x42, 0x43, 0x46, 0x46], "as many messages as without keys");
+    assert!(world.seen[..4].iter().all(|d| d.bytes[3] == 0x11));
+    let datagram = world.sealed(0, ours, 0, b"works");
+    assert!(!datagram.bytes.windows(5).any(|w| w == b"works"), "readable");
+    assert_eq!(world.deliver(&datagram), None);
+}
+
+#[test]
+fn no_public_key_is_readable_on_the_wire() {
+    let mut world = world();
+    world.connect(0, 1);
+    world.settle();
+    for n in [1, 2] {
+        let public = pair(n).public();
+        let shows = |d: &Datagram| d.bytes.windows(32).any(|w| w == public.bytes());
+        assert!(!world.seen.iter().any(shows), "host {n}");
+    }
+}
+
+/// Host 3 is a member of the group, and answers at the address of host 2.
+#[test]
+fn a_member_of_the_group_cannot_act_as_the_server() {
+    let mut world = World::with(identified(1, &[2]), identified(3, &[1]));
+    let ours = world.connect(0, 1);
+    world.run(5_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+    assert!(world.hosts[1].table.counters().dropped_unknown_key > 0);
+
+    // It knows the public key of host 2, and so the name of the key and its proof: it can make cookies and refusals,
+    // but neither read the Init nor answer it.
+    let as_server = KeyRing::of([
+        Entry::new(EntryKey::Shared(SharedKey::new([42; 32]))),
+        Entry::new(EntryKey::Own("me".to_owned(), pair(3))),
+        Entry::new(EntryKey::Peer("host-2".to_owned(), pair(2).public())),
+    ]);
+    let mut world = World::with(identified(1, &[2]), as_server.unwrap());
+    let ours = world.connect(0, 1);
+    world.run(5_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)]);
+    let counters = world.hosts[1].table.counters();
+    assert!(counters.dropped_stray > 0 && counters.connected == 0, "{counters:?}");
+    assert!(world.hosts[1].events.is_empty(), "and learns nothing of the hello");
+}
+
+#[test]
+fn a_member_of_the_group_cannot_act_as_a_listed_client() {
+    let mut world = World::with(identified(3, &[2]), identified(2, &[1]));
+    let ours = world.connect(0, 1);
+    world.settle();
+    assert_eq!(world.hosts[0].told(), [Told::Unlisted], "it is told, for it proved the shared key");
+    assert!(world.hosts[0].table.get(ours).is_none() && world.hosts[0].ends().is_empty());
+    assert!(world.hosts[1].table.is_empty() && world.hosts[1].events.is_empty());
+    assert_eq!(world.hosts[1].table.len(), 0);
+
+    let mut world = World::with(identified(3, &[2]), identified(2, &[1]));
+    world.hosts[1].table.config.accept_unlisted = true;
+    let (world, _, theirs) = world.join();
+    assert_eq!(world.hosts[1].table.identity(theirs), Some(pair(3).public()), "its own, no other");
+}
+
+#[test]
+fn a_stranger_without_the_shared_key_costs_no_diffie_hellman() {
+    let stranger = KeyRing::of([
+        Entry::new(EntryKey::Shared(SharedKey::new([13; 32]))),
+        Entry::new(EntryKey::Own("host-1".to_owned(), pair(1))),
+        Entry::new(EntryKey::Peer("host-2".to_owned(), pair(2).public())),
+    ]);
+    let mut world = World::with(stranger.unwrap(), identified(2, &[1]));
+    let ours = world.connect(0, 1);
+    world.run(5_000);
+    assert_eq!(world.hosts[0].ends(), [(ours, End::NoAnswer)], "though its own key is listed");
+    let counters = world.hosts[1].table.counters();
+    assert_eq!(counters.dropped_unknown_key, world.seen.len() as u64, "dropped by name");
+}
+
+/// Neither side does without keys of its own if it has some, whatever a member of the group writes.
+#[test]
+fn nobody_can_have_a_session_do_without_keys_of_its_own() {
+    for (a, b) in [(identified(1, &[2]), ring()), (ring(), identified(2, &[1]))] {
+        let mut world = World::with(a, b);
+        world.connect(0, 1);
+        world.run(5_000);
+        assert!(world.hosts.iter().all(|host| host.session().is_none()));
+        assert!(world.hosts[1].events.is_empty(), "no request reached the application");
+    }
+    // A member of the group changes the mode of each packet on its way, and proves it again.
+    for at in 0..4 {
+        for mode in [0, 1, 2, 0x12] {
+            let mut world = world();
+            let ours = world.connect(0, 1);
+            for step in 0..=at {
+                world.transmit();
+                let mut datagram = world.wire.pop_front().expect("the next of the handshake");
+                if step == at {
+                    datagram.bytes[3] = mode;
+                    let key = world.hosts[0].table.keys.towards(None).unwrap();
+                    let credential = world.hosts[0].table.keys.get(key).unwrap();
+                    let end = datagram.bytes.len() - 16;
+                    let proof = credential.mac(&datagram.bytes[..end]);
+                    datagram.bytes[end..].copy_from_slice(&proof);
+                }
+                world.deliver(&datagram);
+            }
+            // Nothing but the changed packet arrives.
+            world.run_cut(5_000);
+            assert!(!world.hosts[0].table.is_connected(ours), "{at} {mode}");
+            assert!(world.hosts.iter().all(|host| host.session().is_none()), "{at} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_reason_of_the_application_is_told_and_no_member_of_the_group_can_tell_another() {
+    let mut world = world();
+    world.hosts[1].accepts = false;
+    world.connect(0, 1);
+    world.settle();
+    let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("it came in") };
+    world.hosts[1].table.refuse_because(session, "only on weekdays");
+    world.transmit();
+    let refusal = world.wire.pop_front().expect("it is told");
+    assert!(!refusal.bytes.windows(8).any(|w| w == b"weekdays"), "readable");
+    for at in [17, 20, 60, refusal.bytes.len() - 17] {
+        let mut forged = refusal.clone();
+        forged.bytes[at] ^= 1;
+        let key = world.hosts[0].table.keys.towards(None).unwrap();
+        let end = forged.bytes.len() - 16;
+        let proof = world.hosts[0].table.keys.get(key).unwrap().mac(&forged.bytes[..end]);
+        forged.bytes[end..].copy_from_slice(&proof);
+        assert_eq!(world.deliver(&forged), Some(Dropped::Unproven), "byte {at}");
+    }
+    assert_eq!(world.deliver(&refusal), None);
+    assert_eq!(world.hosts[0].told(), [Told::application("only on weekdays")]);
+    assert!(world.hosts.iter().all(|host| host.table.is_empty()));
+    // Under a shared key alone, and without any, it is told too.
+    for keys in [ring, KeyRing::insecure] {
+        let mut world = World::with(keys(), keys());
+        world.hosts[1].accepts = false;
+        world.connect(0, 1);
+        world.settle();
+        let Event::Incoming { session, .. } = world.hosts[1].events[0] else { panic!("came in") };
+        world.hosts[1].table.refuse_because(session, "no");
+        world.settle();
+        assert_eq!(world.hosts[0].told(), [Told::application("no")]);
+    }
+}
+
+#[test]
+fn the_cipher_of_an_identified_session_is_the_proposed_one() {
+    for cipher in Cipher::available() {
+        let mut world = world();
+        world.hosts[0].table.config.cipher = cipher;
+        let (world, ours, _) = world.join();
+        let mode = world.hosts[0].table.get(ours).map(|s| s.mode);
+        assert_eq!(mode, Some(Mode::Identified(cipher)));
+    }
+}
+
+/// Ring `n` of a host with its entries: keys of a group, own pairs, peers; a negative number is retired.
+fn rotated(groups: &[i8], own: &[i8], peers: &[i8]) -> KeyRing {
+    let of = |n: &i8, key: EntryKey| Entry { key, retired: *n < 0 };
+    let number = |n: &i8| n.unsigned_abs();
+    let groups = groups.iter().map(|n| of(n, EntryKey::Shared(SharedKey::new([number(n); 32]))));
+    let own = own.iter().map(|n| of(n, EntryKey::Own(format!("own-{n}"), pair(number(n)))));
+    let peers = peers
+        .iter()
+        .map(|n| of(n, EntryKey::Peer(format!("host-{}", number(n)), pair(number(n)).public())));
+    KeyRing::of(groups.chain(own).chain(peers)).unwrap()
+}
+
+/// Client 1 and server 2 of group 42 change the shared key to 43, the server's pair to 4, and the client's pair to 5.
+#[test]
+fn each_key_is_replaced_without_the_end_of_a_session() {
+    for (client, server, last) in [
+        // The shared key.
+        (
+            [rotated(&[43, -42], &[1], &[2]), rotated(&[43], &[1], &[2])],
+            [rotated(&[42, 43], &[2], &[1]), rotated(&[43, -42], &[2], &[1])],
+            rotated(&[43], &[2], &[1]),
+        ),
+        // The server's pair.
+        (
+            [rotated(&[42], &[1], &[4, -2]), rotated(&[42], &[1], &[4])],
+            [rotated(&[42], &[2, 4], &[1]), rotated(&[42], &[-2, 4], &[1])],
+            rotated(&[42], &[4], &[1]),
+        ),
+        // The client's pair.
+        (
+            [rotated(&[42], &[5, -1], &[2]), rotated(&[42], &[5], &[2])],
+            [rotated(&[42], &[2], &[1, 5]), rotated(&[42], &[2], &[5, -1])],
+            rotated(&[42], &[2], &[5]),
+        ),
+    ] {
+        let (mut world, ours, theirs) =
+            World::with(rotated(&[42], &[1], &[2]), rotated(&[42], &[2], &[1])).join();
+        let now = world.now;
+        world.hosts[1].table.set_keys(now, server[0].clone()).unwrap();
+        world.hosts[0].table.set_keys(now, client[0].clone()).unwrap();
+        world.hosts[1].table.set_keys(now, server[1].clone()).unwrap();
+        let datagram = world.sealed(0, ours, 0, b"still there");
+        assert_eq!(world.deliver(&datagram), None);
+        assert!(world.hosts.iter().all(|host| host.ends().is_empty()), "no session has ended");
+        // A new session of another client, under the new keys.
+        world.hosts.push(host(3, client[1].clone(), Config::default()));
+        let fresh = world.connect(2, 1);
+        world.settle();
+        assert!(world.hosts[2].table.is_connected(fresh));
+        // The old keys open none.
+        world.hosts.push(host(6, rotated(&[42], &[1], &[2]), Config::default()));
+        let stale = world.connect(3, 1);
+        world.run(5_000);
+        assert!(!world.hosts[3].table.is_connected(stale));
+        // Removal ends the session that still uses the old key, and it alone.
+        world.hosts[1].table.set_keys(world.now, last).unwrap();
+        let now = world.now;
+        world.hosts[1].take_events(now);
+        assert_eq!(world.hosts[1].ends(), [(theirs, End::KeyWithdrawn)]);
+        world.settle();
+        assert!(world.hosts[2].table.is_connected(fresh));
+    }
+}
+
+#[test]
+fn a_peer_that_is_no_longer_listed_loses_its_session_at_once() {
+    let (mut world, ours, theirs) = world().join();
+    let late = world.sealed(0, ours, 0, b"late");
+    let now = world.now;
+    world.hosts[1].table.set_keys(now, identified(2, &[7])).unwrap();
+    world.hosts[1].take_events(now);
+    assert_eq!(world.hosts[1].ends(), [(theirs, End::KeyWithdrawn)]);
+    assert_eq!(world.deliver(&late), Some(Dropped::UnknownSession));
+    world.settle();
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Closed)]);
+}
+
+#[test]
+fn sessions_of_the_same_hosts_have_independent_secrets() {
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..4 {
+        let mut world = world();
+        for (n, host) in world.hosts.iter_mut().enumerate() {
+            let keys = host.table.keys.clone();
+            let seed = [10 * (seed + 1) + n as u8; 32];
+            host.table = Sessions::new(Config::default(), keys, seed).unwrap();
+        }
+        let (mut world, ours, theirs) = world.join();
+        for (from, id) in [(0, ours), (1, theirs)] {
+            let datagram = world.sealed(from, id, 0, b"x");
+            let nonce = world.hosts[from].table.nonce_of(datagram.to, &datagram.bytes);
+            seen.insert(nonce.expect("it is sealed").0);
+        }
+    }
+    assert_eq!(seen.len(), 8, "each session and direction has a secret of its own");
+}
+
+/// What is known of it: only the reason in words is the server's own.
+#[test]
+fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
+    let mut world = world();
+    let ours = world.connect(0, 1);
+    // Hello and Cookie arrive; the Init is held back.
+    assert_eq!(world.deliver_next(2), [0x40, 0x41]);
+    world.transmit();
+    world.wire.clear();
+    let key = world.hosts[0].table.keys.towards(None).unwrap();
+    let credential = world.hosts[0].table.keys.get(key).unwrap().clone();
+    let message = packet::Message::Refused(packet::Refusal::Full);
+    let mode = Mode::Identified(Cipher::Aes256Gcm);
+    let forged = packet::Handshake { mode, key, initiator: ours.get(), message };
+    let mut bytes = [0; 64];
+    let length = forged.write(&credential, &mut bytes).unwrap();
+    let (from, to) = (world.address(1), world.address(0));
+    world.deliver(&Datagram { from, to, bytes: bytes[..length].to_vec() });
+    assert_eq!(world.hosts[0].ends(), [(ours, End::PeerFull)]);
+    // A connected session is out of its reach.
+    let (mut world, ours, _) = self::world().join();
+    let forged = packet::Handshake { initiator: ours.get(), ..forged };
+    let length = forged.write(&credential, &mut bytes).unwrap();
+    let (from, to) = (world.address(1), world.address(0));
+    let refused = world.deliver(&Datagram { from, to, bytes: bytes[..length].to_vec() });
+    assert_eq!(refused, Some(Dropped::Stray));
+    assert!(world.hosts[0].table.is_connected(ours));
+}

@@ -1,0 +1,33 @@
+//! Key files of any text: an error or a ring, whose entries are written to lines that read as the same entries.
+#![no_main]
+
+use apus_udp::session::{KeyRing, entries};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let read = entries(text);
+    let ring = KeyRing::parse(text);
+    let Ok(read) = read else {
+        assert!(ring.is_err(), "a ring of an invalid file");
+        return;
+    };
+    let written: String = read.iter().map(|entry| entry.to_line().to_string() + "\n").collect();
+    assert_eq!(entries(&written).as_ref(), Ok(&read), "read back");
+    let Ok(ring) = ring else { return };
+    for (key, name) in ring.peers() {
+        assert_eq!(ring.name_of(&key), Some(name));
+        if let Ok(id) = ring.towards(Some(name)) {
+            assert!(ring.ids().any(|known| known == id));
+        }
+    }
+    let _ = ring.towards(None);
+    // A ring shows no secret.
+    let shown = format!("{ring:?}");
+    let secrets = read.iter().filter(|entry| entry.public().is_some());
+    for entry in secrets {
+        let line = entry.to_line();
+        let secret = line.rsplit(' ').next().unwrap_or_default();
+        assert!(!shown.contains(secret));
+    }
+});
