@@ -1,9 +1,11 @@
-//! `apus worlds`: seeded worlds of faults for the transport.
+//! `apus worlds`: seeded worlds of faults, for the transport and for the simulator.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
+use apus_worlds::fabric::{self, Case, run_case, run_cases, shrink_case};
 use apus_worlds::{Batch, Plan, median, run, run_seeds, shrink};
 use clap::Args;
 
@@ -11,16 +13,20 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::print;
 
-/// Search for violations of the transport's guarantees in simulated worlds of hosts, faults and adversaries.
+/// Search for violations of the guarantees of transport and simulator in worlds of hosts and faults.
 ///
 /// A seed draws hosts, ops and faults. The engines, sessions and connections of the transport run in virtual time. Everything
 /// that an op's end promises is checked, and that all ops end and connections work again once faults stop (docs/trust.md).
-/// Without options, the worlds of 1000 seeds.
+/// Without options, the worlds of 1000 seeds. With `--simulator`, a seed draws a scenario instead: network, algorithm, path policy,
+/// traffic and faults; packets must be conserved, every op must end, and any number of threads must give equal events.
 #[derive(Args)]
 pub struct Worlds {
     /// Number of seeds, from `--from` upwards.
     #[arg(long, default_value_t = 1000, conflicts_with = "seed")]
     seeds: u64,
+    /// Draw scenarios for the simulator, not worlds for the transport.
+    #[arg(long)]
+    simulator: bool,
     /// First seed.
     #[arg(long, default_value_t = 0, conflicts_with = "seed")]
     from: u64,
@@ -37,6 +43,7 @@ impl Worlds {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         match self.seed {
+            Some(seed) if self.simulator => one_case(seed),
             Some(seed) => one(seed),
             None => self.many(),
         }
@@ -54,13 +61,20 @@ impl Worlds {
         let threads = self.threads.or_else(|| available_parallelism().ok());
         let watch = interrupt::watch(Silence(None))?;
         let go_on = |_| !interrupt::interrupted(&watch);
-        let batch = run_seeds(self.from..end, threads.unwrap_or(NonZeroUsize::MIN), go_on);
-        print(&text(&batch))?;
-        if !batch.failures.is_empty() {
+        let (seeds, threads) = (self.from..end, threads.unwrap_or(NonZeroUsize::MIN));
+        let (worlds, text, failed) = if self.simulator {
+            let batch = run_cases(seeds, threads, go_on);
+            (batch.cases, text_of_cases(&batch), !batch.failures.is_empty())
+        } else {
+            let batch = run_seeds(seeds, threads, go_on);
+            (batch.worlds, text(&batch), !batch.failures.is_empty())
+        };
+        print(&text)?;
+        if failed {
             return Err(Failure::Checks);
         }
         if interrupt::interrupted(&watch) {
-            let what = format!("interrupted after {} of {} seeds", batch.worlds, self.seeds);
+            let what = format!("interrupted after {worlds} of {} seeds", self.seeds);
             return Err(Failure::Interrupted(what));
         }
         Ok(())
@@ -85,6 +99,51 @@ fn one(seed: u64) -> Result<(), Failure> {
     }
     print(&text)?;
     Err(Failure::Checks)
+}
+
+/// Runs the scenario of one seed, and prints it.
+fn one_case(seed: u64) -> Result<(), Failure> {
+    let case = Case::draw(seed);
+    match run_case(&case) {
+        Ok(counts) => print(&format!("{}# no violation: {}\n", case.text(), of_counts(&counts))),
+        Err(violation) => {
+            let (smaller, violation) = shrink_case(&case, &violation);
+            let what = violation.what.replace('\n', "\n# ");
+            print(&format!("{}# {}: {what}\n", smaller.text(), violation.check))?;
+            Err(Failure::Checks)
+        }
+    }
+}
+
+fn of_counts(counts: &fabric::Counts) -> String {
+    format!(
+        "{} ops and {} jobs ended; {} packets, {} dropped, {} trimmed",
+        counts.ops, counts.jobs, counts.packets, counts.dropped, counts.trimmed
+    )
+}
+
+/// Returns the result of many scenarios.
+fn text_of_cases(batch: &fabric::Batch) -> String {
+    let by = |names: &BTreeMap<&str, u64>| {
+        names.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = format!(
+        "{} scenarios; medians: {} hosts, {} faults\nalgorithms: {}\npath policies: {}\n{}\n",
+        batch.cases,
+        median(&batch.hosts),
+        median(&batch.faults),
+        by(&batch.algorithms),
+        by(&batch.balancers),
+        of_counts(&batch.counts),
+    );
+    for (seed, violation) in &batch.failures {
+        let _ = writeln!(text, "seed {seed}: {}: {}", violation.check, violation.what);
+    }
+    text += match batch.failures.is_empty() {
+        true => "no violation\n",
+        false => "`apus worlds --simulator --seed SEED` prints a smaller scenario\n",
+    };
+    text
 }
 
 /// Returns the result of many seeds.

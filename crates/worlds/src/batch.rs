@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::log::Counts;
@@ -43,7 +43,8 @@ pub fn median(counts: &[u64]) -> u64 {
     place.unwrap_or(0) as u64
 }
 
-fn count(counts: &mut Vec<u64>, number: u64) {
+/// Counts a number in a list of how often each occurs.
+pub(crate) fn count(counts: &mut Vec<u64>, number: u64) {
     let place = number as usize;
     if counts.len() <= place {
         counts.resize(place + 1, 0);
@@ -62,6 +63,39 @@ impl Batch {
     }
 }
 
+/// Calls `work` with every seed, on several threads, until it returns `false` or this number of violations.
+pub(crate) fn each_seed(
+    seeds: Range<u64>,
+    threads: NonZeroUsize,
+    work: impl Fn(u64) -> (bool, usize) + Sync,
+) {
+    let next = AtomicU64::new(seeds.start);
+    let enough = AtomicBool::new(false);
+    let run = || {
+        while !enough.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let (go_on, failures) = work(seed);
+            if !go_on || failures >= MAX_FAILURES {
+                enough.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.get() {
+            scope.spawn(run);
+        }
+        run();
+    });
+}
+
+/// Locks a batch; a thread that panicked has not changed it by half.
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs the worlds of seeds. `progress` is called with the number of worlds that have ended; it returns `false` to end the
 /// batch.
 #[must_use]
@@ -70,31 +104,15 @@ pub fn run_seeds(
     threads: NonZeroUsize,
     progress: impl Fn(u64) -> bool + Sync,
 ) -> Batch {
-    let next = AtomicU64::new(seeds.start);
-    let enough = AtomicBool::new(false);
     let batch = Mutex::new(Batch::default());
-    let work = || {
-        while !enough.load(Ordering::Relaxed) {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                return;
-            }
-            let plan = Plan::draw(seed);
-            let outcome = run(&plan, false);
-            let mut batch = batch.lock().unwrap_or_else(PoisonError::into_inner);
-            batch.add(seed, &plan, outcome.counts, outcome.violation);
-            if batch.failures.len() >= MAX_FAILURES || !progress(batch.worlds) {
-                enough.store(true, Ordering::Relaxed);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..threads.get() {
-            scope.spawn(work);
-        }
-        work();
+    each_seed(seeds, threads, |seed| {
+        let plan = Plan::draw(seed);
+        let outcome = run(&plan, false);
+        let mut batch = lock(&batch);
+        batch.add(seed, &plan, outcome.counts, outcome.violation);
+        (progress(batch.worlds), batch.failures.len())
     });
-    let mut batch = batch.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut batch = lock(&batch).clone();
     batch.failures.sort_by_key(|&(seed, _)| seed);
     batch
 }

@@ -27,6 +27,7 @@ mod audit;
 mod batch;
 mod clock;
 mod draw;
+pub mod fabric;
 mod fault;
 mod ledger;
 mod log;

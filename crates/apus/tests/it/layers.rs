@@ -18,7 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("traces", &["cc", "transport", "units", "wire"]),
     ("udp", &["algorithms", "cc", "traces", "transport", "units", "wire"]),
     ("rpc", &["udp", "units"]),
-    ("worlds", &["udp", "units", "wire"]),
+    ("worlds", &["scenario", "sim", "udp", "units", "wire"]),
     ("quinn", &["algorithms", "cc", "units"]),
     ("capi", &["algorithms", "cc", "udp", "units"]),
     ("capi-sim", &["algorithms", "scenario", "sim", "units"]),

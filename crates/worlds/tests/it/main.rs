@@ -4,3 +4,4 @@ mod kept;
 #[cfg(feature = "planted")]
 mod planted;
 mod seeds;
+mod simulator;

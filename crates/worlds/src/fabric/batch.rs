@@ -1,0 +1,69 @@
+//! Many cases, on several threads.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::Mutex;
+
+use super::{Case, Counts, Violation, run_case};
+use crate::batch::{count, each_seed, lock};
+
+/// What the cases of a range of seeds have shown.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Number of cases.
+    pub cases: u64,
+    /// Seeds with a violation, in their order; at most 10, and more are not looked for.
+    pub failures: Vec<(u64, Violation)>,
+    /// Sums over all cases that ended without a violation.
+    pub counts: Counts,
+    /// Number of cases by number of hosts, and of faults.
+    pub hosts: Vec<u64>,
+    /// As `hosts`.
+    pub faults: Vec<u64>,
+    /// Number of cases by algorithm.
+    pub algorithms: BTreeMap<&'static str, u64>,
+    /// Number of cases by path policy.
+    pub balancers: BTreeMap<&'static str, u64>,
+}
+
+impl Batch {
+    fn add(&mut self, case: &Case, result: Result<Counts, Violation>) {
+        self.cases += 1;
+        count(&mut self.hosts, case.hosts());
+        count(&mut self.faults, case.faults() as u64);
+        *self.algorithms.entry(case.algorithm).or_default() += 1;
+        *self.balancers.entry(case.balancer).or_default() += 1;
+        match result {
+            Ok(counts) => {
+                self.counts.ops += counts.ops;
+                self.counts.packets += counts.packets;
+                self.counts.dropped += counts.dropped;
+                self.counts.trimmed += counts.trimmed;
+                self.counts.jobs += counts.jobs;
+            }
+            Err(violation) => self.failures.push((case.seed, violation)),
+        }
+    }
+}
+
+/// Runs the cases of seeds. `progress` is called with the number of cases that have ended; it returns `false` to end the
+/// batch.
+#[must_use]
+pub fn run_cases(
+    seeds: Range<u64>,
+    threads: NonZeroUsize,
+    progress: impl Fn(u64) -> bool + Sync,
+) -> Batch {
+    let batch = Mutex::new(Batch::default());
+    each_seed(seeds, threads, |seed| {
+        let case = Case::draw(seed);
+        let result = run_case(&case);
+        let mut batch = lock(&batch);
+        batch.add(&case, result);
+        (progress(batch.cases), batch.failures.len())
+    });
+    let mut batch = lock(&batch).clone();
+    batch.failures.sort_by_key(|&(seed, _)| seed);
+    batch
+}

@@ -1,0 +1,97 @@
+//! What a seed draws for the simulator: a scenario, as the text of its file.
+
+use std::fmt::Write;
+
+use super::parts::{self, Fabric};
+use crate::draw::Draw;
+
+/// When the workloads stop to submit ops, and faults have ended.
+const STOP_US: u64 = 600;
+/// Time within which every op ends. deviation: no source; timeouts of the transport double up to seconds.
+const END_S: u64 = 20;
+
+/// A drawn scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The seed that it was drawn from, which is also that of its run.
+    pub seed: u64,
+    /// The name of its algorithm.
+    pub algorithm: &'static str,
+    /// The name of its path policy.
+    pub balancer: &'static str,
+    /// Whether the rates of links never change, as closed forms demand.
+    pub(super) steady: bool,
+    fabric: Fabric,
+    routing: String,
+    /// The table of the algorithm.
+    settings: String,
+    /// A table each.
+    pub(super) workloads: Vec<String>,
+    /// A table each.
+    pub(super) faults: Vec<String>,
+}
+
+impl Case {
+    /// Returns the scenario of a seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut draw = Draw::new(seed, 2);
+        let draw = &mut draw;
+        let algorithm = parts::algorithm(draw);
+        let fabric = Fabric::draw(draw, &algorithm);
+        let (balancer, mut routing) = parts::routing(draw, &algorithm, fabric.trims);
+        let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))
+            .map(|number| parts::workload(draw, number, &fabric, STOP_US))
+            .collect();
+        // One after the other, since faults of one property of a link must not overlap.
+        let faults = draw.pick(&[0, 1, 1, 2, 2, 3, 4]);
+        let time = |number| STOP_US * number / faults.max(1);
+        let faults: Vec<String> = (0..faults)
+            .map(|number| parts::fault(draw, &fabric, time(number)..time(number + 1)))
+            .collect();
+        if faults.iter().any(|fault| fault.contains("\"down\"")) && draw.chance(500) {
+            if routing.is_empty() {
+                routing += "[routing]\n";
+            }
+            routing += &parts::rerouting(draw);
+        }
+        Self {
+            seed,
+            algorithm: algorithm.name,
+            balancer,
+            steady: !faults.iter().any(|fault| fault.contains("\"slow\"")),
+            settings: algorithm.settings,
+            fabric,
+            routing,
+            workloads,
+            faults,
+        }
+    }
+
+    /// Number of hosts.
+    #[must_use]
+    pub fn hosts(&self) -> u64 {
+        self.fabric.hosts
+    }
+
+    /// Number of faults, of one or several links each.
+    #[must_use]
+    pub fn faults(&self) -> usize {
+        self.faults.len()
+    }
+
+    /// Returns the scenario as the text of its file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "duration = \"{END_S}s\"\nseed = {}\n\n",
+            self.seed
+        );
+        let tables = [&self.fabric.table, &self.routing, &self.settings];
+        let tables = tables.into_iter().chain(&self.workloads).chain(&self.faults);
+        for table in tables.filter(|table| !table.is_empty()) {
+            let _ = writeln!(text, "{table}");
+        }
+        text
+    }
+}

@@ -1,0 +1,146 @@
+//! Worlds of the simulator: a seed draws a scenario with its network, algorithm, path policy, traffic and faults. Every run
+//! must keep what holds for all of them, whatever was drawn.
+//!
+//! | check | what must hold |
+//! |---|---|
+//! | `scenario` | the drawn scenario is valid, and so is its written form, with equal settings |
+//! | `run` | packets are conserved, and the run ends without an error |
+//! | `threads` | the events are equal for any number of threads, and with time windows |
+//! | `end` | once faults have ended and no ops are submitted, every op and every job ends |
+//! | `bounds` | no port sends more than its link carries; no job ends before its ideal time |
+//! | `queue` | with ExpressPass, no data queue exceeds its bound by network calculus |
+
+mod batch;
+mod case;
+mod parts;
+mod shrink;
+
+pub use batch::{Batch, run_cases};
+pub use case::Case;
+pub use shrink::shrink_case;
+
+use apus_scenario::{Options, Scenario, Setup, Simulation, Source};
+use apus_sim::summary::Summary;
+
+/// A property that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The name of the check.
+    pub check: &'static str,
+    /// What was observed.
+    pub what: String,
+}
+
+/// Numbers of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Ops that ended before the workloads stopped.
+    pub ops: u64,
+    /// Packets that hosts sent.
+    pub packets: u64,
+    /// Packets that the fabric dropped.
+    pub dropped: u64,
+    /// Packets whose payload a port removed.
+    pub trimmed: u64,
+    /// Jobs that ended.
+    pub jobs: u64,
+}
+
+/// Runs a case with one thread and with several.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn run_case(case: &Case) -> Result<Counts, Violation> {
+    let violation = |check| move |what: String| Violation { check, what };
+    let setup = read(&case.text()).map_err(violation("scenario"))?;
+    let plan = setup.plan().map_err(|e| violation("scenario")(e.to_string()))?;
+    let run = |threads: u32, windows: bool| -> Result<Summary, String> {
+        let mut simulation =
+            Simulation::with_threads(&plan, threads).map_err(|e| e.to_string())?;
+        if windows {
+            simulation = simulation.in_windows();
+        }
+        simulation.run("world", &mut |_| {}).map_err(|e| e.to_string())
+    };
+    let alone = run(1, false).map_err(violation("run"))?;
+    // Cases take turns, since a run per kind would double the time of each world.
+    let (threads, windows) = [(1, true), (2, false), (3, true), (4, false)][case.seed as usize % 4];
+    let other = run(threads, windows).map_err(violation("run"))?;
+    if other.work.event_hash != alone.work.event_hash {
+        let windows = if windows { ", with time windows," } else { "" };
+        let what = format!("with {threads} threads{windows} the events differ from those of one thread");
+        return Err(violation("threads")(what));
+    }
+    check_end(&alone).map_err(violation("end"))?;
+    check_bounds(&alone).map_err(violation("bounds"))?;
+    if case.algorithm == "expresspass" && case.steady {
+        check_queue(&alone).map_err(violation("queue"))?;
+    }
+    Ok(Counts {
+        ops: alone.startup.ops + alone.measured.ops,
+        packets: alone.packets.sent,
+        dropped: alone.packets.dropped,
+        trimmed: alone.packets.trimmed,
+        jobs: alone.jobs.len() as u64,
+    })
+}
+
+/// Reads a scenario, and its written form, which must have equal settings.
+fn read(text: &str) -> Result<Setup, String> {
+    let of = |text: &str| -> Result<Setup, String> {
+        let source = Source { name: "world.toml".to_owned(), text: text.to_owned() };
+        let missing = |name: &str| Err(format!("`{name}` cannot be read"));
+        let scenario = Scenario::read(&source, &missing, &Options::default());
+        let mut runs = scenario.map_err(|e| e.to_string())?.runs.into_iter();
+        runs.next().map(|run| run.setup).ok_or_else(|| "no run".to_owned())
+    };
+    let setup = of(text)?;
+    let written = setup.to_toml();
+    let again = of(&written).map_err(|e| format!("the written form is invalid: {e}\n{written}"))?;
+    if again.to_toml() != written {
+        return Err(format!("the written form has other settings:\n{written}\n{}", again.to_toml()));
+    }
+    Ok(setup)
+}
+
+fn check_end(run: &Summary) -> Result<(), String> {
+    if let Some(reason) = &run.stop_reason {
+        return Err(format!("the run stopped early: {reason}"));
+    }
+    // A run of jobs alone ends with them. Then the last messages may lack their acknowledgements, if a send is done before.
+    let jobs_alone = run.jobs.len() == run.groups.len();
+    let open = run.startup.unfinished_ops + run.measured.unfinished_ops;
+    if open > 0 && !jobs_alone {
+        let oldest = run.measured.oldest_unfinished_us;
+        return Err(format!("{open} ops have no end, the oldest is {oldest} us old"));
+    }
+    match run.jobs.iter().find(|job| job.completion_us.is_none()) {
+        Some(job) => Err(format!("job {} has no end", job.name)),
+        None => Ok(()),
+    }
+}
+
+fn check_bounds(run: &Summary) -> Result<(), String> {
+    let port = &run.busiest_port;
+    // A packet of whose time on the wire a part is outside the phase counts whole.
+    if port.utilisation > 1.02 {
+        return Err(format!("port {} sent {} of what its link carries", port.name, port.utilisation));
+    }
+    for job in &run.jobs {
+        if let (Some(took), Some(ideal)) = (job.completion_us, job.ideal_us)
+            && took < ideal * (1.0 - 1e-9)
+        {
+            return Err(format!("job {} took {took} us, less than the ideal {ideal} us", job.name));
+        }
+    }
+    Ok(())
+}
+
+fn check_queue(run: &Summary) -> Result<(), String> {
+    match run.credits.bound_used {
+        Some(used) if used > 1.0 => {
+            Err(format!("a data queue has reached {used} of its bound by network calculus"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Scenarios of many seeds keep what holds for every run of the simulator.
+
+use std::num::NonZeroUsize;
+
+use apus_worlds::fabric::{Case, Violation, run_case, run_cases, shrink_case};
+use apus_worlds::median;
+
+/// Number of scenarios, which fits the budget of `make test`; `APUS_WORLDS` changes it.
+fn cases() -> u64 {
+    let number = std::env::var("APUS_WORLDS").ok();
+    number.map_or(60, |number| number.parse().expect("APUS_WORLDS is a number of worlds"))
+}
+
+#[test]
+fn no_scenario_violates_a_guarantee_and_all_parts_are_drawn() {
+    let batch = run_cases(0..cases(), NonZeroUsize::new(2).expect("not 0"), |_| true);
+    assert!(batch.failures.is_empty(), "{:#?}", batch.failures);
+    assert_eq!(batch.cases, cases());
+    // Without these, most checks would check nothing.
+    assert!(median(&batch.hosts) >= 3 && median(&batch.faults) >= 1, "{batch:?}");
+    assert!(batch.algorithms.len() >= 10 && batch.balancers.len() >= 5, "{batch:?}");
+    let counts = batch.counts;
+    for number in [counts.ops, counts.packets, counts.dropped, counts.trimmed, counts.jobs] {
+        assert!(number > 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn a_seed_determines_its_scenario() {
+    assert_eq!(Case::draw(7).text(), Case::draw(7).text());
+    assert_ne!(Case::draw(7).text(), Case::draw(8).text());
+}
+
+/// A violation that is there whatever is left away: only one workload is left.
+#[test]
+fn a_case_shrinks_to_what_its_violation_needs() {
+    let large = |case: &Case| case.text().matches("[[workload]]").count() > 1 && case.faults() > 1;
+    let case = (0..100).map(Case::draw).find(large).expect("a large one");
+    let violation = Violation { check: "none", what: String::new() };
+    let (same, _) = shrink_case(&case, &violation);
+    assert_eq!(same, case, "nothing smaller has this violation");
+    assert!(run_case(&case).is_ok(), "{:?}", run_case(&case));
+}
