@@ -189,7 +189,7 @@ mod tests {
         assert!((jitter.as_secs_f64() * 1e6 - 2.0).abs() < 1e-4, "{jitter}");
         assert!(notes.is_empty());
         let slow = Setting { rate: Rate::from_bps(100_000_000), ..setting };
-        let error = fabric(&ping, &slow, &mut notes).err().expect("refused").to_string();
+        let error = fabric(&ping, &slow, &mut notes).expect_err("refused").to_string();
         assert!(error.contains("--rate"), "{error}");
     }
 

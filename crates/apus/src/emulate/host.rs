@@ -296,7 +296,7 @@ mod tests {
                 1 => {
                     let connection = peer.connect(SocketAddr::from(([127, 0, 0, 1], port)));
                     let connection = connection.expect("it says that it is ready");
-                    let (region, _) = greeting(&connection).ok().expect("its region");
+                    let (region, _) = greeting(&connection).expect("its region");
                     here = Some((connection, region));
                     Some("go".to_owned())
                 }

@@ -320,7 +320,7 @@ mod tests {
     fn every_curve_has_its_variants() {
         for drawing in DRAWINGS {
             let scenario = library::open(drawing.experiment, &apus_scenario::Options::default());
-            let scenario = scenario.ok().expect("a built-in experiment");
+            let scenario = scenario.expect("a built-in experiment");
             for (word, (name, variants, _)) in drawing
                 .each
                 .iter()

@@ -83,10 +83,7 @@ impl Case {
     /// Returns the scenario as the text of its file.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = format!(
-            "duration = \"{END_S}s\"\nseed = {}\n\n",
-            self.seed
-        );
+        let mut text = format!("duration = \"{END_S}s\"\nseed = {}\n\n", self.seed);
         let tables = [&self.fabric.table, &self.routing, &self.settings];
         let tables = tables.into_iter().chain(&self.workloads).chain(&self.faults);
         for table in tables.filter(|table| !table.is_empty()) {

@@ -55,8 +55,7 @@ pub fn run_case(case: &Case) -> Result<Counts, Violation> {
     let setup = read(&case.text()).map_err(violation("scenario"))?;
     let plan = setup.plan().map_err(|e| violation("scenario")(e.to_string()))?;
     let run = |threads: u32, windows: bool| -> Result<Summary, String> {
-        let mut simulation =
-            Simulation::with_threads(&plan, threads).map_err(|e| e.to_string())?;
+        let mut simulation = Simulation::with_threads(&plan, threads).map_err(|e| e.to_string())?;
         if windows {
             simulation = simulation.in_windows();
         }
@@ -68,7 +67,8 @@ pub fn run_case(case: &Case) -> Result<Counts, Violation> {
     let other = run(threads, windows).map_err(violation("run"))?;
     if other.work.event_hash != alone.work.event_hash {
         let windows = if windows { ", with time windows," } else { "" };
-        let what = format!("with {threads} threads{windows} the events differ from those of one thread");
+        let what =
+            format!("with {threads} threads{windows} the events differ from those of one thread");
         return Err(violation("threads")(what));
     }
     check_end(&alone).map_err(violation("end"))?;
@@ -98,7 +98,10 @@ fn read(text: &str) -> Result<Setup, String> {
     let written = setup.to_toml();
     let again = of(&written).map_err(|e| format!("the written form is invalid: {e}\n{written}"))?;
     if again.to_toml() != written {
-        return Err(format!("the written form has other settings:\n{written}\n{}", again.to_toml()));
+        return Err(format!(
+            "the written form has other settings:\n{written}\n{}",
+            again.to_toml()
+        ));
     }
     Ok(setup)
 }
@@ -124,7 +127,10 @@ fn check_bounds(run: &Summary) -> Result<(), String> {
     let port = &run.busiest_port;
     // A packet of whose time on the wire a part is outside the phase counts whole.
     if port.utilisation > 1.02 {
-        return Err(format!("port {} sent {} of what its link carries", port.name, port.utilisation));
+        return Err(format!(
+            "port {} sent {} of what its link carries",
+            port.name, port.utilisation
+        ));
     }
     for job in &run.jobs {
         if let (Some(took), Some(ideal)) = (job.completion_us, job.ideal_us)

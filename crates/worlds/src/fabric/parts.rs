@@ -75,7 +75,8 @@ impl Fabric {
         // From a few packets to what 40 us at 100 Gb/s bring.
         let buffer = draw.log_range(20_000, 500_000);
         let trims = algorithm.trims && draw.chance(300);
-        let mut table = format!("[topology]\n{shape}rate = \"{rate}Gbps\"\ndelay = \"{delay}ns\"\n");
+        let mut table =
+            format!("[topology]\n{shape}rate = \"{rate}Gbps\"\ndelay = \"{delay}ns\"\n");
         if draw.chance(200) {
             let _ = writeln!(table, "pipeline_latency = \"{}ns\"", draw.log_range(10, 1000));
         }
@@ -129,7 +130,11 @@ fn shape(draw: &mut Draw) -> (String, u64, &'static [&'static str]) {
             let shape = format!(
                 "kind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n"
             );
-            (shape, leaves * hosts, &["leaf 0 <-> spine 0", "leaf * -> spine *", "spine 0 -> leaf 1"])
+            (
+                shape,
+                leaves * hosts,
+                &["leaf 0 <-> spine 0", "leaf * -> spine *", "spine 0 -> leaf 1"],
+            )
         }
         3 => {
             let hosts = draw.range(1, 2);
@@ -141,7 +146,11 @@ fn shape(draw: &mut Draw) -> (String, u64, &'static [&'static str]) {
             let shape = format!(
                 "kind = \"parking-lot\"\nswitches = {switches}\nhosts_per_switch = {hosts}\n"
             );
-            (shape, switches * hosts, &["switch 0 -> switch 1", "switch * <-> switch *", "host 0 -> *"])
+            (
+                shape,
+                switches * hosts,
+                &["switch 0 -> switch 1", "switch * <-> switch *", "host 0 -> *"],
+            )
         }
     }
 }
@@ -234,7 +243,9 @@ pub(super) fn workload(draw: &mut Draw, number: usize, fabric: &Fabric, stop_us:
             ]);
             let done = draw.pick(&["delivered", "local", "acknowledged"]);
             let size = size.max(fabric.hosts * 64);
-            format!("kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n")
+            format!(
+                "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n"
+            )
         }
     };
     let _ = writeln!(table, "start = \"{start}us\"");
@@ -248,7 +259,7 @@ pub(super) fn fault(draw: &mut Draw, fabric: &Fabric, within: Range<u64>) -> Str
     let until = draw.range(at + 1, within.end - 1);
     let kind = match draw.range(0, 4) {
         0 => "kind = \"down\"\n".to_owned(),
-        1 => format!("kind = \"slow\"\nfraction = {:.2}\n", draw.pick(&[0.05, 0.25, 0.5, 0.9])),
+        1 => format!("kind = \"slow\"\nfraction = {:.2}\n", draw.pick(&[0.25, 0.5, 0.9])),
         2 => format!("kind = \"loss\"\nprobability = {}\n", draw.pick(&[0.001, 0.01, 0.2])),
         3 => format!("kind = \"corrupt\"\nprobability = {}\n", draw.pick(&[0.001, 0.01, 0.2])),
         _ => {

@@ -209,7 +209,7 @@ fn packet(abuse: Abuse, number: u64, region: RegionKey) -> Header {
         _ => SegmentKind::Message,
     };
     let (op, length) = (OpId::new(number), 64);
-    let segment = Segment { op, kind, offset: 0, length, op_length: 64, credit: None };
+    let segment = Segment { op, kind, offset: 0, length, op_length: 64, attached: None };
     Header { flow: FlowId::new(0), seq: PacketNumber::new(number), body: Body::Data(segment) }
 }
 
