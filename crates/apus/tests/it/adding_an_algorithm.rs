@@ -89,6 +89,7 @@ fn the_example_joins_the_project_by_the_steps_of_the_page() {
         (part("fn main()", "const PARAMETERS"), part("const PARAMETERS", "/// Four"));
     let params = example[table.clone()].replace("const PARAMETERS", "pub(super) const TABLE");
     let host = format!("{}{}", &example[..main.start], &example[table.end..])
+        .replace("mod policy;\n\n", "")
         .replace("use std::process::ExitCode;\nuse std::sync", "use alloc::sync")
         .replace("use apus_cc::settings::{POSITIVE, PROPER_FRACTION, number, size};\n", "")
         .replace("ParamInfo, ", "")

@@ -27,6 +27,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tune", "mine.toml", "--seeds", "1"],
     &["perf", "127.0.0.1:9", "--insecure"],
     &["rerun", "mine.zip"],
+    &["whatif", "mine.toml", "--link", "switch 0 -> host 0", "--fault", "slow fraction=0.5"],
 ];
 
 /// Returns those of [`COMMANDS`] that this build has.
@@ -64,7 +65,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The list of commands above is complete: the help of every other one has no `--out`.
+/// The list of commands above is complete: the help of every other one has no `--out DIR`.
 #[test]
 fn every_command_with_out_is_tested() {
     let help = apus(Path::new("."), &["--help"], &[]);
@@ -74,7 +75,7 @@ fn every_command_with_out_is_tested() {
     let mut count = 0;
     for name in commands.filter_map(|line| line.split_whitespace().next()) {
         let own = apus(Path::new("."), &[name, "--help"], &[]);
-        let takes_out = String::from_utf8_lossy(&own.stdout).contains("--out ");
+        let takes_out = String::from_utf8_lossy(&own.stdout).contains("--out <DIR>");
         assert_eq!(takes_out, COMMANDS.iter().any(|command| command[0] == name), "{name}");
         count += usize::from(takes_out);
     }

@@ -27,7 +27,7 @@ const SWEEP: [&str; 6] =
     ["sweep", "mine.toml", "--vary", "workload.size=1kB,4kB,16kB,64kB,256kB", "--seeds", "2"];
 
 /// The files of the results.
-const FILES: [&str; 3] = ["sweep.csv", "sweep.json", "sweep.svg"];
+const FILES: [&str; 4] = ["report.html", "sweep.csv", "sweep.json", "sweep.svg"];
 
 fn folder(test: &str) -> PathBuf {
     let path = command::folder(test);

@@ -55,6 +55,18 @@ const SCENARIOS: [&str; 7] = [
         kind = "reorder"
         probability = 0.1
         delay = "1us"
+        [[fault]]
+        link = "switch 0 -> host *"
+        kind = "slow"
+        fraction = 0.5
+        lasts = "10us"
+        every = "1ms"
+        share = 0.5
+        [[fault]]
+        link = "host * -> switch 0"
+        kind = "slow"
+        fraction = 0.5
+        count = 1
         [measure]
         ports = { all = ["*"] }
         compare = [{ name = "c", ports = "all", class = "x", with = "y" }]
