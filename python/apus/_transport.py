@@ -256,7 +256,8 @@ def make_key(
     native = getattr(_native, "make_key", None)
     if native is None:
         _missing()
-    return native(os.fspath(file), name, None if group is None else os.fspath(group))
+    line: str | None = native(os.fspath(file), name, None if group is None else os.fspath(group))
+    return line
 
 
 @atexit.register

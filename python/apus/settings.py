@@ -270,10 +270,6 @@ class Routing(TypedDict, total=False):
     range: int
     """Packet numbers from the oldest packet in flight to the newest, a power of two; the sender
     stops at the edge (whole number, from 128 to 16384; default "1024")."""
-    ack_bytes: Size
-    """Payload bytes after which the receiver acknowledges; it acknowledges at once the first
-    packet, a marked one, one after which the sender waits for an acknowledgement, and a repeated
-    one. 0: each packet (size, at most 16MiB; default "0B")."""
     reroute_local: Time
     """Time after which the switches at both ends of a link that is down stop using it, and after
     which they use it again; never if not given (time)."""
@@ -284,6 +280,10 @@ class Routing(TypedDict, total=False):
     """Flows of a group of ports that has lost a member: "resilient", only those of that member
     move; "modulo", the hash modulo the number of members moves most ("resilient", "modulo"; default
     "resilient")."""
+    ack_bytes: Size
+    """Payload bytes after which the receiver acknowledges; it acknowledges at once the first
+    packet, a marked one, one after which the sender waits for an acknowledgement, and a repeated
+    one. 0: each packet (size, at most 16MiB; default "0B")."""
 
 
 class Fault(TypedDict, total=False):

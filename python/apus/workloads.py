@@ -21,6 +21,7 @@ __all__ = [
     "all_reduce",
     "all_to_all",
     "broadcast",
+    "external",
     "flows",
     "incast",
     "job",
@@ -1408,6 +1409,102 @@ def training(
             "pattern": pattern,
             "chunks": chunks,
             "iterations": iterations,
+            "hosts": hosts,
+            "ranks_per_host": ranks_per_host,
+            "placement": placement,
+            "places": places,
+            "local_rate": local_rate,
+            "local_delay": local_delay,
+            "done": done,
+            "send_order": send_order,
+            "flows_per_pair": flows_per_pair,
+            "name": name,
+            "deadline": deadline,
+            "op": op,
+            "service": service,
+            "start": start,
+            "stop": stop,
+            "every": every,
+            "algorithm": algorithm,
+            "class_": class_,
+            "balancer": balancer,
+        },
+    )
+
+
+def external(
+    *,
+    ranks: int | None = None,
+    hosts: int | Sequence[int] | None = None,
+    ranks_per_host: int | None = None,
+    placement: Literal["block", "round-robin", "random"] | None = None,
+    places: Places | None = None,
+    local_rate: Rate | None = None,
+    local_delay: Time | None = None,
+    done: Literal["delivered", "local", "acknowledged"] | None = None,
+    send_order: Literal["interleaved", "sequential"] | None = None,
+    flows_per_pair: int | None = None,
+    name: str | None = None,
+    deadline: Time | None = None,
+    op: Literal["write", "read", "message"] | None = None,
+    service: Service | None = None,
+    start: Time | None = None,
+    stop: Time | None = None,
+    every: Time | None = None,
+    algorithm: str | None = None,
+    class_: str | None = None,
+    balancer: str | None = None,
+) -> Workload:
+    """Workload `external`.
+
+    The messages between ranks that a program sends while it drives the simulation
+    (docs/embedding.md).
+
+    Args:
+        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+            2).
+        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
+        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
+            "1").
+        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
+            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
+            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
+            (table).
+        local_rate: With several ranks per host: rate of a rank in each direction in the network
+            within its host, such as NVLink (rate, at least 1bps).
+        local_delay: With several ranks per host: delay of that network (time; default "0s").
+        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
+            after the propagation delay of the path), its last byte has left (`local`), or the
+            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
+            default "delivered").
+        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
+            sends one message after the other (`sequential`), as closed forms of trees assume
+            ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
+            number, at least 1; default "1").
+        name: The workload is measured by itself under this name; several of one name are measured
+            together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
+            above 0).
+        op: Type of op ("write", "read", "message"; default "write").
+        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
+            includes it, the ideal of slowdown does not (table).
+        start: When the first ops are submitted (time; default "0s").
+        stop: No op is submitted from this time on (time).
+        every: The workload is repeated after this time, and again, each time until its `stop`
+            (time, above 0).
+        algorithm: Label of the algorithm, if there are several (text).
+        class_: Traffic class; the first if not given (text).
+        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
+            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+    """
+    return Workload(
+        "external",
+        {"kind": "external"},
+        {"class_": "class"},
+        {
+            "ranks": ranks,
             "hosts": hosts,
             "ranks_per_host": ranks_per_host,
             "placement": placement,

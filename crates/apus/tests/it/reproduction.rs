@@ -68,7 +68,7 @@ fn the_readme_has_the_counts_of_the_page() {
     let [all, close, near] = ["", " reproductions, ", " paper's number and "]
         .map(|before| number(sentence.split_once(before).expect("a count").1));
     let expected = format!(
-        "of {all} numbers of the papers {close} are met within 10 % and {near} within 25 %."
+        "of {all} numbers of papers and reference simulators {close} are met within 10 % and {near} within 25 %."
     );
     assert!(words("README.md").contains(&expected), "README.md must have: {expected}");
 }
