@@ -36,7 +36,7 @@ const ONE_RTT: &str = "QUIC measures one RTT, which includes the delays of both 
 const OWN_TIMEOUTS: &str = "quinn has its own timeouts (RFC 9002 §6.2); remove it";
 
 /// Parameters that have no effect in quinn, with the reason and what to do instead.
-const WITHOUT_EFFECT: [(&str, &str); 11] = [
+const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("decompose", ONE_RTT),
     ("endpoint_target", ONE_RTT),
     ("endpoint_min_cwnd", ONE_RTT),
