@@ -46,7 +46,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// Packets that [`Network::pass`] sent to a port within a window join it, in order of time; packets of
-    /// the same instant in the order of the links over which they arrived. The last of them must arrive
+    /// the same instant in the order of the links over which they arrived. The last of these packets must arrive
     /// before any pending event of the port.
     #[inline]
     pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {

@@ -192,7 +192,7 @@ impl WideReceived {
     }
 }
 
-/// When a receiver acknowledges (uet-htsim 40ccb05, `processData`): after so many bytes, and at once the first
+/// When a receiver acknowledges (uet-htsim 40ccb05, `processData`): after `every` bytes of payload, and at once the first
 /// packet, a marked one, one whose sender waits, the one that closes the last hole after that, and a
 /// repeated one.
 #[derive(Clone, Copy, Debug, Default)]

@@ -55,7 +55,7 @@ pub(crate) struct Quotas {
     usage: BTreeMap<Principal, Usage>,
     /// When a source has used up nothing any more (the theoretical arrival time of the generic cell rate algorithm, ITU-T I.371).
     rates: BTreeMap<Source, Time>,
-    /// The same for all sources together.
+    /// When all sources together have used up nothing any more.
     total: Time,
 }
 

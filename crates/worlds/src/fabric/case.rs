@@ -5,7 +5,8 @@ use std::fmt::Write;
 use super::parts::{self, Fabric};
 use crate::draw::Draw;
 
-/// When the workloads stop to submit ops, and faults have ended.
+/// Time in microseconds at which workloads stop submitting ops, and by which all faults have ended. deviation: no source; about
+/// 50 RTTs, so that a scenario takes milliseconds.
 const STOP_US: u64 = 600;
 /// Time within which every op ends. deviation: no source; timeouts of the transport double up to seconds.
 const END_S: u64 = 20;

@@ -31,9 +31,8 @@ fn a_seed_determines_its_scenario() {
     assert_ne!(Case::draw(7).text(), Case::draw(8).text());
 }
 
-/// A violation that is there whatever is left away: only one workload is left.
 #[test]
-fn a_case_shrinks_to_what_its_violation_needs() {
+fn a_case_of_which_no_part_has_the_violation_stays_whole() {
     let large = |case: &Case| case.text().matches("[[workload]]").count() > 1 && case.faults() > 1;
     let case = (0..100).map(Case::draw).find(large).expect("a large one");
     let violation = Violation { check: "none", what: String::new() };

@@ -17,7 +17,7 @@ mod cost {
 
     /// Dropped at its first bytes, by its key's name, or beyond a share or rate.
     pub const CHEAP: Span = Span::from_ns(100);
-    /// A proof was computed, or a packet opened, in vain.
+    /// A proof was computed, or a packet opened, that turned out not to be authentic.
     pub const PROOF: Span = Span::from_ns(1_000);
     /// A Diffie-Hellman handshake.
     pub const HANDSHAKE: Span = Span::from_us(200);
