@@ -38,6 +38,8 @@ mod job;
 mod key;
 mod library;
 mod list;
+#[cfg(feature = "live")]
+mod live;
 mod memory;
 mod open;
 mod output;

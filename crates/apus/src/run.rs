@@ -24,6 +24,8 @@ use crate::reproduce::tables::tables;
 use crate::results::{Runs, RunsWithCost, keep, keep_cost};
 use crate::tables::TableFormat;
 use crate::{bundle, input, library, open, text};
+#[cfg(feature = "live")]
+use crate::{live, progress::Tracker};
 
 /// Number of slow ops of each workload that a report follows.
 /// Rationale: as many as a reader looks at; the second run then costs about as much as the first.
@@ -86,6 +88,10 @@ pub struct Run {
     /// and report the waiting flow; `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
+    /// Show goodput, queues and links in the terminal while the run goes on.
+    #[cfg(feature = "live")]
+    #[arg(long)]
+    live: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
     /// Print JSON.
@@ -104,6 +110,10 @@ impl Run {
             memory: self.max_memory.limit(),
             ..Options::default()
         };
+        #[cfg(feature = "live")]
+        if self.live {
+            live::check_terminal()?;
+        }
         if let Some(file) = &self.bundle {
             bundle::check_new(file).map_err(Failure::Input)?;
         }
@@ -125,9 +135,7 @@ impl Run {
             scenario.runs.iter().map(|run| run.setup.clone().recorded(out.is_some())).collect();
         let watch = interrupt::watch(self.watchdog)?;
         let (side_by_side, per_run) = self.share_threads(&setups);
-        let meter = Meter::new(&vec![scenario.name.as_str(); setups.len()], side_by_side);
-        let results = run_all(&setups, side_by_side, per_run, &watch, &|step| meter.on_step(step));
-        drop(meter);
+        let results = self.run_all(&scenario.name, &setups, (side_by_side, per_run), &watch)?;
         let ended = interrupt::interrupted(&watch);
         // A failed run does not affect the others.
         let (mut runs, mut failures): (Vec<Summary>, Vec<String>) = (Vec::new(), Vec::new());
@@ -178,6 +186,27 @@ impl Run {
             bundle::write(file, &gathered, &options, &runs.runs, &json).map_err(Failure::Run)?;
         }
         self.judge(scenario, &runs.runs)
+    }
+
+    /// Runs everything, with the progress on standard error.
+    fn run_all(
+        &self,
+        scenario: &str,
+        setups: &[Setup],
+        (side_by_side, per_run): (NonZeroUsize, Threads),
+        watch: &Watch,
+    ) -> Result<Vec<Result<Summary, String>>, Failure> {
+        let names = vec![scenario; setups.len()];
+        #[cfg(feature = "live")]
+        if self.live {
+            let tracker = Tracker::new(&names, side_by_side);
+            let runs: Vec<&str> = setups.iter().map(Setup::name).collect();
+            return live::show(&runs, &tracker, watch, |watch, on_step| {
+                run_all(setups, side_by_side, per_run, watch, on_step)
+            });
+        }
+        let meter = Meter::new(&names, side_by_side);
+        Ok(run_all(setups, side_by_side, per_run, watch, &|step| meter.on_step(step)))
     }
 
     /// Runs again what the slowest ops belong to, with the same seeds, and returns what happened to these ops by the

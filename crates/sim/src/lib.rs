@@ -34,6 +34,7 @@ pub mod losses;
 pub mod measure;
 pub mod memory;
 mod metrics;
+pub mod monitor;
 pub mod offered;
 mod op_times;
 mod packets;

@@ -248,7 +248,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let warmup = Time::ZERO + self.plan.warmup;
         let mut team = Team::new(self.partition.parts(), self.lookahead, self.tempo.clone())
             .map_err(|error| RunError::new(format!("the system starts no thread: {error}")))?;
-        let mut watcher = Watcher::new(self.watch.clone());
+        let mut watcher = Watcher::new(self.watch.clone(), name);
         let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress);
         let warmup = self.now();
         let ports_at_warmup = self.port_counters(warmup);

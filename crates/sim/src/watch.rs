@@ -9,6 +9,7 @@ use apus_units::{Bytes, FlowId, Span, Time};
 
 use crate::Fault;
 use crate::host::Host;
+use crate::monitor::{Monitor, States};
 use crate::part::Part;
 use crate::plan::Plan;
 use crate::stalls::reason;
@@ -23,6 +24,8 @@ pub struct Watch {
     pub silence: Option<Span>,
     /// Receives reports of flows without progress while the run goes on, of a few flows per run.
     pub tell: Option<Tell>,
+    /// Receives the state of runs while they go on.
+    pub monitor: Option<Monitor>,
     /// The first failure of an algorithm from outside, for the caller of the runs.
     pub fault: Arc<Mutex<Option<Fault>>>,
 }
@@ -43,6 +46,9 @@ impl fmt::Debug for Tell {
 /// State of a [`Watch`] during a run.
 pub(crate) struct Watcher {
     watch: Watch,
+    /// Name of the run.
+    name: String,
+    states: Option<States>,
     delivered: u64,
     /// Time of the last step in which packets had been delivered.
     since: Time,
@@ -68,8 +74,9 @@ impl Watch {
 }
 
 impl Watcher {
-    pub(crate) fn new(watch: Watch) -> Self {
-        Self { watch, delivered: 0, since: Time::ZERO }
+    pub(crate) fn new(watch: Watch, name: &str) -> Self {
+        let states = watch.monitor.clone().map(States::new);
+        Self { watch, name: name.to_owned(), states, delivered: 0, since: Time::ZERO }
     }
 
     /// Returns `true` if the user has asked to end the run.
@@ -85,6 +92,9 @@ impl Watcher {
         parts: &[Part<F>],
         plan: &Plan<F>,
     ) -> Option<String> {
+        if let Some(states) = &mut self.states {
+            states.tell(&self.name, now, parts, plan);
+        }
         if self.watch.stop.load(Ordering::Relaxed) {
             return Some("interrupted".to_owned());
         }

@@ -17,6 +17,8 @@ const CASES: &[(&str, [&str; 2])] = &[
     ("run --traffic t.csv", ["--topology", "--traffic"]),
     ("run mine.toml --worst 3", ["--worst", "--out"]),
     ("run mine.toml --open", ["--open", "--out"]),
+    // Standard error of a test is no terminal.
+    ("run mine.toml --live", ["--live", "terminal"]),
     ("run mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     ("whatif mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),
     ("emulate mine.toml --seed 1 --set seed=2", ["--set seed=2", "--seed replaces"]),

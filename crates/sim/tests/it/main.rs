@@ -9,6 +9,7 @@ mod job_results;
 mod jobs;
 mod loads;
 mod measure;
+mod monitor;
 mod physics;
 mod record;
 mod runs;
