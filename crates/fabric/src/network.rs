@@ -20,9 +20,9 @@ use apus_units::{HostId, PortId, Time};
 use crate::config::PortKind;
 use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
-use crate::packet::{Packet, PacketPool, PacketRef, Way};
+use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{InFlight, Port, SharedBuffer};
-use crate::routing::{Avoided, PathSet, PathSets, Paths, RouteError, RouteId, absorb, opposite};
+use crate::routing::{Avoided, PathSet, PathSets, Paths, RouteError, RouteId, absorb, forward};
 use crate::topology::Node;
 
 use choose::Chooser;
@@ -198,22 +198,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// A packet that arrived at a switch gets its next hop: returns the egress port by which it
     /// leaves; `None` if it was dropped, because it has visited too many switches.
     #[inline(always)]
-    pub fn pass(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
+    fn pass(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
         let Common { pool, routes, .. } = &mut self.common;
-        let fields = pool.fields_mut(packet);
-        if fields.ttl <= 1 {
-            fields.ttl = 0;
-            let ingress = routes.port(fields.route, fields.hop);
-            let ingress = if fields.way == Way::BACK { opposite(ingress) } else { ingress };
-            self.common.discard(ingress, packet, DropReason::Ttl);
-            return None;
+        if let Some(next) = forward(pool.fields_mut(packet), &routes.words) {
+            return Some(next);
         }
-        fields.ttl -= 1;
-        if fields.way != Way::FORWARD {
-            return Some(self.pass_otherwise(now, packet));
-        }
-        fields.hop += 1;
-        Some(routes.port(fields.route, fields.hop))
+        self.pass_otherwise(now, packet)
     }
 
     /// A packet joins the port by which it leaves the node where it arrived, unless the node or the port
@@ -222,7 +212,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// # Errors
     /// The reason for the drop, which the counters record.
     #[inline(always)]
-    fn enter<S: Schedule>(
+    pub fn enter<S: Schedule>(
         &mut self,
         port: PortId,
         packet: &InFlight,
@@ -234,7 +224,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.enter_slowly(port, packet, schedule)
     }
 
-    /// A packet joins a port that may be of any kind.
+    /// A packet joins a port that may be of any kind. Sends what the port or its switch answers.
     #[inline(never)] // one copy beside the short paths
     fn enter_slowly<S: Schedule>(
         &mut self,
@@ -248,19 +238,6 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.common.discard(port, packet, reason);
             return Err(reason);
         }
-        self.offer(now, port, packet, bytes, schedule)
-    }
-
-    /// Offers a packet to a port, and sends what the port or its switch answers.
-    #[inline]
-    fn offer<S: Schedule>(
-        &mut self,
-        now: Time,
-        port: PortId,
-        packet: PacketRef,
-        bytes: u32,
-        schedule: &mut S,
-    ) -> Result<(), DropReason> {
         let common = &mut self.common;
         let accepted = self.ports[port.index()].offer(now, packet, bytes, common, schedule);
         if let Err(reason) = accepted {

@@ -94,7 +94,7 @@ impl<P> Packet<P> {
 
 /// A packet in a [`PacketPool`]. Valid until the packet is taken out; the slot is reused then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PacketRef(u32);
+pub struct PacketRef(pub(crate) u32);
 
 impl PacketRef {
     /// No packet: the content of an empty slot of a ring.
@@ -151,7 +151,7 @@ impl<P> Transit<P> {
 /// packets in flight fit into a cache that their payloads would exceed.
 #[derive(Clone, Debug)]
 pub struct PacketPool<P> {
-    fields: Vec<Fields>,
+    pub(crate) fields: Vec<Fields>,
     /// `None`: the slot is free.
     payloads: Vec<Option<P>>,
     /// Telemetry that switches appended to the packet; empty until the first packet that needs it.

@@ -3,7 +3,7 @@
 //! A window is at most as long as the smallest delay of a link, so nodes do not affect each other
 //! within a window. All arrivals of a node are known when the window begins. Each node, and each
 //! port of a switch, processes its events independently, so only the events of one port or one host
-//! need an order. The calendar stores the next event of each link and port, and per window one bit
+//! need an order. Links know their next arrivals. The calendar stores the other events of ports, and per window one bit
 //! for each *place*: a link into a node together with the node's own port on this link. Places of
 //! one node are adjacent; switches precede hosts.
 
@@ -25,13 +25,20 @@ const BITS: usize = 64;
 /// Events of a class port other than arrivals.
 #[derive(Clone, Copy, Debug)]
 struct Own {
+    /// The earliest of the others.
+    due: u64,
     service: u64,
     wake: u64,
     held: u64,
 }
 
 impl Own {
-    const NONE: Self = Self { service: NEVER, wake: NEVER, held: NEVER };
+    const NONE: Self = Self { due: NEVER, service: NEVER, wake: NEVER, held: NEVER };
+
+    #[inline]
+    fn set_due(&mut self) {
+        self.due = self.service.min(self.wake).min(self.held);
+    }
 }
 
 /// A link into a node, and the node's own port on it.
@@ -58,19 +65,14 @@ pub(crate) struct Calendar {
     start: u64,
     /// Bit n % 64: window n has events.
     windows: u64,
-    /// By window modulo [`WINDOWS`]: a bit per place, and a bit per word of these bits that is not
-    /// zero.
+    /// By window modulo [`WINDOWS`]: a bit per place.
     bits: Vec<u64>,
-    words: Vec<u64>,
     words_per_window: usize,
-    words_above: usize,
     places: Vec<Place>,
     /// First place of a host.
     hosts_from: u32,
     /// By port: the place to which its link leads.
     place_of: Vec<u32>,
-    /// By place: time of the next arrival.
-    arrivals: Vec<u64>,
     /// By place; empty if all ports are FIFO ports.
     own: Vec<Own>,
     /// Place whose own events are being processed; its next event is entered afterwards.
@@ -107,7 +109,6 @@ impl Calendar {
             places.push(Place { link, port: opposite(link), first, host });
         }
         let words_per_window = places.len().div_ceil(BITS);
-        let words_above = words_per_window.div_ceil(BITS);
         let with_own = if network.has_class_ports() { places.len() } else { 0 };
         Some(Self {
             width,
@@ -116,12 +117,9 @@ impl Calendar {
             start: 0,
             windows: 0,
             bits: vec![0; words_per_window * WINDOWS as usize],
-            words: vec![0; words_above * WINDOWS as usize],
             words_per_window,
-            words_above,
             hosts_from: places.partition_point(|place| place.host.is_none()) as u32,
             place_of,
-            arrivals: vec![NEVER; places.len()],
             own: vec![Own::NONE; with_own],
             places,
             busy: None,
@@ -163,16 +161,13 @@ impl Calendar {
         let (word, bit) = (place as usize / BITS, place as usize % BITS);
         self.windows |= 1 << window;
         self.bits[window as usize * self.words_per_window + word] |= 1 << bit;
-        self.words[window as usize * self.words_above + word / BITS] |= 1 << (word % BITS);
     }
 
     /// Enters an event of the fabric.
     #[inline]
     pub(crate) fn push(&mut self, event: FabricEvent, at: Time) {
         let place = if let FabricEvent::Arrival(port) = event {
-            let place = self.place_of[port.index()];
-            self.arrivals[place as usize] = at.as_ps();
-            place
+            self.place_of[port.index()]
         } else {
             self.push_own(event, at.as_ps())
         };
@@ -181,14 +176,10 @@ impl Calendar {
         }
     }
 
-    /// Removes an arrival, or a packet held back. The window of the place stays marked, without effect.
+    /// Removes an event. The window of the place stays marked, without effect.
     pub(crate) fn cancel(&mut self, event: FabricEvent) {
-        match event {
-            FabricEvent::Arrival(port) => {
-                let place = self.place_of[port.index()];
-                self.arrivals[place as usize] = NEVER;
-            }
-            other => _ = self.push_own(other, NEVER),
+        if !matches!(event, FabricEvent::Arrival(_)) {
+            self.push_own(event, NEVER);
         }
     }
 
@@ -209,6 +200,7 @@ impl Calendar {
                 unreachable!("a network whose ports touch each other has no calendar")
             }
         }
+        own.set_due();
         place
     }
 
@@ -256,13 +248,9 @@ impl Calendar {
     /// Removes the places with events in this window, in order.
     pub(crate) fn take_places(&mut self, places: &mut Vec<u32>) {
         let window = (self.cursor % WINDOWS) as usize;
-        for above in 0..self.words_above {
-            let words = &mut self.words[window * self.words_above + above];
-            for word in ones(core::mem::take(words)) {
-                let word = above * BITS + word as usize;
-                let bits = &mut self.bits[window * self.words_per_window + word];
-                places.extend(ones(core::mem::take(bits)).map(|bit| (word * BITS) as u32 + bit));
-            }
+        let words = &mut self.bits[window * self.words_per_window..][..self.words_per_window];
+        for (first, bits) in (0..).step_by(BITS).zip(words) {
+            places.extend(ones(core::mem::take(bits)).map(|bit| first + bit));
         }
     }
 
@@ -282,58 +270,32 @@ impl Calendar {
         self.place_of[opposite(port).index()]
     }
 
-    /// Returns the time of the next arrival at a place.
-    #[inline]
-    pub(crate) fn arrival(&self, place: u32) -> Time {
-        Time::from_ps(self.arrivals[place as usize])
-    }
-
-    /// Sets the time of the next arrival at a place of the node that is being processed.
-    #[inline]
-    pub(crate) fn set_arrival(&mut self, place: u32, at: Time) {
-        self.arrivals[place as usize] = at.as_ps();
-    }
-
     /// Returns `true` if ports have events other than arrivals.
     #[inline]
     pub(crate) fn has_own_events(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// Returns the next event of a place's port other than arrivals, and its time.
+    /// Returns the time of the next event of a place's port other than arrivals.
     #[inline]
-    pub(crate) fn next_own(&self, place: u32) -> (Time, OwnEvent) {
-        let Some(&Own { service, wake, held }) = self.own.get(place as usize) else {
-            return (Time::MAX, OwnEvent::Service);
-        };
-        let (at, event) = if service <= wake && service <= held {
-            (service, OwnEvent::Service)
-        } else if wake <= held {
-            (wake, OwnEvent::Wake)
-        } else {
-            (held, OwnEvent::Held)
-        };
-        (Time::from_ps(at), event)
+    pub(crate) fn next_own(&self, place: u32) -> Time {
+        self.own.get(place as usize).map_or(Time::MAX, |own| Time::from_ps(own.due))
     }
 
-    /// Removes an event of a port in order to process it.
+    /// Removes the next event of a place's port other than arrivals, in order to process it.
     #[inline]
-    pub(crate) fn take_own(&mut self, place: u32, event: OwnEvent) -> FabricEvent {
+    pub(crate) fn take_own(&mut self, place: u32) -> FabricEvent {
         let (own, port) = (&mut self.own[place as usize], self.places[place as usize].port);
-        match event {
-            OwnEvent::Service => {
-                own.service = NEVER;
-                FabricEvent::Service(port)
-            }
-            OwnEvent::Wake => {
-                own.wake = NEVER;
-                FabricEvent::Wake(port)
-            }
-            OwnEvent::Held => {
-                own.held = NEVER;
-                FabricEvent::Held(port)
-            }
-        }
+        let (at, event) = if own.service == own.due {
+            (&mut own.service, FabricEvent::Service(port))
+        } else if own.wake == own.due {
+            (&mut own.wake, FabricEvent::Wake(port))
+        } else {
+            (&mut own.held, FabricEvent::Held(port))
+        };
+        *at = NEVER;
+        own.set_due();
+        event
     }
 
     /// Begins to process the own events of a place.
@@ -350,14 +312,6 @@ impl Calendar {
             self.mark(place, next);
         }
     }
-}
-
-/// An event of a port other than an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OwnEvent {
-    Service,
-    Wake,
-    Held,
 }
 
 /// Returns the set bits, from the lowest upwards.

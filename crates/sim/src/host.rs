@@ -358,13 +358,13 @@ impl<F: AlgorithmFactory> Host<F> {
     #[inline(never)] // one copy of the path of a packet through endpoint and NIC
     fn answer(&mut self, now: Time, local: Time, world: &mut World<F>) {
         while self.endpoint.has_ack() {
-            let Some(transmit) = self.endpoint.poll_ack(local) else { break };
-            self.hand_to_nic(now, Thread::Sending, &transmit, world);
+            let Some(transmit) = &self.endpoint.poll_ack(local) else { break };
+            self.hand_to_nic(now, Thread::Sending, transmit, world);
         }
         self.complete(now, local, world);
         while self.endpoint.has_data() && self.nic_has_room(now) {
-            let Some(transmit) = self.endpoint.poll_data(local) else { break };
-            self.hand_to_nic(now, Thread::Sending, &transmit, world);
+            let Some(transmit) = &self.endpoint.poll_data(local) else { break };
+            self.hand_to_nic(now, Thread::Sending, transmit, world);
         }
         self.schedule(now, world);
     }

@@ -3,15 +3,13 @@
 //! All packets that arrive at switches in a window pass them, are sorted by the ports by which they
 //! leave, and then each port takes its packets in one step. Hosts run their events one by one.
 
-use std::slice::from_ref;
-
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{FabricEvent, InFlight};
 use apus_units::{PortId, Time};
 
-use crate::calendar::{Calendar, Place};
+use crate::calendar::Calendar;
 use crate::part::Part;
-use crate::world::{Entity, Pending, World};
+use crate::world::{Entity, World};
 
 /// Number of events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,20 +146,12 @@ impl<F: AlgorithmFactory> Part<F> {
         let hosts_from = calendar(&mut self.world).hosts_from();
         let (switches, at_hosts) = places.split_at(places.partition_point(|&at| at < hosts_from));
         let Self { world, handled, batch, .. } = self;
-        let mut switch = u32::MAX;
-        for (index, &at) in switches.iter().enumerate() {
-            let place = calendar(world).place(at);
-            if let Some(&next) = switches.get(index + AHEAD) {
-                let link = calendar(world).place(next).link;
-                world.network.prefetch_port(link);
-            }
-            if batch.arrived.len() >= CHUNK && place.first != switch {
-                run_switches(world, batch, handled, limit);
-            }
-            switch = place.first;
-            collect(world, batch, handled, at, &place, limit);
+        let mut switches = switches;
+        while !switches.is_empty() {
+            let collected = collect(world, batch, handled, switches, limit);
+            switches = &switches[collected..];
+            run_switches(world, batch, handled, limit);
         }
-        run_switches(world, batch, handled, limit);
         for (index, &at) in at_hosts.iter().enumerate() {
             self.look_ahead_at_hosts(&at_hosts[index..]);
             self.run_host(at, limit);
@@ -193,19 +183,18 @@ impl<F: AlgorithmFactory> Part<F> {
         calendar(&mut self.world).begin(index);
         loop {
             let wake_at = self.hosts[local].wake_at();
+            let arrival = self.world.network.next_arrival(place.link);
             let calendar = calendar(&mut self.world);
-            let arrival = calendar.arrival(index);
-            let (own, event) = calendar.next_own(index);
+            let own = calendar.next_own(index);
             let now = arrival.min(own).min(wake_at);
             if now >= limit {
                 return calendar.finish(index, now);
             }
             // At the same time in the order of the entities.
             let event = if arrival == now {
-                calendar.set_arrival(index, Time::MAX);
                 Entity::Fabric(FabricEvent::Arrival(place.link))
             } else if own == now {
-                Entity::Fabric(calendar.take_own(index, event))
+                Entity::Fabric(calendar.take_own(index))
             } else {
                 Entity::Host(id)
             };
@@ -216,46 +205,49 @@ impl<F: AlgorithmFactory> Part<F> {
 
 #[inline]
 fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
-    match &mut world.pending {
-        Pending::Calendar(calendar) => calendar,
-        Pending::Queue(_) => unreachable!("a part that goes window by window has a calendar"),
-    }
+    world.pending.calendar()
 }
 
-/// Takes the packets that arrive at a place of a switch before `limit`.
-#[inline]
+/// Takes the packets that arrive at places of switches before `limit`, up to the first switch with which there
+/// are enough. Returns the number of places.
 fn collect<F: AlgorithmFactory>(
     world: &mut World<F>,
     batch: &mut Batch,
     handled: &mut Handled,
-    index: u32,
-    place: &Place,
+    places: &[u32],
     limit: Time,
-) {
-    let mut next = calendar(world).arrival(index);
-    if next < limit {
-        let entity = world.entities.fabric(FabricEvent::Arrival(place.link));
-        let (network, mut scheduler) = world.network();
-        let mut sum = 0u64;
-        next = network.collect(place.link, limit, &mut scheduler, |&packet| {
-            sum = sum.wrapping_add(mixed(packet.arrives, entity));
-            batch.arrived.push((packet, NO_PORT));
+) -> usize {
+    let entities = world.entities;
+    let (network, mut scheduler) = world.network();
+    for (index, &at) in places.iter().enumerate() {
+        let calendar = scheduler.pending.calendar();
+        if let Some(&next) = places.get(index + AHEAD) {
+            network.prefetch_port(calendar.place(next).link);
+        }
+        let place = calendar.place(at);
+        if batch.arrived.len() >= CHUNK && place.first != calendar.place(places[index - 1]).first {
+            return index;
+        }
+        let entity = entities.fabric(FabricEvent::Arrival(place.link));
+        let arrived = &mut batch.arrived;
+        let mut next = network.collect(place.link, limit, &mut scheduler, arrived, |&packet| {
+            handled.sum = handled.sum.wrapping_add(mixed(packet.arrives, entity));
+            (packet, NO_PORT)
         });
-        handled.sum = handled.sum.wrapping_add(sum);
-        calendar(world).set_arrival(index, next);
-    }
-    let calendar = calendar(world);
-    if calendar.has_own_events() {
-        let (due, _) = calendar.next_own(index);
-        if due < limit {
-            batch.due.push(place.port);
-        } else {
-            next = next.min(due);
+        let calendar = scheduler.pending.calendar();
+        if calendar.has_own_events() {
+            let due = calendar.next_own(at);
+            if due < limit {
+                batch.due.push(place.port);
+            } else {
+                next = next.min(due);
+            }
+        }
+        if next < Time::MAX {
+            calendar.mark(at, next);
         }
     }
-    if next < Time::MAX {
-        calendar.mark(index, next);
-    }
+    places.len()
 }
 
 /// All packets that have arrived pass their switches; then each port takes its own.
@@ -266,16 +258,15 @@ fn run_switches<F: AlgorithmFactory>(
     limit: Time,
 ) {
     handled.events += batch.arrived.len() as u64;
-    for (packet, port) in &mut batch.arrived {
-        if let Some(next) = world.network.pass(packet.arrives, packet.packet) {
-            *port = next;
-            let count = &mut batch.ends[next.index()];
-            if *count == 0 {
-                batch.used.push(next);
-            }
-            *count += 1;
+    let Batch { arrived, used, ends, .. } = batch;
+    let ends = &mut ends[..];
+    world.network.pass_all(arrived, |port| {
+        let count = &mut ends[port.index()];
+        if *count == 0 {
+            used.push(port);
         }
-    }
+        *count += 1;
+    });
     batch.sort_by_port();
     let have_own_events = calendar(world).has_own_events();
     let mut begin = 0;
@@ -302,7 +293,7 @@ fn run_switches<F: AlgorithmFactory>(
 }
 
 /// Runs all events before `limit` at a port that may have events other than arrivals.
-#[inline]
+#[inline(never)] // apart from the loop of FIFO ports
 fn run_port<F: AlgorithmFactory>(
     world: &mut World<F>,
     mut packets: &[InFlight],
@@ -313,16 +304,17 @@ fn run_port<F: AlgorithmFactory>(
     let place = calendar(world).place_of_port(port);
     calendar(world).begin(place);
     loop {
-        let (due, event) = calendar(world).next_own(place);
+        let due = calendar(world).next_own(place);
         // At the same time arrivals come first.
         if let Some((first, rest)) = packets.split_first()
             && first.arrives <= due
         {
             let (network, mut scheduler) = world.network();
-            network.enter_all(port, from_ref(first), &mut scheduler);
+            // The counters record the result.
+            let _ = network.enter(port, first, &mut scheduler);
             packets = rest;
         } else if due < limit {
-            let event = calendar(world).take_own(place, event);
+            let event = calendar(world).take_own(place);
             handled.note(due, world.entities.fabric(event));
             world.handle(due, event);
         } else {

@@ -120,9 +120,20 @@ pub(crate) enum Pending {
     Calendar(Box<Calendar>),
 }
 
+impl Pending {
+    /// Returns the calendar of a part that goes window by window.
+    #[inline(always)]
+    pub(crate) fn calendar(&mut self) -> &mut Calendar {
+        match self {
+            Self::Calendar(calendar) => calendar,
+            Self::Queue(_) => unreachable!("a part that goes window by window has a calendar"),
+        }
+    }
+}
+
 /// Schedules the fabric's events.
 pub(crate) struct Scheduler<'a> {
-    pending: &'a mut Pending,
+    pub(crate) pending: &'a mut Pending,
     to_hand_over: &'a mut Vec<PortId>,
     entities: Entities,
 }

@@ -72,15 +72,12 @@ impl<T: Default> Ring<T> {
         if self.len > 0 { self.slots.get(self.head as usize) } else { None }
     }
 
-    /// Returns all values, oldest first: those of the first slice before those of the second.
+    /// Returns the oldest values, as many as are in one slice.
     #[inline(always)]
     #[must_use]
-    pub fn as_slices(&self) -> (&[T], &[T]) {
-        let (_, from_head) = self.slots.split_at(self.head as usize);
-        match from_head.get(..self.len()) {
-            Some(all) => (all, &[]),
-            None => (from_head, &self.slots[..self.len() - from_head.len()]),
-        }
+    pub fn first_slice(&self) -> &[T] {
+        let from_head = self.slots.get(self.head as usize..).unwrap_or_default();
+        from_head.get(..self.len()).unwrap_or(from_head)
     }
 
     /// Returns all values, oldest first.
@@ -230,8 +227,9 @@ mod tests {
             assert_eq!(ring.get_mut(index), model.get_mut(index));
             assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
             assert_eq!((ring.front(), ring.back()), (model.front(), model.back()));
-            let (first, second) = ring.as_slices();
-            assert!(first.iter().chain(second).eq(&model));
+            let first = ring.first_slice();
+            assert!(first.iter().eq(model.range(..first.len())));
+            assert_eq!(first.is_empty(), model.is_empty());
         }
         assert_eq!(ring.iter().collect::<Vec<_>>(), model.iter().collect::<Vec<_>>());
         let rest: Vec<_> = ring.iter_from(2).copied().collect();

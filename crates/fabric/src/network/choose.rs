@@ -13,6 +13,7 @@ use apus_units::random::{INCREMENT, SplitMix64, mix};
 use apus_units::{HostId, PortId, Span, Time};
 
 use super::Network;
+use crate::counters::DropReason;
 use crate::packet::{PacketRef, Way};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
@@ -61,9 +62,25 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Way::chosen(u8::try_from(number).expect("at most 253 rules"))
     }
 
-    /// Returns the egress port of a packet that does not follow its route forwards.
+    /// A packet passes a switch that does not follow its route forwards, or may visit no further switch: see
+    /// [`Network::pass`].
     #[inline(never)] // most packets follow their route
-    pub(super) fn pass_otherwise(&mut self, now: Time, packet: PacketRef) -> PortId {
+    pub(super) fn pass_otherwise(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
+        let routes = &self.common.routes;
+        let fields = self.common.pool.fields_mut(packet);
+        if fields.ttl <= 1 {
+            fields.ttl = 0;
+            let ingress = routes.port(fields.route, fields.hop);
+            let ingress = if fields.way == Way::BACK { opposite(ingress) } else { ingress };
+            self.common.discard(ingress, packet, DropReason::Ttl);
+            return None;
+        }
+        fields.ttl -= 1;
+        Some(self.choose(now, packet))
+    }
+
+    /// Returns the egress port of a packet that does not follow its route forwards.
+    fn choose(&mut self, now: Time, packet: PacketRef) -> PortId {
         let routes = &self.common.routes;
         let fields = self.common.pool.fields_mut(packet);
         let Some(rule) = fields.way.rule() else {

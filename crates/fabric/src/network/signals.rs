@@ -13,6 +13,7 @@ use super::Network;
 use super::mail::Mail;
 use crate::event::Schedule;
 use crate::packet::{Packet, PacketRef, Way};
+use crate::port::InFlight;
 use crate::routing::opposite;
 use crate::topology::Node;
 
@@ -131,6 +132,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             return;
         }
         // A signal that finds no room is counted as a drop; the next packet causes another.
-        _ = self.offer(now, port, made, travel.wire_bytes, schedule);
+        let made = InFlight { arrives: now, packet: made, bytes: travel.wire_bytes };
+        _ = self.enter_slowly(port, &made, schedule);
     }
 }

@@ -5,12 +5,15 @@
 //! another ([`Network::ports_are_independent`]), each port may process its own arrivals in their
 //! order, independently of the other ports, with the same result.
 
+use alloc::vec::Vec;
+
 use apus_cc::SwitchHalf;
 use apus_units::{PortId, Span, Time};
 
-use super::Network;
+use super::{Common, Network};
 use crate::event::Schedule;
 use crate::port::{InFlight, Port};
+use crate::routing::forward;
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Returns `true` if no event at a port affects another port within the smallest delay of a
@@ -29,26 +32,59 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports.iter().map(Port::delay).min().unwrap_or(Span::MAX)
     }
 
+    /// Returns when the next packet arrives on the link behind `port`; [`Time::MAX`] if none does.
+    #[inline]
+    #[must_use]
+    pub fn next_arrival(&self, port: PortId) -> Time {
+        self.ports[port.index()].link().next_arrival()
+    }
+
     /// Takes the packets that arrive before `limit` on the link behind `port`, which leads to a
     /// switch, and returns when the next one arrives ([`Time::MAX`] if none does).
     #[inline(always)]
-    pub fn collect<S: Schedule>(
+    pub fn collect<S: Schedule, T>(
         &mut self,
         port: PortId,
         limit: Time,
         schedule: &mut S,
-        mut take: impl FnMut(&InFlight),
+        taken: &mut Vec<T>,
+        mut take: impl FnMut(&InFlight) -> T,
     ) -> Time {
-        self.ports[port.index()].pop_before(limit, &mut self.common, schedule, |common, entry| {
-            common.pool.prefetch(entry.packet, false);
-            take(entry);
+        let common = &mut self.common;
+        self.ports[port.index()].pop_before(limit, common, schedule, taken, |common, packet| {
+            common.pool.prefetch(packet.packet, false);
+            take(packet)
         })
     }
 
-    /// Packets that [`Network::pass`] sent to a port within a window join it, in order of time; packets of
+    /// Packets that arrived at switches get their next hop: the egress port by which each leaves is set, except of
+    /// packets that are dropped, and given to `leaves`.
+    #[inline(always)]
+    pub fn pass_all(&mut self, arrived: &mut [(InFlight, PortId)], mut leaves: impl FnMut(PortId)) {
+        let mut arrived = arrived.iter_mut();
+        loop {
+            let Common { pool, routes, .. } = &mut self.common;
+            let (fields, words) = (&mut pool.fields[..], &routes.words[..]);
+            let other = arrived.find_map(|(packet, port)| {
+                let Some(next) = forward(&mut fields[packet.packet.0 as usize], words) else {
+                    return Some((packet, port));
+                };
+                *port = next;
+                leaves(next);
+                None
+            });
+            let Some((packet, port)) = other else { return };
+            if let Some(next) = self.pass_otherwise(packet.arrives, packet.packet) {
+                *port = next;
+                leaves(next);
+            }
+        }
+    }
+
+    /// Packets that [`Network::pass_all`] sent to a port within a window join it, in order of time; packets of
     /// the same instant in the order of the links over which they arrived. The last of these packets must arrive
     /// before any pending event of the port.
-    #[inline]
+    #[inline(always)]
     pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {
         let mut packets = packets.iter();
         loop {

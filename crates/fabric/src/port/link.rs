@@ -202,18 +202,12 @@ impl Link {
         kept.map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    /// Returns the packets that arrive before `limit`, in one or two slices; on a shared link some may
-    /// have been handed over.
+    /// Returns the oldest packets, of which the first arrives before `limit`, as far as they do and are in one
+    /// slice; on a shared link some may have been handed over.
     #[inline(always)]
-    pub(crate) fn arriving_before(&self, limit: Time) -> [&[InFlight]; 2] {
-        let before = |packets: &[InFlight]| {
-            packets.iter().position(|entry| entry.arrives >= limit).unwrap_or(packets.len())
-        };
-        let (first, second) = self.ring.as_slices();
-        match &first[..before(first)] {
-            all if all.len() == first.len() => [all, &second[..before(second)]],
-            some => [some, &[]],
-        }
+    pub(crate) fn arriving_before(&self, limit: Time) -> &[InFlight] {
+        let packets = self.ring.first_slice();
+        &packets[..packets.iter().position(|entry| entry.arrives >= limit).unwrap_or(packets.len())]
     }
 
     /// Removes the `taken` oldest packets; on a shared link some may have been handed over.

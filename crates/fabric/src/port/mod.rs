@@ -16,6 +16,7 @@ mod shared;
 mod trimming;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use apus_cc::{ClassView, SwitchHalf};
 use apus_units::{Bytes, PortId, Rate, Span, SwitchId, Time, prefetch_first};
@@ -213,42 +214,50 @@ impl<W: SwitchHalf> Port<W> {
         (entry, peer)
     }
 
-    /// Takes the packets that arrive at the peer before `limit` and returns when the next one does.
+    /// Takes the packets that arrive at the peer before `limit`, in their order, and returns when the next one does.
     /// All packets that reached the port before they departed must have been offered.
     #[inline(always)]
-    pub(crate) fn pop_before<P, S: Schedule>(
+    pub(crate) fn pop_before<P, S: Schedule, T>(
         &mut self,
         limit: Time,
         common: &mut Common<P>,
         schedule: &mut S,
-        mut take: impl FnMut(&mut Common<P>, &InFlight),
+        taken: &mut Vec<T>,
+        mut take: impl FnMut(&Common<P>, &InFlight) -> T,
     ) -> Time {
         if self.kind == PortKind::Strict {
             let departed = limit.saturating_sub(self.link.delay());
             self.catch_up_link(departed, common, schedule);
         }
-        let arriving = self.link.arriving_before(limit);
-        let taken = arriving[0].len() + arriving[1].len();
-        // What has left the link left the port before.
-        let (mut departed, mut lagging) = (self.departed, 0);
-        for packets in arriving {
-            for entry in packets {
-                match departed.checked_sub(1) {
-                    Some(others) => departed = others,
-                    None => lagging += u64::from(entry.bytes),
-                }
-                if entry.packet != PacketRef::NONE {
-                    take(common, entry);
-                }
+        loop {
+            let next = self.link.next_arrival();
+            if next >= limit {
+                return next;
+            }
+            let packets = self.link.arriving_before(limit);
+            let bytes_of = |packet: &InFlight| u64::from(packet.bytes);
+            let mut bytes = 0;
+            let take = |packet: &InFlight| {
+                bytes += bytes_of(packet);
+                take(common, packet)
+            };
+            if self.link.is_shared() {
+                taken.extend(
+                    packets.iter().filter(|packet| packet.packet != PacketRef::NONE).map(take),
+                );
+                bytes = packets.iter().map(bytes_of).sum();
+            } else {
+                taken.extend(packets.iter().map(take));
+            }
+            // What has left the link left the port before.
+            let departed = packets.len().min(self.departed as usize);
+            self.departed -= departed as u32;
+            self.queue_bytes -= bytes - packets[..departed].iter().map(bytes_of).sum::<u64>();
+            self.link.discard(packets.len());
+            if self.link.is_shared() {
+                self.forget_handed_over();
             }
         }
-        self.departed = departed;
-        self.queue_bytes -= lagging;
-        self.link.discard(taken);
-        if self.link.is_shared() {
-            self.forget_handed_over();
-        }
-        self.link.next_arrival()
     }
 
     /// Removes the oldest packets of a shared link that were handed over, once they have departed.

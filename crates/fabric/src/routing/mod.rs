@@ -22,7 +22,7 @@ pub use avoid::{Avoided, Rehash};
 pub use set::PathSet;
 pub(crate) use set::PathSets;
 pub use table::RouteId;
-pub(crate) use table::RouteTable;
+pub(crate) use table::{RouteTable, forward};
 
 use crate::topology::{Node, Topology};
 

@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use apus_units::PortId;
 
+use crate::packet::{Fields, Way};
+
 /// A resolved route: where its egress ports start in the table of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteId(u32);
@@ -27,7 +29,7 @@ impl RouteId {
 /// Routes one after the other, each preceded by its length.
 #[derive(Default)]
 pub(crate) struct RouteTable {
-    words: Vec<u32>,
+    pub(crate) words: Vec<u32>,
     /// Routes stored while a simulation runs, by their paths: a flow that changes its path back and
     /// forth must not make the table grow.
     shared: BTreeMap<Box<[PortId]>, RouteId>,
@@ -142,4 +144,16 @@ impl RouteTable {
     pub(crate) fn len(&self, route: RouteId) -> usize {
         self.words[route.0 as usize - 1] as usize
     }
+}
+
+/// Takes a packet that follows its route forwards to its next hop, and returns the egress port by which it
+/// leaves; `None`, without effect, for other packets, and for those that may visit no further switch.
+#[inline(always)]
+pub(crate) fn forward(fields: &mut Fields, words: &[u32]) -> Option<PortId> {
+    if fields.ttl <= 1 || fields.way != Way::FORWARD {
+        return None;
+    }
+    fields.ttl -= 1;
+    fields.hop += 1;
+    Some(PortId::new(words[fields.route.0 as usize + usize::from(fields.hop)]))
 }

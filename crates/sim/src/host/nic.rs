@@ -38,11 +38,10 @@ impl<F: AlgorithmFactory> Host<F> {
     ) {
         let mut at = now;
         if !self.model.jitter.is_zero() {
-            at += self.model.jitter.mul_f64(self.jitter.uniform());
+            let last = &mut self.last_handed[thread as usize];
+            at = (*last).max(now + self.model.jitter.mul_f64(self.jitter.uniform()));
+            *last = at;
         }
-        let last = &mut self.last_handed[thread as usize];
-        at = at.max(*last);
-        *last = at;
         let flow = &mut self.flows[transmit.flow.index()];
         let (mut route, mut way) = (flow.route, Way::FORWARD);
         if flow.is_spread {
