@@ -255,6 +255,7 @@ class Bolt(Algorithm):
         min_cwnd: float | None = None,
         max_cwnd: float | None = None,
         below_one: Literal["hold", "halve"] | None = None,
+        rate: Literal["line", "window"] | None = None,
         pacing: Literal["below-one", "rest", "always"] | None = None,
         ai: float | None = None,
         validate_window: bool | None = None,
@@ -292,8 +293,13 @@ class Bolt(Algorithm):
             min_cwnd: smallest window in packets; below 1 only with `below_one = "halve"` (number).
                 Default in paper: 1. Default in code: 0.01.
             max_cwnd: largest window in packets (number). Default: 4096.
-            below_one: effect of an SRC on a window of at most one packet: none, or halve it and
-                pace ("hold", "halve"). Default in paper: hold. Default in code: halve.
+            below_one: effect of an SRC on a window of at most one packet: none, or every SRC halves
+                it, and packets are paced; a larger window then loses a whole packet, so that a
+                fraction may be left ("hold", "halve"). Default in paper: hold. Default in code:
+                halve.
+            rate: rate of a flow in the reaction factor: the window over the latest RTT, at most the
+                host's link (`line`), or without this limit (`window`) ("line", "window"). Default
+                in paper: line. Default in code: window.
             pacing: packets that leave RTT/cwnd after the previous one: with windows below one
                 packet; also packets that fit only partly into the window; or all packets after the
                 first RTT ("below-one", "rest", "always"). Default in paper: below-one. Default in
@@ -359,6 +365,7 @@ class Bolt(Algorithm):
                 "min_cwnd": min_cwnd,
                 "max_cwnd": max_cwnd,
                 "below_one": below_one,
+                "rate": rate,
                 "pacing": pacing,
                 "ai": ai,
                 "validate_window": validate_window,

@@ -342,8 +342,8 @@ class Measure(TypedDict, total=False):
     fair_share_after: Time
     """Time after each start or stop of a connection from which on rates are compared (time)."""
     sizes: Sequence[str]
-    """Ranges of op sizes, like ["0B..10kB", "10kB.."] (ends excluded), whose latency and slowdown
-    each named workload reports (list of texts)."""
+    """Ranges of op sizes, like ["0B..10kB", "10kB.."] (ends excluded, without overlap), whose
+    latency and slowdown each named workload reports (list of texts)."""
     ports: Mapping[str, Sequence[str]]
     """Groups of switch ports by name, like `edge = ["leaf * -> host *"]`; `*` stands for any text.
     Throughput, utilisation, loss and queues of a group are measured, and the loss of its classes in

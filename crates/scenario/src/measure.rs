@@ -28,7 +28,7 @@ pub(super) static MEASURE: Keys = Keys::of(&[
     key(
         "sizes",
         Kind::Texts,
-        "Ranges of op sizes, like [\"0B..10kB\", \"10kB..\"] (ends excluded), whose latency and slowdown each named workload reports",
+        "Ranges of op sizes, like [\"0B..10kB\", \"10kB..\"] (ends excluded, without overlap), whose latency and slowdown each named workload reports",
     ),
     key(
         "ports",
@@ -127,8 +127,36 @@ fn read_sizes(section: &Section<'_>) -> Option<Vec<SizeRange>> {
     section.check(holds, "sizes", format_args!("must have 1 to {MAX_SIZES} ranges"));
     let sizes: Option<Vec<SizeRange>> =
         list.iter().map(|node| section.read_node("sizes", node)).collect();
-    section.record("sizes", list_of(sizes.as_deref()?));
-    sizes
+    let sizes = sizes?;
+    for (index, range) in sizes.iter().enumerate() {
+        if let Some(other) = sizes[..index].iter().find(|other| overlap(other, range)) {
+            let remedy = apart(other, range);
+            section.problem("sizes", format!("counts ops twice in {other} and {range}; {remedy}"));
+        }
+    }
+    section.record("sizes", list_of(&sizes));
+    Some(sizes)
+}
+
+/// Whether an op may belong to both ranges.
+fn overlap(a: &SizeRange, b: &SizeRange) -> bool {
+    let begins_within = |a: &SizeRange, b: &SizeRange| b.holds(a.from.get());
+    begins_within(a, b) || begins_within(b, a)
+}
+
+/// What ends the overlap of two ranges.
+fn apart(a: &SizeRange, b: &SizeRange) -> String {
+    let (first, second) = if a.from <= b.from { (a, b) } else { (b, a) };
+    if first.from < second.from {
+        return format!("end {first} at {}", second.from);
+    }
+    match (first.to, second.to) {
+        (Some(end), other) if other.is_none_or(|other| end < other) => {
+            format!("begin {second} at {end}")
+        }
+        (other, Some(end)) if other != Some(end) => format!("begin {first} at {end}"),
+        _ => "remove one".to_owned(),
+    }
 }
 
 impl Setting for SizeRange {

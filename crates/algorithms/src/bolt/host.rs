@@ -109,13 +109,14 @@ impl Algorithm for Bolt {
 }
 
 impl Bolt {
-    /// `flow.rate` of Alg. 2 l. 3, bit/s: the window in force over the latest RTT, at most the host's link.
+    /// `flow.rate` of Alg. 2 l. 3, bit/s: the window in force over the latest RTT, by the paper's profile at most the host's
+    /// link.
     fn rate_bps(&self) -> f64 {
         let line = self.line_rate.as_bps() as f64;
         let Some(rtt) = self.last_rtt.filter(|rtt| !rtt.is_zero()) else { return line };
         let bits = self.window() * f64::from(self.packet) * 8.0;
         let rate = bits / rtt.as_secs_f64();
-        if rate < line { rate } else { line }
+        if rate > line && self.params.rate_of_line { line } else { rate }
     }
 
     /// Alg. 2 l. 6 and 11, within bounds.
@@ -124,15 +125,14 @@ impl Bolt {
         self.cwnd = (self.cwnd + packets).clamp(self.params.min_cwnd, self.params.max_cwnd);
     }
 
-    /// Alg. 2 l. 6. The paper does not say how a window of one packet decreases.
+    /// Alg. 2 l. 6. The paper does not say what becomes of a window of one packet. In Bolt ns-3 a larger one loses a whole
+    /// packet, so that a fraction may be left.
     fn decrease(&mut self) {
-        if self.cwnd > 1.0 {
-            let floor = if self.params.min_cwnd < 1.0 { 1.0 } else { self.params.min_cwnd };
-            self.cwnd = if self.cwnd - 1.0 > floor { self.cwnd - 1.0 } else { floor };
-        } else if self.params.below_one == BelowOne::Halve {
-            let half = self.cwnd / 2.0;
-            self.cwnd = if half > self.params.min_cwnd { half } else { self.params.min_cwnd };
-        }
+        let least = match self.params.below_one {
+            BelowOne::Hold => self.params.min_cwnd.max(1.0),
+            BelowOne::Halve => self.params.min_cwnd,
+        };
+        self.cwnd = (self.cwnd - 1.0).max(least);
     }
 
     /// The window in payload bytes, which §4.2's counters of bytes are held against.
@@ -245,6 +245,11 @@ impl Sender for Bolt {
 
     /// Alg. 2 `HandleSrc`.
     fn on_signal(&mut self, event: &SignalEvent) {
+        if self.cwnd <= 1.0 && self.params.below_one == BelowOne::Halve {
+            // Bolt ns-3: by every SRC, whatever the time since the last.
+            self.cwnd = (self.cwnd / 2.0).max(self.params.min_cwnd);
+            return;
+        }
         let reaction_factor = self.rate_bps() / event.link_rate.as_bps() as f64; // l. 3
         let packets = event.queue.get() as f64 / f64::from(self.packet);
         let target_q = packets * reaction_factor; // l. 4

@@ -32,7 +32,7 @@ use apus_cc::settings::{SettingError, Settings, require};
 pub enum BelowOne {
     /// Nothing.
     Hold,
-    /// The SRC halves the window, whose packets are paced (Bolt ns-3).
+    /// Every SRC halves the window, whose packets are paced; a larger window loses a whole packet (Bolt ns-3).
     Halve,
 }
 
@@ -85,6 +85,8 @@ pub struct Params {
     pub max_cwnd: f64,
     /// Effect of an SRC on a window of one packet or less.
     pub below_one: BelowOne,
+    /// The rate of a flow is at most that of its host's link (Alg. 2 l. 3).
+    pub rate_of_line: bool,
     /// Which packets leave RTT/cwnd after the previous packet.
     pub paced: Paced,
     /// Packets added once per RTT (Alg. 2 l. 13).
@@ -137,6 +139,7 @@ impl Params {
             min_cwnd: settings.number("min_cwnd"),
             max_cwnd: settings.number("max_cwnd"),
             below_one: if halve { BelowOne::Halve } else { BelowOne::Hold },
+            rate_of_line: settings.choice("rate") == "line",
             paced: match settings.choice("pacing") {
                 "always" => Paced::Always,
                 "rest" => Paced::Rest,

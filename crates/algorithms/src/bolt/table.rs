@@ -31,9 +31,14 @@ pub(super) const TABLE: &[ParamInfo] = &[
     bounds::MAX_CWND
         .default("4096", "deviation: Bolt has no ceiling; far above any BDP, for a stray peer"),
     choice("below_one", &["hold", "halve"], "effect of an SRC on a window of at most one packet: \
-        none, or halve it and pace")
+        none, or every SRC halves it, and packets are paced; a larger window then loses a whole \
+        packet, so that a fraction may be left")
         .default_of(PAPER, "hold", "deviation: Bolt does not say")
         .default_of(CODE, "halve", "Bolt ns-3"),
+    choice("rate", &["line", "window"], "rate of a flow in the reaction factor: the window over \
+        the latest RTT, at most the host's link (`line`), or without this limit (`window`)")
+        .default_of(PAPER, "line", "deviation: Bolt Alg. 2 l. 3 does not define `flow.rate`")
+        .default_of(CODE, "window", "Bolt ns-3"),
     choice("pacing", &["below-one", "rest", "always"], "packets that leave RTT/cwnd after the \
         previous one: with windows below one packet; also packets that fit only partly into the \
         window; or all packets after the first RTT")

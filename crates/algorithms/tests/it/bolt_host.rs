@@ -127,6 +127,48 @@ fn a_window_of_one_packet_is_held_or_halved_and_paced() {
     assert_eq!(halved.allowance().pacing, Pacing::Delay(us(16.0)));
 }
 
+/// Bolt ns-3 (`HandleBts`): a window above one packet loses a packet and keeps the fraction, one of at most a packet is halved
+/// by every SRC.
+#[test]
+fn with_halving_a_fraction_of_a_packet_is_left_and_every_src_halves_it() {
+    let mut flow = bolt(&[
+        ("initial_cwnd", "2.5"),
+        ("below_one", "halve"),
+        ("min_cwnd", "0.2"),
+        ("ai", "0"),
+        ("pacing", "rest"),
+    ]);
+    src(&mut flow, 10.0, 4.0, 400);
+    assert_close(cwnd(&flow), 1.5);
+    src(&mut flow, 20.0, 4.0, 400);
+    assert_close(cwnd(&flow), 0.5);
+    // At the same time: by Alg. 2 l. 5 the second is not due.
+    src(&mut flow, 20.0, 4.0, 4);
+    assert_close(cwnd(&flow), 0.25);
+    src(&mut flow, 20.0, 4.0, 4);
+    assert_close(cwnd(&flow), 0.2);
+}
+
+/// Alg. 2 l. 3 does not define `flow.rate`. 20 packets of 1500 B in 1 us are 240 Gb/s: by the line the factor is 1, and 4
+/// packets are due in steps of rtt_src / 4 = 1 us; by the window alone it is 2.4.
+#[test]
+fn alg_2_l_3_the_rate_of_a_flow_is_at_most_its_line_or_window_over_rtt() {
+    let second_decrease = |rate: &str, after: f64| {
+        let mut flow = bolt(&[("initial_cwnd", "20"), ("ai", "0"), ("rate", rate)]);
+        let mut event = common::ack(1.0, 1.0);
+        event.in_flight = 1000;
+        flow.on_ack(&event);
+        src(&mut flow, 100.0, 4.0, 4);
+        src(&mut flow, 100.0 + after, 4.0, 4);
+        20.0 - cwnd(&flow)
+    };
+    assert_close(second_decrease("line", 0.99), 1.0);
+    assert_close(second_decrease("line", 1.0), 2.0);
+    // After the first decrease the window is 19 packets, 228 Gb/s, and a step 0.4386 us.
+    assert_close(second_decrease("window", 0.43), 1.0);
+    assert_close(second_decrease("window", 0.44), 2.0);
+}
+
 #[test]
 fn section_4_2_first_until_a_window_of_bytes_is_sent_last_from_a_window_before_the_end() {
     let mut flow = bolt(&[("initial_cwnd", "2")]);
