@@ -95,6 +95,7 @@ const SCENARIOS: &[(&str, &str, &str)] = files! {
     "expresspass/convergence"
     "expresspass/scalability"
     "expresspass/parking-lot"
+    "expresspass/multi-bottleneck"
     "expresspass/workloads"
     "expresspass/start-rate"
     "compare/rcp"
