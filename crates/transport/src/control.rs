@@ -74,6 +74,12 @@ impl<F: AlgorithmFactory> Flow<F> {
         control_of(&mut self.extra)?.held.pop_front()
     }
 
+    /// Returns `true` if a control packet of the sender half waits for its poll.
+    pub(crate) fn has_pending_control(&self) -> bool {
+        let control = self.extra.as_ref().and_then(|extra| extra.control.as_ref());
+        control.is_some_and(|control| control.pending.is_some())
+    }
+
     /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
     #[inline]
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {

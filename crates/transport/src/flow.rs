@@ -336,9 +336,14 @@ impl<F: AlgorithmFactory> Flow<F> {
             _ => self.send.progress_at.saturating_add(outlook.rto),
         };
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
-        // A due control packet is already queued for a poll.
-        let control = if self.in_controls { Time::MAX } else { self.next_control() };
-        readiness.at().min(outlook.next_timer).min(timeout).min(give_up).min(control)
+        let (control, algorithm) = match self.in_controls {
+            false => (self.next_control(), outlook.next_timer),
+            // A due control packet is already queued for a poll, and the algorithm is not asked for another before: its timer
+            // may be due, but cannot move.
+            true if self.has_pending_control() => (Time::MAX, Time::MAX),
+            true => (Time::MAX, outlook.next_timer),
+        };
+        readiness.at().min(algorithm).min(timeout).min(give_up).min(control)
     }
 
     /// Returns the part of [`Flow::next_timer`] that the departure of a data packet may change: the

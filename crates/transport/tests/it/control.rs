@@ -6,7 +6,7 @@ use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Outcome};
 use apus_units::{Bytes, FlowId, OpId, Rate, Span, Time};
-use apus_wire::{Body, RegionKey, RejectReason, Segment, SegmentKind};
+use apus_wire::{Body, Control, RegionKey, RejectReason, Segment, SegmentKind};
 
 const REGION: RegionKey = RegionKey::new(7);
 const OTHER: RegionKey = RegionKey::new(8);
@@ -351,6 +351,29 @@ fn poll_data__goes_by_its_own_time() {
     assert!(endpoint.poll_data(at(10_000)).is_none(), "before its time");
     endpoint.handle_timeout(at(34_000));
     assert!(endpoint.poll_data(at(34_000)).is_some());
+}
+
+/// ExpressPass asks again 10 ms after a request. While no packet can leave, time must not stop at that instant.
+#[test]
+fn handle_timeout__of_a_flow_whose_request_has_not_left_waits_for_the_poll() {
+    let expresspass =
+        build("expresspass", None, &[("request_timeout", "10ms")]).expect("expresspass");
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    let flow = endpoint.open(FlowId::new(0), &expresspass, &FlowInfo::default());
+    let op = Op { kind: WRITE, length: 4096, user: 0 };
+    endpoint.submit(Time::ZERO, flow, op).expect("room");
+    assert_eq!(endpoint.next_timeout(), None, "a control packet waits, and nothing is in flight");
+    let later = Time::ZERO + Span::from_ms(20);
+    endpoint.handle_timeout(later);
+    // The first is due since 0 ms, and the second since 10 ms.
+    for number in 0..2 {
+        let sent = endpoint.poll_transmit(later).map(|transmit| transmit.header.body);
+        let request = Body::Control(Control::CreditRequest { packets: 1 });
+        assert_eq!(sent, Some(request), "{number}");
+    }
+    assert!(endpoint.poll_transmit(later).is_none());
+    let next = endpoint.next_timeout().expect("the next request");
+    assert!(next >= Time::ZERO + Span::from_ms(30), "{next}");
 }
 
 #[test]
