@@ -60,6 +60,8 @@ pub(super) struct Rare {
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,
     pub(super) timeouts: u64,
+    /// Timeouts since the last acknowledgement of a packet in flight.
+    pub(super) fruitless_timeouts: u32,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
     /// The last packet that carried a range again; meaningless before the first, which is not number 0.
