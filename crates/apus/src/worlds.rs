@@ -63,7 +63,7 @@ impl Worlds {
         let go_on = |_| !interrupt::interrupted(&watch);
         let (seeds, threads) = (self.from..end, threads.unwrap_or(NonZeroUsize::MIN));
         let (worlds, text, failed) = if self.simulator {
-            let batch = run_cases(seeds, threads, go_on);
+            let batch = run_cases(seeds, threads, &watch);
             (batch.cases, text_of_cases(&batch), !batch.failures.is_empty())
         } else {
             let batch = run_seeds(seeds, threads, go_on);

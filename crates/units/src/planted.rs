@@ -37,8 +37,8 @@ macro_rules! bugs {
 bugs! {
     /// A duplicate of a received message is not acknowledged while the queue of messages is full.
     FullQueue = "full-queue",
-    /// A receiver reports a packet 128 before the largest, for which an acknowledgement has no bit.
-    AckOf129 = "ack-of-129",
+    /// An op that waits for room does not start when the peer confirms a cancellation.
+    RoomUnnoticed = "room-unnoticed",
     /// A sender reads the bits of an acknowledgement one packet too far.
     AckShifted = "ack-shifted",
     /// An op is accepted although its address plus length is 2^64 or more.

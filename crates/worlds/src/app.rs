@@ -161,6 +161,9 @@ impl World<'_> {
 
     /// Takes messages, also those of connections that have ended, and forgets these.
     pub(crate) fn take_messages(&mut self, host: usize) {
+        if self.takes_none(host) {
+            return;
+        }
         let of = self.machines[host].of();
         let mut received = Vec::new();
         let mut insiders = 0;

@@ -59,7 +59,7 @@ pub(crate) struct Entry {
     /// First byte of its slot.
     slot: u64,
     /// How often its message was received.
-    received: u32,
+    pub(crate) received: u32,
     /// The value that a swap expects.
     pub(crate) expected: u64,
     /// The word before an atomic op that changed it.

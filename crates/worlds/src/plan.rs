@@ -32,6 +32,8 @@ pub struct Plan {
     pub ops: Vec<OpPlan>,
     /// The faults.
     pub faults: Vec<Fault>,
+    /// A host whose application takes no messages from a time on, until faults have stopped for long.
+    pub(crate) hold: Option<(usize, Span)>,
 }
 
 /// A host.
@@ -128,6 +130,9 @@ impl Plan {
         ops.sort_by_key(|op| op.at);
         let faults = draw.range(8, 20);
         let faults = (0..faults).map(|_| Fault::draw(&mut draw, &hosts, horizon)).collect();
+        // A stream of its own: the other choices of a seed stay what they were before there were such hosts.
+        let mut own = Draw::new(seed, 3);
+        let hold = own.chance(300).then(|| (own.index(count), own.below(horizon)));
         Self {
             seed,
             sealed: draw.chance(750),
@@ -140,6 +145,7 @@ impl Plan {
             hosts,
             ops,
             faults,
+            hold: hold.filter(|&(host, _)| insider != Some(host)),
         }
     }
 

@@ -9,6 +9,8 @@ use crate::world::World;
 /// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
 /// seconds, and a session without its peer ends after `idle_timeout` and three pings.
 const TO_END: Span = Span::from_secs(120);
+/// Time for which an application takes no messages after that, if one does not. deviation: no source; half of [`TO_END`].
+const TO_ACKNOWLEDGE: Span = Span::from_secs(60);
 /// Time within which every pair of hosts has done new ops after that. deviation: no source; several handshakes.
 const TO_WORK: Span = Span::from_secs(60);
 /// Time within which nothing is left of connections that were closed. deviation: no source; several idle timeouts.
@@ -21,6 +23,7 @@ impl World<'_> {
     pub(crate) fn run(&mut self) {
         self.run_until(Time::ZERO + self.plan.horizon, |_| false);
         self.become_quiet();
+        self.take_again();
         self.end_ops();
         self.work_again();
         self.close_all();
@@ -43,6 +46,28 @@ impl World<'_> {
         let open = |state| matches!(state, State::Planned | State::Submitted);
         let entries = self.ledger.entries.iter().enumerate();
         entries.filter(move |(_, e)| open(e.state) && self.is_honest(&e.plan)).map(|(op, _)| op)
+    }
+
+    /// An application takes messages again. Those that had come have ended at their senders: an application may wait for ops of
+    /// its own before it takes messages, and so may its peer.
+    fn take_again(&mut self) {
+        let Some((host, _)) = self.plan.hold else { return };
+        self.run_until(self.now + TO_ACKNOWLEDGE, |world| world.open().next().is_none());
+        self.takes_again = true;
+        self.log.note(self.now, || format!("host {host} takes messages again"));
+        self.take_messages(host);
+        let here = Some(self.machines[host].of());
+        let mut open = self.open();
+        let unknown = open.find(|&op| {
+            let entry = &self.ledger.entries[op];
+            entry.target == here && entry.received > 0
+        });
+        drop(open);
+        let checked = match unknown {
+            Some(op) => Err(format!("message {op} has come, and its op has no end")),
+            None => Ok(()),
+        };
+        self.check("acknowledgement", checked);
     }
 
     fn end_ops(&mut self) {

@@ -29,6 +29,10 @@ pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
         let before = size(&best.0);
         remove(&mut best, |plan| &mut plan.faults, &mut attempt);
         remove(&mut best, |plan| &mut plan.ops, &mut attempt);
+        if best.0.hold.is_some() {
+            let smaller = Plan { hold: None, ..best.0.clone() };
+            attempt(&mut best, smaller);
+        }
         let mut host = best.0.hosts.len();
         while host > 0 && best.0.hosts.len() > 2 {
             host -= 1;
@@ -42,7 +46,7 @@ pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
 }
 
 fn size(plan: &Plan) -> usize {
-    plan.hosts.len() + plan.ops.len() + plan.faults.len()
+    plan.hosts.len() + plan.ops.len() + plan.faults.len() + usize::from(plan.hold.is_some())
 }
 
 /// Removes elements of a list, large parts first.
@@ -75,6 +79,7 @@ fn without_host(plan: &Plan, gone: usize) -> Plan {
     for op in &mut plan.ops {
         (op.from, op.to) = (moved(op.from), moved(op.to));
     }
+    plan.hold = plan.hold.filter(|&(host, _)| host != gone).map(|(host, at)| (moved(host), at));
     plan.faults.retain(|fault: &Fault| !fault.what.hosts().contains(&gone));
     for fault in &mut plan.faults {
         fault.what = fault.what.with_hosts(moved);

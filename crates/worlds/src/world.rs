@@ -79,6 +79,8 @@ pub(crate) struct World<'p> {
     pub(crate) violation: Option<Violation>,
     /// Whether faults have stopped.
     pub(crate) quiet: bool,
+    /// Whether the application of the plan takes messages again.
+    pub(crate) takes_again: bool,
     steps: u64,
 }
 
@@ -107,6 +109,7 @@ impl<'p> World<'p> {
             log,
             violation: None,
             quiet: false,
+            takes_again: false,
             steps: 0,
         };
         for (number, op) in plan.ops.iter().enumerate() {
@@ -178,6 +181,12 @@ impl<'p> World<'p> {
             Event::Stop(host) => self.stop(host),
             Event::Forget => self.forget_key(),
         }
+    }
+
+    /// Returns `true` while the application of a host takes no messages.
+    pub(crate) fn takes_none(&self, host: usize) -> bool {
+        let since = self.plan.hold.filter(|&(of, _)| of == host).map(|(_, at)| Time::ZERO + at);
+        !self.takes_again && since.is_some_and(|at| at <= self.now)
     }
 
     /// Returns the ring of keys that hosts have at present.

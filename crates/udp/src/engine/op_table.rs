@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use apus_transport::{Arrival, Completion, Handled, Observed, Op, Outcome, SubmitError as Refused};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{Header, RejectReason, Segment, SegmentKind};
 use slab::Slab;
@@ -167,7 +168,7 @@ impl OpTable {
         let flow = header.flow;
         let before = self.endpoint.ops_under_way(flow);
         let handled = self.endpoint.handle_observed(arrival, header, observed);
-        if self.endpoint.ops_under_way(flow) < before {
+        if self.endpoint.ops_under_way(flow) < before && !is_planted(Bug::RoomUnnoticed) {
             self.fill_room(arrival.now, flow);
         }
         handled

@@ -1,5 +1,6 @@
 //! The packets that a table of sessions sends: answers that belong to no session, and the packets of sessions.
 
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{Span, Time};
 
 use super::cipher::Mode;
@@ -90,7 +91,9 @@ impl Sessions {
             want::IDLE => self.seal_control(now, id, Command::Idle, &[], out),
             want::CLOSE => {
                 let length = self.seal_control(now, id, Command::Close, &[], out);
-                self.remove(id);
+                if !is_planted(Bug::ClosingStays) {
+                    self.remove(id);
+                }
                 length
             }
             _ => handshake::write(self.get(id)?, &self.keys, wanted, out),

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
-use super::{Case, Counts, Violation, run_case};
+use apus_sim::Watch;
+
+use super::{Case, Counts, Violation, run_watched};
 use crate::batch::{count, each_seed, lock};
 
 /// What the cases of a range of seeds have shown.
@@ -47,21 +50,23 @@ impl Batch {
     }
 }
 
-/// Runs the cases of seeds. `progress` is called with the number of cases that have ended; it returns `false` to end the
-/// batch.
+/// Runs the cases of seeds until the watch stops them, also within a case: one that was stopped does not count.
 #[must_use]
 pub fn run_cases(
     seeds: Range<u64>,
     threads: NonZeroUsize,
-    progress: impl Fn(u64) -> bool + Sync,
+    watch: &Watch,
 ) -> Batch {
     let batch = Mutex::new(Batch::default());
     each_seed(seeds, threads, |seed| {
         let case = Case::draw(seed);
-        let result = run_case(&case);
+        let result = run_watched(&case, watch);
         let mut batch = lock(&batch);
-        batch.add(&case, result);
-        (progress(batch.cases), batch.failures.len())
+        let goes_on = !watch.stop.load(Ordering::Relaxed);
+        if goes_on {
+            batch.add(&case, result);
+        }
+        (goes_on, batch.failures.len())
     });
     let mut batch = lock(&batch).clone();
     batch.failures.sort_by_key(|&(seed, _)| seed);

@@ -12,6 +12,7 @@
 
 mod batch;
 mod case;
+mod network;
 mod parts;
 mod shrink;
 
@@ -20,6 +21,7 @@ pub use case::Case;
 pub use shrink::shrink_case;
 
 use apus_scenario::{Options, Scenario, Setup, Simulation, Source};
+use apus_sim::Watch;
 use apus_sim::summary::Summary;
 
 /// A property that did not hold.
@@ -51,6 +53,14 @@ pub struct Counts {
 /// # Errors
 /// The first property that does not hold.
 pub fn run_case(case: &Case) -> Result<Counts, Violation> {
+    run_watched(case, &Watch::default())
+}
+
+/// Runs a case as [`run_case`] does, unless the watch stops its runs: then what they have shown is no result.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
     let violation = |check| move |what: String| Violation { check, what };
     let setup = read(&case.text()).map_err(violation("scenario"))?;
     let plan = setup.plan().map_err(|e| violation("scenario")(e.to_string()))?;
@@ -59,7 +69,7 @@ pub fn run_case(case: &Case) -> Result<Counts, Violation> {
         if windows {
             simulation = simulation.in_windows();
         }
-        simulation.run("world", &mut |_| {}).map_err(|e| e.to_string())
+        simulation.watched_by(watch).run("world", &mut |_| {}).map_err(|e| e.to_string())
     };
     let alone = run(1, false).map_err(violation("run"))?;
     // Cases take turns, since a run per kind would double the time of each world.

@@ -1,6 +1,7 @@
 //! Tests of worlds.
 
 mod kept;
+mod page;
 #[cfg(feature = "planted")]
 mod planted;
 mod seeds;

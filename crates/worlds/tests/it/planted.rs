@@ -1,7 +1,9 @@
 //! Planted bugs: each is found within 10,000 seeds. Needs the feature `planted`.
 //!
-//! `APUS_PLANTED=NAME` plants one bug; `--nocapture` prints the table of `docs/trust.md`.
+//! `APUS_PLANTED=NAME` plants one bug; `--nocapture` prints the rows of the table of `docs/trust.md`, which all bugs together must
+//! equal. `APUS_WRITE_DOCS=1` rewrites them.
 
+use std::fs;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +12,8 @@ use apus_worlds::{Violation, run_seeds};
 
 /// Seeds within which a bug must be found.
 const SEEDS: u64 = 10_000;
+/// The page with the table.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/trust.md");
 /// Seeds that run at once.
 const PART: u64 = 64;
 
@@ -30,25 +34,43 @@ fn every_planted_bug_is_found_within_ten_thousand_seeds() {
     let wanted = std::env::var("APUS_PLANTED").ok();
     let bugs = Bug::ALL.iter().filter(|bug| wanted.as_deref().is_none_or(|w| w == bug.name()));
     let mut missed = Vec::new();
-    let mut tried = 0;
+    let mut rows = Vec::new();
     for &bug in bugs {
         plant(Some(bug));
         let found = first_seed();
         plant(None);
-        tried += 1;
         match found {
             Some((seed, violation)) => {
                 let description = bug.description().trim();
-                println!(
-                    "| `{}` | {description} | {} | {} |",
-                    bug.name(),
-                    seed + 1,
-                    violation.check
-                );
+                let (name, check) = (bug.name(), violation.check);
+                rows.push(format!("| `{name}` | {description} | {} | `{check}` |", seed + 1));
+                println!("{}", rows[rows.len() - 1]);
             }
             None => missed.push(bug.name()),
         }
     }
     assert!(missed.is_empty(), "not found within {SEEDS} seeds: {missed:?}");
-    assert!(tried > 0, "APUS_PLANTED is {wanted:?}, which is no bug");
+    assert!(!rows.is_empty(), "APUS_PLANTED is {wanted:?}, which is no bug");
+    if wanted.is_some() {
+        return;
+    }
+    let page = fs::read_to_string(PAGE).expect("the page");
+    if std::env::var_os("APUS_WRITE_DOCS").is_some() {
+        let mut new = rows;
+        let is_row = |line: &&str| line.starts_with("| `") && line.ends_with("` |");
+        let mut lines: Vec<&str> = page.lines().collect();
+        let head = lines.iter().position(|line| line.starts_with("| planted bug |"));
+        let first = head.expect("the table") + 2;
+        let old = lines[first..].iter().take_while(|line| is_row(line)).count();
+        let after = lines.split_off(first + old);
+        lines.truncate(first);
+        let mut all: Vec<String> = lines.into_iter().map(str::to_owned).collect();
+        all.append(&mut new);
+        all.extend(after.into_iter().map(str::to_owned));
+        fs::write(PAGE, all.join("\n") + "\n").expect("the page");
+        return;
+    }
+    for row in rows {
+        assert!(page.contains(&row), "docs/trust.md lacks: {row}");
+    }
 }

@@ -1,7 +1,9 @@
 //! Scenarios of many seeds keep what holds for every run of the simulator.
 
 use std::num::NonZeroUsize;
+use std::sync::atomic::Ordering;
 
+use apus_sim::Watch;
 use apus_worlds::fabric::{Case, Violation, run_case, run_cases, shrink_case};
 use apus_worlds::median;
 
@@ -13,7 +15,7 @@ fn cases() -> u64 {
 
 #[test]
 fn no_scenario_violates_a_guarantee_and_all_parts_are_drawn() {
-    let batch = run_cases(0..cases(), NonZeroUsize::new(2).expect("not 0"), |_| true);
+    let batch = run_cases(0..cases(), NonZeroUsize::new(2).expect("not 0"), &Watch::default());
     assert!(batch.failures.is_empty(), "{:#?}", batch.failures);
     assert_eq!(batch.cases, cases());
     // Without these, most checks would check nothing.
@@ -23,6 +25,14 @@ fn no_scenario_violates_a_guarantee_and_all_parts_are_drawn() {
     for number in [counts.ops, counts.packets, counts.dropped, counts.trimmed, counts.jobs] {
         assert!(number > 0, "{counts:?}");
     }
+}
+
+#[test]
+fn a_case_that_the_watch_stops_is_no_result() {
+    let watch = Watch::default();
+    watch.stop.store(true, Ordering::Relaxed);
+    let batch = run_cases(0..100, NonZeroUsize::MIN, &watch);
+    assert_eq!((batch.cases, batch.failures.len()), (0, 0));
 }
 
 #[test]
