@@ -100,14 +100,18 @@ fn new_shared() -> Result<SharedKey, Fault> {
     SharedKey::generate().map_err(|error| Fault::Create(GIVEN, error))
 }
 
-/// Writes a new file that only its owner may read, or none.
+/// Writes a new file that only its owner may read: whole, or none, even if the process is killed or the machine fails meanwhile.
 fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create_new(true).mode(0o600).open(path);
-    let mut file = opened.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Fault::Exists,
-        _ => Fault::Create("be created", error),
-    })?;
+    if path.symlink_metadata().is_ok() {
+        return Err(Fault::Exists);
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
+    // The number of the process was that of another before, which was killed.
+    let _ = fs::remove_file(&part);
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+    let mut file = opened.map_err(|error| Fault::Create("be created", error))?;
     let mut lines = || {
         file.write_all(about.as_bytes())?;
         entries.iter().try_for_each(|entry| {
@@ -116,11 +120,30 @@ fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
         })?;
         file.sync_all()
     };
-    lines().map_err(|error| {
-        // Half a key file is of no use.
-        let _ = fs::remove_file(path);
-        Fault::Create("be written", error)
-    })
+    let written = lines().map_err(|error| Fault::Create("be written", error));
+    let named = written.and_then(|()| name(&part, path));
+    let _ = fs::remove_file(&part);
+    named
+}
+
+/// Gives a whole file its name, which no other file may have.
+fn name(part: &Path, path: &Path) -> Result<(), Fault> {
+    let named = match fs::hard_link(part, path) {
+        // A file system without a second name for a file: another process may only come between these two steps.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !path.exists() => {
+            fs::rename(part, path)
+        }
+        named => named,
+    };
+    named.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Fault::Exists,
+        _ => Fault::Create("be created", error),
+    })?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = File::open(folder.unwrap_or(Path::new(".")));
+    // The file is whole, even if its name is lost with the machine.
+    let _ = folder.and_then(|folder| folder.sync_all());
+    Ok(())
 }
 
 /// A key file that cannot be read or created.
@@ -173,6 +196,30 @@ mod tests {
         for file in [one, two] {
             fs::remove_file(file).unwrap();
         }
+    }
+
+    #[test]
+    fn a_key_file_is_whole_or_absent_and_nothing_is_left_beside_it() {
+        let folder = path("folder.keys");
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("one.key");
+        // What a process that was killed has left.
+        let part = folder.join(format!("one.key.{}.part", std::process::id()));
+        fs::write(&part, "apus-key-1 ha").unwrap();
+        create(&file).unwrap();
+        create(&file).unwrap_err();
+        let names = |folder: &Path| -> Vec<_> {
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        assert_eq!(names(&folder), ["one.key"]);
+        let missing = create(&folder.join("none/one.key")).unwrap_err().to_string();
+        assert!(missing.contains("cannot be created"), "{missing}");
+        // A link to nothing is a name too.
+        let link = folder.join("link.key");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        let again = create(&link).unwrap_err().to_string();
+        assert!(again.contains("never overwritten"), "{again}");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
