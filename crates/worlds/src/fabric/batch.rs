@@ -52,11 +52,7 @@ impl Batch {
 
 /// Runs the cases of seeds until the watch stops them, also within a case: one that was stopped does not count.
 #[must_use]
-pub fn run_cases(
-    seeds: Range<u64>,
-    threads: NonZeroUsize,
-    watch: &Watch,
-) -> Batch {
+pub fn run_cases(seeds: Range<u64>, threads: NonZeroUsize, watch: &Watch) -> Batch {
     let batch = Mutex::new(Batch::default());
     each_seed(seeds, threads, |seed| {
         let case = Case::draw(seed);

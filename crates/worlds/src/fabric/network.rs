@@ -138,7 +138,12 @@ fn shape(draw: &mut Draw) -> (String, u64, Names, Names) {
         1 => {
             let (left, right) = (draw.range(1, 5), draw.range(2, 5));
             let shape = format!("kind = \"dumbbell\"\nleft = {left}\nright = {right}\n");
-            (shape, left + right, &["left -> right", "left <-> right", "* -> host 0"], &["left", "right"])
+            (
+                shape,
+                left + right,
+                &["left -> right", "left <-> right", "* -> host 0"],
+                &["left", "right"],
+            )
         }
         2 => {
             let (leaves, spines, hosts) = (draw.range(2, 3), draw.range(1, 4), draw.range(2, 4));
@@ -155,7 +160,12 @@ fn shape(draw: &mut Draw) -> (String, u64, Names, Names) {
         3 => {
             let hosts = draw.range(1, 2);
             let shape = format!("kind = \"fat-tree\"\nk = 4\nhosts_per_edge = {hosts}\n");
-            (shape, 8 * hosts, &["edge 0 <-> agg 0", "agg * -> core *", "core 1 -> agg *"], &["core *", "agg *", "edge 0"])
+            (
+                shape,
+                8 * hosts,
+                &["edge 0 <-> agg 0", "agg * -> core *", "core 1 -> agg *"],
+                &["core *", "agg *", "edge 0"],
+            )
         }
         _ => {
             let (switches, hosts) = (draw.range(2, 4), draw.range(1, 2));
