@@ -80,8 +80,8 @@ function bounded(entry, metric) {
 }
 // The name of a metric in words: its unit is beside each number.
 function words(name) {
-  return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/(\D)[._](?=\D)|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
-    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median");
+  return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/([^\d.])[._](?=[^\d.])|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
+    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace(/^workload (?=workload-)/, "");
 }
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const capital = text => text ? text[0].toUpperCase() + text.slice(1) : text;

@@ -45,7 +45,7 @@ function followed(run, causes, op, place) {
   const waits = op.waits.map((wait, i) => ({ ...wait, i, name: op.ports.find(port => port.port === wait.port)?.name ?? "" }));
   let hop = state.hop !== undefined && waits[Number(state.hop)] ? Number(state.hop) : Math.max(0, waits.reduce((best, wait, i) => wait.us > (waits[best]?.us ?? -1) ? i : best, 0));
   const wait = () => waits[hop];
-  const reason = worst[0] === "queue" ? (() => { const own = [...waits].sort((a, b) => b.us - a.us)[0]; return `${share(worst)} of the time its last packet waited at ${own.name}, behind ${bytes(own.bytes)} of ${plural(own.flows, "flow")}.`; })() :
+  const reason = worst[0] === "queue" ? (() => { const own = [...waits].sort((a, b) => b.us - a.us)[0]; return `${share(worst)} of the time ${worst[1].startsWith("acknowledgement") ? "the acknowledgement of its last packet" : "its last packet"} waited at ${own.name}, behind ${bytes(own.bytes)} of ${plural(own.flows, "flow")}.`; })() :
     worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: the flow's window, its pace and its earlier ops held it back.` :
       op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "its packets were acknowledged one after another"}.` :
         worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
@@ -58,6 +58,13 @@ function followed(run, causes, op, place) {
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, move(-1), chooser, move(1))),
     h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, earlier && worst[0] === "before" ? ` ${plural(earlier, "earlier op")} of the flow ${earlier === 1 ? "was" : "were"} outstanding when it was submitted.` : null, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
     h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " Only the first 0.5 ms and the last 1.5 ms were recorded." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
+  // Which port held up the followed ops most.
+  const held = new Map();
+  for (const one of causes.ops) {
+    const most = [...one.parts].sort((a, b) => b[2] - a[2])[0];
+    if (most) { const where = most[0] === "queue" ? most[1].replace("acknowledgement ", "") : most[1]; held.set(where, (held.get(where) ?? 0) + 1); }
+  }
+  if (causes.ops.length > 1) head.append(h("p", { class: "note", text: `What took most of the time of the ${causes.ops.length} ops that were followed: ${[...held].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([where, n]) => `${where} (${n})`).join(", ")}${held.size > 4 ? ` and ${held.size - 4} more` : ""}.` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
   const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The way of the packet whose acknowledgement ended the op: from the submission of the op to that acknowledgement. The parts add up to the latency.",
@@ -160,7 +167,7 @@ function ladder(width, op, whole) {
   box.addEventListener("dblclick", () => zoom("op", null));
   box.addEventListener("keydown", event => { const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (!step || !op.packets.length) return; event.preventDefault(); place = Math.max(0, Math.min(op.packets.length - 1, place + step)); const rect = svg.getBoundingClientRect(); tell(place, rect.left + 80, rect.top + top + row * place + 20); say(tip.innerText.replaceAll("\n", ", ")); });
   box.addEventListener("blur", hideTip);
-  const key = h("div", { class: "legend" }, ...op.ports.map((port, i) => h("span", { class: "more" }, h("i", { class: "dot", style: { background: colour(i) } }), `in ${port.name}`)));
+  const key = h("div", { class: "legend" }, h("span", { class: "more", text: "circle: acknowledged; red cross: lost; grey: on its way, as is its acknowledgement, also where that waits;" }), ...op.ports.map((port, i) => h("span", { class: "more" }, h("i", { class: "dot", style: { background: colour(i) } }), `in ${port.name}`)));
   return h("div", {}, box, key);
 }
 
@@ -171,6 +178,6 @@ function members(width, run, op, wait) {
   const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: flow === op.flow ? `${nameOf(run, flow)} (its own flow)` : nameOf(run, flow), packets, size }));
   if (rest > 0) bars.push({ flow: null, name: `${plural(wait.flows - wait.named.length, "other flow")}`, size: rest });
   const most = Math.max(...bars.map(bar => bar.size));
-  return h("ul", { class: "bars" }, ...bars.map(bar => h("li", {}, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => { setState({ find: `flow ${bar.flow}:` }, true); const find = document.querySelector("#ops input[type=search]"); find.value = `flow ${bar.flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } }),
+  return h("ul", { class: "bars" }, ...bars.map(bar => h("li", {}, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => { setState({ tail: "0-1" }); setState({ find: `flow ${bar.flow}:` }, true); const find = document.querySelector("#ops input[type=search]"); find.value = `flow ${bar.flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } }),
     h("span", { class: "track" }, h("i", { style: { width: `${bar.size / most * 100}%`, background: bar.flow === op.flow ? theme.series[1] : theme.series[0] } })), h("b", { text: bytes(bar.size) }))));
 }

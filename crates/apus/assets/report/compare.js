@@ -29,21 +29,26 @@ function comparePictures() {
       const best = new Set(front());
       const points = rows.map((row, i) => ({ row, i, x: valueOf(row, x), y: valueOf(row, y), best: best.has(row) })).filter(point => point.x !== null && point.y !== null);
       const finite = (entry, j, other) => entry[j] === null ? other : entry[j];
-      const bars = points.filter(({ row }) => row.numbers[x][3] < row.numbers[x][4] || row.numbers[y][3] < row.numbers[y][4] || row.numbers[x][4] === null);
+      // A lower bound has no spread: the values of its seeds are bounds too.
+      const bars = points.filter(({ row }) => !isOpen(row, x) && !isOpen(row, y) && (row.numbers[x][3] < row.numbers[x][4] || row.numbers[y][3] < row.numbers[y][4]));
       const range = (key, i) => { const all = points.flatMap(({ row }) => [finite(row.numbers[i], 3, valueOf(row, i)), finite(row.numbers[i], 4, valueOf(row, i))]); const [a, b] = [Math.min(...all), Math.max(...all)]; const pad = (b - a) * 0.1 || Math.abs(a) * 0.1 || 1; return [a >= 0 ? Math.max(0, a - pad) : a - pad, b + pad]; };
       const chosen = points.filter(point => point.row.chosen);
       const step = points.filter(point => point.best).sort((a, b) => a.x - b.x);
       const labelled = points.length <= 14 ? points : points.filter(point => point.best || point.row.chosen);
-      // A label that would cover another one is left out; hover names the point.
+      // A label above its point that would cover another one is below; if that would too, hover names the point.
       const [xs, ys] = [svgScale(range("x", x), "linear", 66, width - 24), svgScale(range("y", y), "linear", 298, 16)], middle = range("x", x).reduce((a, b) => a + b) / 2;
       const named = [];
-      for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) if (!named.some(other => Math.abs(ys.to(other.y) - ys.to(point.y)) < 13 && Math.abs(xs.to(other.x) - xs.to(point.x)) < 6.5 * Math.max(short(other.row).length, short(point.row).length))) named.push(point);
+      const place = (point, dy) => { const size = 6.5 * short(point.row).length + 9, at = xs.to(point.x); return { point, dy, left: point.x > middle ? at - size : at, right: point.x > middle ? at : at + size, top: ys.to(point.y) + dy }; };
+      const free = one => named.every(other => Math.abs(other.top - one.top) >= 13 || one.right < other.left || other.right < one.left);
+      for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) { const one = [-9, 13].map(dy => place(point, dy)).find(free); if (one) named.push(one); }
       const svg = plotOf({ width, height: 340, marginLeft: 66, marginBottom: 42, marginRight: 24, marginTop: 16, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit", overflow: "visible" },
         x: { domain: range("x", x), label: null, grid: false, tickFormat: v => number(v, 3), ticks: Math.round(width / 100) }, y: { domain: range("y", y), label: null, tickFormat: v => number(v, 4), ticks: 6 },
         marks: [Plot.gridY({ stroke: theme.line, strokeOpacity: 1 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1 }), Plot.line(step, { x: "x", y: "y", stroke: theme.soft, strokeDasharray: "4 4" }),
           Plot.link(bars, { x1: p => finite(p.row.numbers[x], 3, p.x), x2: p => finite(p.row.numbers[x], 4, p.x), y1: "y", y2: "y", stroke: p => colours[p.i], strokeOpacity: 0.5 }), Plot.link(bars, { x1: "x", x2: "x", y1: p => finite(p.row.numbers[y], 3, p.y), y2: p => finite(p.row.numbers[y], 4, p.y), stroke: p => colours[p.i], strokeOpacity: 0.5 }),
           Plot.dot(points, { x: "x", y: "y", r: 5, fill: p => p.best ? colours[p.i] : theme.card, stroke: p => colours[p.i], strokeWidth: 2 }), Plot.dot(chosen, { x: "x", y: "y", r: 10, stroke: theme.accent, strokeWidth: 2 }),
-          ...[true, false].map(right => Plot.text(named.filter(p => (p.x > middle) === right), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy: -9, fontSize: 11.5, fill: theme.ink, stroke: theme.card, strokeWidth: 3 }))] });
+          // Of a lower bound the true value lies further.
+          Plot.text(points.filter(p => isOpen(p.row, x)), { x: "x", y: "y", text: () => "→", dx: 13, fontSize: 15, fill: p => colours[p.i] }), Plot.text(points.filter(p => isOpen(p.row, y)), { x: "x", y: "y", text: () => "↑", dy: -13, fontSize: 15, fill: p => colours[p.i] }),
+          ...[true, false].flatMap(right => [-9, 13].map(dy => Plot.text(named.filter(one => (one.point.x > middle) === right && one.dy === dy).map(one => one.point), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy, fontSize: 11.5, fill: theme.ink, stroke: theme.card, strokeWidth: 3 })))] });
       label(svg, width / 2 + 30, 337, titled(x) + arrow(metrics[x].better, "→", "←"), "middle");
       label(svg, 2, 9, titled(y) + arrow(metrics[y].better, "↑", "↓"), "start");
       svg.setAttribute("role", "img");
@@ -56,16 +61,33 @@ function comparePictures() {
       });
       return svg;
     },
-    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); return `${front().map(row => short(row)).slice(0, 8).join(", ")}: not beaten in both numbers.${open.length ? ` ${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended, so that the lower bound is drawn.` : ""}`; },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [best.length ? `Not beaten in both numbers: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
   const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
   const rowTip = row => [h("div", { class: "tip-head", text: row.label + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
-  const parallel = picture({ id: "parallel-coordinates", title: "All numbers at once", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
-    draw: width => drawParallel(width), note: "Axes end at the smallest and the largest value; a number without a better direction grows upwards.", rows: () => tableRows() });
+  // What is not beaten in the two numbers, and what each costs: its numbers that are furthest from the best.
+  const verdict = () => {
+    const best = front();
+    if (!best.length || rows.length < 2) return null;
+    const price = row => measured.filter(i => i !== x && i !== y && metrics[i].better && valueOf(row, i) !== null && !rows.some(other => isOpen(other, i))).map(i => {
+      const all = rows.map(other => valueOf(other, i)).filter(v => v !== null), top = metrics[i].better > 0 ? Math.max(...all) : Math.min(...all);
+      const ratio = metrics[i].better > 0 ? top / valueOf(row, i) : valueOf(row, i) / top;
+      return { i, ratio, of: rows.find(other => valueOf(other, i) === top) };
+    }).filter(one => Number.isFinite(one.ratio) && one.ratio > 1.2 && one.of !== row).sort((a, b) => b.ratio - a.ratio).slice(0, 3);
+    const paid = row => { const all = price(row); return all.length ? `; its price: ${all.map(({ i, of }) => `${name(i)} ${numberOf(row, i)} (${short(of)}: ${numberOf(of, i)})`).join(", ")}` : ""; };
+    return h("div", {}, h("p", { class: "answer", text: `Not beaten in both ${name(y)} and ${name(x)}:` }), h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), `: ${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}${paid(row)}`))));
+  };
+
+  const parallel = picture({ id: "parallel-coordinates", title: "Numbers side by side", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
+    draw: width => drawParallel(width), note: () => `Up is better, except for numbers without a better direction, which grow upwards. Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}: the pictures and the table below have all.` : ""}`, rows: () => tableRows() });
+  let left = 0;
   function drawParallel(width) {
-    const shown = measured.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; }).slice(0, Math.max(3, Math.floor(width / 92)));
+    const first = [...comparison.against, ...measured.filter(i => !comparison.against.includes(i))].filter(i => measured.includes(i));
+    const varying = first.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; });
+    const shown = varying.slice(0, Math.max(3, Math.floor(width / 92)));
+    left = varying.length - shown.length;
     if (!shown.length) return h("p", { class: "note", text: "All numbers are equal." });
     const height = 340, top = 62, bottom = 30, space = "http://www.w3.org/2000/svg";
     const svg = document.createElementNS(space, "svg");
@@ -176,16 +198,24 @@ function comparePictures() {
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
-  const table = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
+  const cell = (row, i) => {
+    const entry = row.numbers[i], known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined), best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
+    return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null);
+  };
+  const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, row.label + (row.chosen ? " ← chosen" : "")),
-      ...measured.map(i => { const entry = row.numbers[i]; const known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined); const best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
-        return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null); }))))));
+      ...measured.map(i => cell(row, i)))))));
+  // Few rows are the columns, as in the table of a run with variants.
+  const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
+    h("caption", { text: `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %.` }),
+    h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
+    h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(capital))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
-    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : null,
+    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : data.command === "compare" ? verdict() : null,
     reasons.length ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
     reasons.length > few ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
-    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, table, ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
+    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
 }

@@ -19,8 +19,12 @@ function whatWasRun() {
   };
   line("Topology", "topology");
   line("Load", "load");
-  line("Algorithm", "algorithms");
+  // A comparison has the algorithms that it compares, not that of the scenario.
+  const compared = !runs.length && data.command === "compare" ? data.comparison : null;
+  if (compared) box.append(h("dt", { text: "Compared" }), h("dd", { text: compared.rows.map(row => row.label).join(", ") }));
+  else line("Algorithm", "algorithms");
   line("Time", "time");
+  if (compared) box.append(h("dt", { text: "Seeds" }), h("dd", { text: compared.caption }));
   if (!runs.length) return box;
   const seeds = [...new Set(runs.map(run => run.seeds))];
   const text = seeds.every(n => n === 1) ? `one seed (${[...new Set(runs.map(run => run.seed))].join(", ")}): numbers have no spread over seeds` :
@@ -75,11 +79,12 @@ function numberCards(run) {
         const entry = run.numbers[metric.name];
         const [value, what] = entry.beside ?? [];
         const spread = entry.max > entry.min ? `${quantity(entry.min, metric)} … ${quantity(entry.max, metric)} over the seeds` : null;
+        const port = metric.name === "busiest_port.utilisation" && run.busiest_port ? h("span", { class: "beside", text: run.busiest_port.replace(" -> ", " → ") }) : null;
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
             what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value ? "not above " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
-            spread ? h("span", { class: "beside", text: spread }) : null));
+            port, spread ? h("span", { class: "beside", text: spread }) : null));
       })))));
   }
   return cards;
@@ -163,6 +168,8 @@ function firstScreen() {
   } else {
     box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
+    // The numbers of all ops mix workloads.
+    if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(runs[0].workloads, "Each workload by itself: the numbers above are those of all ops")));
   }
   return box;
 }
@@ -171,7 +178,7 @@ function details() {
   const box = section("details", "Everything else", null);
   for (const run of runs) {
     const own = h("details", {}, h("summary", { text: runs.length > 1 ? `All numbers of ${run.label}` : "All numbers of the run" }), h("pre", { tabindex: 0, text: run.text }));
-    if (run.workloads.length) own.append(plainTable(run.workloads, "Workloads side by side"));
+    if (runs.length > 1 && run.workloads.length) own.append(plainTable(run.workloads, "Workloads side by side"));
     if (run.notes.length) own.append(h("h3", { text: "What the run leaves out" }), h("ul", {}, ...run.notes.map(text => h("li", { text }))));
     if (run.setup) own.append(h("details", {}, h("summary", { text: "Settings, as a scenario" }), h("pre", { tabindex: 0, text: run.setup.settings })));
     box.append(own);

@@ -19,6 +19,8 @@ const content = build();
 const links = content.filter(part => part.id).map(({ id }) => h("a", { href: "#", onclick: event => {
   event.preventDefault();
   const part = byId(id);
+  // Pictures that are not drawn yet are lower: without them the page would scroll to another place.
+  report.pictures.forEach(one => { if (one.stale) one.draw(); });
   part.scrollIntoView({ behavior: "smooth" });
   part.querySelector("h2, h3")?.setAttribute("tabindex", "-1");
   part.querySelector("h2, h3")?.focus({ preventScroll: true });

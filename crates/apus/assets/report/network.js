@@ -23,7 +23,10 @@ function networkPictures() {
   const all = recorded().filter(run => run.recording.network.times_us.length > 0);
   if (!all.length) return null;
   const run = () => runs[runIndex()].recording?.network.times_us.length ? runs[runIndex()] : all[0];
-  let measure = MEASURES.some(([key]) => key === state.measure) ? state.measure : "utilisation", level = state.level ?? (run().recording.network.links.length && run().recording.network.links.length <= 40 ? "links" : "groups");
+  let level = state.level ?? (run().recording.network.links.length && run().recording.network.links.length <= 40 ? "links" : "groups");
+  // The mean of a group hides a link that is full.
+  const usual = level === "groups" ? "busiest" : "utilisation";
+  let measure = MEASURES.some(([key]) => key === state.measure) ? state.measure : usual;
   const has = key => all.some(one => { const c = one.recording.network[level === "groups" ? "group_cells" : "link_cells"][key]; return Array.isArray(c) ? c.length : c?.most > 0; });
   const time = () => Math.max(0, Math.min(run().recording.network.times_us.length - 1, state.t !== undefined ? nearest(run().recording.network.times_us, Number(state.t)) : startTime()));
   // The middle of the first fault, or of the run.
@@ -33,7 +36,7 @@ function networkPictures() {
   };
   let cached = null;
   const heat = () => { const key = [runIndex(), level, measure].join(); if (cached?.key !== key) cached = { key, ...heatOf(run(), level, measure) }; return cached; };
-  const measureSelect = select("Quantity", MEASURES.filter(([key]) => key === "utilisation" || has(key)).map(([key, text]) => [key, text]), measure, value => { measure = value; setState({ measure: value === "utilisation" ? null : value }, true); map.refresh(); topology.refresh(); });
+  const measureSelect = select("Quantity", MEASURES.filter(([key]) => key === "utilisation" || has(key)).map(([key, text]) => [key, text]), measure, value => { measure = value; setState({ measure: value === usual ? null : value }, true); map.refresh(); topology.refresh(); });
   const levels = [["groups", "folded by pod and tier"], ["links", "single links"]].filter(([key]) => key === "groups" || run().recording.network.links.length);
   const levelSelect = select("Rows", levels, level, value => { level = value; setState({ level: value }, true); map.refresh(); });
   const runSelect = all.length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].recording), runIndex(), value => setState({ run: value, op: null, hop: null })) : null;
@@ -181,7 +184,7 @@ function faultTable(run) {
     const name = { down: "link down", loss: "random loss", corrupt: "corruption", reorder: "reordering" }[fault.kind] ?? fault.kind;
     return h("tr", {}, h("th", { scope: "row", text: `${name}: ${[...new Set(fault.subjects)].join(", ")}` }), h("td", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }),
       h("td", { class: "n", text: count(inside.length) }), h("td", { class: "n", text: inside.length ? slowness(middle(inside)) : "–" }),
-      h("td", {}, hurt.length ? hurt.slice(0, 4).map(([flow, slow]) => h("button", { type: "button", class: "quiet hurt", text: `${flowName(run, flow)} (${slowness(slow)})`, title: "List the slow ops of this flow", onclick: () => { const find = document.querySelector("#ops input[type=search]"); setState({ tail: "0-1" }); find.value = `flow ${flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } })) : whole ? h("span", { class: "soft", text: "lasts the whole run: compare with a run without it" }) : "none", hurt.length > 4 ? h("span", { class: "soft", text: `and ${count(hurt.length - 4)} more` }) : null));
+      h("td", {}, hurt.length ? hurt.slice(0, 4).map(([flow, slow]) => h("button", { type: "button", class: "quiet hurt", text: `${flowName(run, flow)} (${slowness(slow)})`, title: "List the slow ops of this flow", onclick: () => { const find = document.querySelector("#ops input[type=search]"); setState({ tail: "0-1" }); find.value = `flow ${flow}:`; find.dispatchEvent(new Event("input")); const slowest = run.causes?.ops.findIndex(one => one.flow === flow) ?? -1; if (slowest >= 0) setState({ op: slowest, hop: null }); byId("ops").scrollIntoView({ behavior: "smooth" }); } })) : whole ? h("span", { class: "soft", text: "lasts the whole run: compare with a run without it" }) : "none", hurt.length > 4 ? h("span", { class: "soft", text: `and ${count(hurt.length - 4)} more` }) : null));
   });
   function slowness(value) { return Number.isFinite(value) ? number(value, 3) + "×" : "unfinished"; }
   const head = ["fault", "time", "ops outstanding", "median slowdown", "flows hurt most (slowest op)"];

@@ -297,6 +297,15 @@ impl Report<'_> {
             heading.strip_suffix(&unit(name)).map_or(heading.clone(), str::to_owned)
         };
         let place = report::Comparison::place;
+        // Bounds cannot be compared: the first of these that every algorithm has measured.
+        let known = |name: &&str| {
+            let all = rows.iter().find(|(row, _)| row == name).map(|(_, values)| values);
+            all.is_some_and(|values| {
+                values.iter().all(|value| value.is_some_and(|value| value.median.value().is_some()))
+            })
+        };
+        let delays = ["op_latency_us.p99", "op_latency_us.p50", "fabric_rtt_us.p99"];
+        let delay = delays.into_iter().find(known).unwrap_or(delays[0]);
         let comparison = report::Comparison {
             caption: self.caption(),
             headings: metrics.iter().map(heading).collect(),
@@ -305,7 +314,7 @@ impl Report<'_> {
             reasons: self.notes().collect(),
             distributions: self.distributions(),
             tables: self.tables(),
-            against: [place(&metrics, "op_latency_us.p99", 0), place(&metrics, "goodput_gbps", 1)],
+            against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],
             metrics,
         };
         let subtitle = self.scenario.title.as_deref().unwrap_or_default();

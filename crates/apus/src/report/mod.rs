@@ -138,6 +138,8 @@ impl<'a> Report<'a> {
             "seeds": seeds.len().max(1),
             "setup": setup.map(setup::describe),
             "status": numbers::status(summary),
+            "busiest_port": (summary.busiest_port.throughput_gbps > 0.0)
+                .then_some(&summary.busiest_port.name),
             "numbers": numbers::of(summary, &seeds),
             "text": crate::text::overview(summary),
             "workloads": crate::text::workloads::table(summary),

@@ -1,6 +1,7 @@
 //! The first screen of a run: whether it finished, and the numbers that matter.
 
 use apus_sim::bounds::Bounds;
+use apus_sim::columns::StallSummary;
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};
 
@@ -17,6 +18,9 @@ pub(super) struct Metric {
     /// Heading above it and those that follow.
     part: &'static str,
 }
+
+/// Utilisation from which a port is named as full. deviation: no source; windows that vary leave a few per cent.
+const FULL: f64 = 0.95;
 
 /// The numbers of a run, in their order.
 pub(super) const METRICS: [Metric; 15] = [
@@ -42,7 +46,7 @@ pub(super) const METRICS: [Metric; 15] = [
         heading: "busiest port, longest queue",
         part: "Queues",
     },
-    Metric { name: "stalled.at_end", heading: "flows without progress", part: "Queues" },
+    Metric { name: "stalled.at_end", heading: "flows without progress at the end", part: "Queues" },
 ];
 
 /// Returns the metrics of the first screen.
@@ -142,15 +146,18 @@ pub(super) fn status(summary: &Summary) -> Value {
     }
     let stalled = &summary.stalled;
     if stalled.at_end > 0 {
-        let named: Vec<String> = stalled.flows.iter().take(3).map(ToString::to_string).collect();
         lines.push((
             "bad",
-            format!("{} made no further progress. {}", flows(stalled.at_end), named.join(". ")),
+            format!("{} made no further progress: {}", flows(stalled.at_end), first_of(stalled)),
         ));
     } else if stalled.noticed > 0 {
         lines.push((
             "warn",
-            format!("{} made no progress for a time, and then went on", flows(stalled.noticed)),
+            format!(
+                "{} made no progress for a time, and then went on: {}",
+                flows(stalled.noticed),
+                first_of(stalled)
+            ),
         ));
     }
     let measured = &summary.measured;
@@ -178,6 +185,18 @@ pub(super) fn status(summary: &Summary) -> Value {
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         lines.push(("warn", format!("Faults: {}{more}", listed.join("; "))));
     }
+    let port = &summary.busiest_port;
+    if port.utilisation >= FULL {
+        lines.push((
+            "info",
+            format!(
+                "{} was in use {} % of the time, with a mean queue of {} kB",
+                port.name,
+                number(port.utilisation * 100.0),
+                number(port.mean_queue_bytes * 1e-3)
+            ),
+        ));
+    }
     if summary.losses.packets > 0 {
         lines.push(("info", format!("Lost {}", text::losses::losses(summary))));
     }
@@ -190,6 +209,14 @@ pub(super) fn status(summary: &Summary) -> Value {
         lines.insert(0, ("good", ended));
     }
     lines.into_iter().map(|(level, text)| json!({ "level": level, "text": text })).collect()
+}
+
+/// Returns the first flows without progress, each with its time and the reason.
+fn first_of(stalled: &StallSummary) -> String {
+    let named: Vec<String> = stalled.flows.iter().take(3).map(ToString::to_string).collect();
+    let more = stalled.flows.len().saturating_sub(named.len());
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    named.join("; ") + &more
 }
 
 fn flows(count: u64) -> String {

@@ -32,7 +32,16 @@ pub(super) fn describe(setup: &Setup) -> Value {
     let all: Table = toml::from_str(&text).unwrap_or_default();
     let table = |key: &str| all.get(key).and_then(toml::Value::as_table);
     let loads = all.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
-    let loads: Vec<String> = loads.filter_map(|load| Some(line(load.as_table()?))).collect();
+    // A single algorithm has a line of its own.
+    let single = setup.algorithms().count() == 1;
+    let load = |load: &toml::Value| {
+        let mut load = load.as_table()?.clone();
+        if single {
+            load.remove("algorithm");
+        }
+        Some(line(&load))
+    };
+    let loads: Vec<String> = loads.filter_map(load).collect();
     let algorithms: Vec<String> = setup
         .algorithms()
         .map(|(label, config)| {

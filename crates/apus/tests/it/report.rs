@@ -206,5 +206,5 @@ fn workloads_are_rows_of_a_table_and_of_the_page() {
     assert!(!data["runs"][0]["text"].as_str().expect("text").contains("slowdown p99"));
     let Some(browser) = browser() else { return };
     let dom = open(browser, &folder.join("out/report.html"), &folder.join("profile"), UNTIL_DONE);
-    assert!(dom.contains("Workloads side by side") && dom.contains("incast-2</td>"));
+    assert!(dom.contains("Each workload by itself") && dom.contains("incast-2</td>"));
 }
