@@ -309,10 +309,10 @@ impl VirtualHost {
         self.engines[engine].usage()
     }
 
-    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number modulo 2^32; `None`
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number; `None`
     /// for datagrams that are not sealed.
     #[must_use]
-    pub fn nonce_of(&self, engine: usize, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+    pub fn nonce_of(&self, engine: usize, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
         self.engines[engine].nonce_of(to, datagram)
     }
 

@@ -8,14 +8,14 @@ use crate::ledger::MARK;
 #[derive(Default)]
 pub(crate) struct Audit {
     /// Keys, by fingerprint, with the numbers of their packets.
-    nonces: HashSet<(u64, u32)>,
+    nonces: HashSet<(u64, u64)>,
 }
 
 impl Audit {
     /// Checks a datagram of a sealed session.
     pub(crate) fn on_sent(
         &mut self,
-        nonce: Option<(u64, u32)>,
+        nonce: Option<(u64, u64)>,
         datagram: &[u8],
     ) -> Result<(), String> {
         if let Some((key, number)) = nonce

@@ -50,8 +50,8 @@ impl Usage {
 }
 
 impl<N: Network> Engine<N> {
-    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number modulo 2^32.
-    pub(crate) fn nonce_of(&self, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number.
+    pub(crate) fn nonce_of(&self, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
         self.protocol.connections.sessions.nonce_of(to, datagram)
     }
 

@@ -55,11 +55,12 @@ impl Guard {
         Self::Sealed { sealer, opener, renew_at }
     }
 
-    /// Returns a fingerprint of the secret from which the sending keys are derived, if there is one.
+    /// Returns a fingerprint of the secret from which the sending keys are derived, if there is one, and the number of the next
+    /// packet.
     #[cfg(any(test, feature = "worlds"))]
-    pub(crate) fn fingerprint(&self) -> Option<u64> {
+    pub(crate) fn fingerprint(&self) -> Option<(u64, u64)> {
         match self {
-            Self::Sealed { sealer, .. } => Some(sealer.fingerprint),
+            Self::Sealed { sealer, .. } => Some((sealer.fingerprint, sealer.next)),
             Self::Insecure { .. } => None,
         }
     }

@@ -79,7 +79,7 @@ pub(crate) struct Sealer {
     key: PacketKey,
     secret: EpochSecret,
     epoch: u64,
-    next: u64,
+    pub(crate) next: u64,
     /// Of the first epoch's secret.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fingerprint: u64,

@@ -151,10 +151,11 @@ impl Sessions {
         self.replies.len()
     }
 
-    /// Returns a fingerprint of the key under which a packet to `to` was sealed, and the packet's number modulo 2^32; `None`
-    /// for other datagrams. The pair determines key and nonce of a session with fewer packets.
+    /// Returns a fingerprint of the key under which a packet to `to` was sealed, and the packet's number, of which the packet
+    /// has the lowest 32 bits; `None` for other datagrams. The pair determines key and nonce. At most 2^31 numbers may have been used
+    /// since.
     #[cfg(any(test, feature = "worlds"))]
-    pub(crate) fn nonce_of(&self, to: std::net::SocketAddr, datagram: &[u8]) -> Option<(u64, u32)> {
+    pub(crate) fn nonce_of(&self, to: std::net::SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
         use super::packet::{KIND_AT, is_own, kind};
         // Packets that open a session, and those about an unknown one, have no guard.
         let of = datagram.get(KIND_AT).copied()?;
@@ -163,7 +164,10 @@ impl Sessions {
         }
         let (remote, number) = super::guard::numbers(true, datagram)?;
         let mut sessions = self.all().filter(|s| s.peer.address == to && s.remote == remote);
-        sessions.find_map(|s| Some((s.guard.as_ref()?.fingerprint()?, number)))
+        sessions.find_map(|session| {
+            let (fingerprint, next) = session.guard.as_ref()?.fingerprint()?;
+            Some((fingerprint, super::window::expand(number, next.checked_sub(1))))
+        })
     }
 
     /// Returns `true` if the table is empty.

@@ -12,6 +12,10 @@ const KEPT: &[(u64, &str)] = &[
     (132, "the check of nonces took an unsealed packet for a sealed one"),
     (211, "as 70"),
     (
+        665,
+        "the check of nonces knew 32 bits of a number, and 1024 changes of a key pass 2^32 numbers",
+    ),
+    (
         232,
         "Swift paced its next packet by an RTT that a jump of the clock had lengthened, without a bound",
     ),
@@ -19,6 +23,7 @@ const KEPT: &[(u64, &str)] = &[
         1768,
         "Swift paced by an RTT of 4 s after a pause of the peer: the next packet was due more than an hour later",
     ),
+    (1376, "as 665"),
     (1792, "as 1768"),
     (1917, "as 1768"),
 ];
