@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::registry;
-use apus_scenario::{Options, TOPOLOGIES, WORKLOADS};
+use apus_scenario::{Options, PRESETS, TOPOLOGIES, WORKLOADS};
 use apus_sim::columns::unit_of;
 use apus_sim::results::{METRICS, SCOPED};
 use clap::{Args, ValueEnum};
@@ -28,7 +28,7 @@ enum What {
     Experiments,
     /// Algorithms and their profiles.
     Algorithms,
-    /// Kinds of topology.
+    /// Kinds of topology, and named clusters.
     Topologies,
     /// Kinds of workload.
     Workloads,
@@ -56,7 +56,10 @@ impl List {
                     ]
                 })
                 .collect(),
-            What::Topologies => TOPOLOGIES.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
+            What::Topologies => {
+                let kinds = TOPOLOGIES.iter().map(|kind| pair(kind.name, kind.doc));
+                kinds.chain(PRESETS.iter().map(|named| pair(named.name, named.doc))).collect()
+            }
             What::Workloads => WORKLOADS.iter().map(|kind| pair(kind.name, kind.doc)).collect(),
             What::Metrics => {
                 let all = METRICS.iter().chain(SCOPED.iter());

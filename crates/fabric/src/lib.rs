@@ -71,6 +71,8 @@ pub use network::{ControlError, Network, Outcome, RemovePayload, Sent, Signallin
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit, Way};
 pub use pfc::PfcConfig;
 pub use port::InFlight;
-pub use routing::{Avoided, PathSet, Rehash, RouteError, RouteId, opposite};
+pub use routing::{Avoided, PathSet, Rehash, RouteError, RouteId, Terminal, opposite};
 pub use scheduler::SchedulerKind;
-pub use topology::{LinkSpec, Node, SwitchSpec, Tier, Topology, TopologyError};
+pub use topology::{
+    LinkSpec, MAX_HOST_PORTS, Node, Rails, SwitchSpec, Tier, Topology, TopologyError,
+};

@@ -22,7 +22,9 @@ use crate::counters::DropReason;
 use crate::event::{FabricEvent, Schedule};
 use crate::packet::{Packet, PacketPool, PacketRef};
 use crate::port::{InFlight, Port, SharedBuffer};
-use crate::routing::{Avoided, PathSet, PathSets, Paths, RouteError, RouteId, absorb, forward};
+use crate::routing::{
+    Avoided, PathSet, PathSets, Paths, RouteError, RouteId, Terminal, absorb, forward,
+};
 use crate::topology::Node;
 
 use choose::Chooser;
@@ -142,10 +144,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
         packet: InFlight,
         schedule: &mut S,
     ) -> Sent {
-        let port = self.paths.nic(host);
-        debug_assert_eq!(
-            port,
-            self.common.routes.port(self.common.pool.fields(packet.packet).route, 0),
+        let port = self.common.routes.port(self.common.pool.fields(packet.packet).route, 0);
+        debug_assert!(
+            self.paths.nics(host).iter().any(|(nic, _)| *nic == port),
             "the route of a packet starts at its host"
         );
         self.common.counters.sent += 1;
@@ -284,19 +285,19 @@ impl<P, W: SwitchHalf> Network<P, W> {
         &self.common.pool
     }
 
-    /// Stores the path of a flow. `key` identifies the flow, the same in both directions; another
-    /// `label` draws another path (which may turn out to be the same).
+    /// Stores the path of a flow between two hosts, or between ports of theirs ([`Terminal`]). `key` identifies the
+    /// flow, the same in both directions; another `label` draws another path (which may turn out to be the same).
     ///
     /// # Errors
     /// If no path exists.
     pub fn route(
         &mut self,
-        src: HostId,
-        dst: HostId,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
         key: u64,
         label: u32,
     ) -> Result<RouteId, RouteError> {
-        self.paths.find(src, dst, key, label, &mut self.scratch)?;
+        self.paths.find(src.into(), dst.into(), key, label, &mut self.scratch)?;
         Ok(self.common.routes.insert(&self.scratch))
     }
 
@@ -305,9 +306,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ///
     /// # Errors
     /// If no path exists.
-    pub fn path_set(&mut self, src: HostId, dst: HostId) -> Result<PathSet, RouteError> {
+    pub fn path_set(
+        &mut self,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
+    ) -> Result<PathSet, RouteError> {
         let chosen = !self.choosers.is_empty();
-        self.path_sets.get(&self.paths, &mut self.common.routes, (src, dst), chosen)
+        let ends = (src.into(), dst.into());
+        self.path_sets.get(&self.paths, &mut self.common.routes, ends, chosen)
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a
@@ -317,11 +323,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// If no path exists.
     pub fn reroute(
         &mut self,
-        src: HostId,
-        dst: HostId,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
         key: u64,
         label: u32,
     ) -> Result<RouteId, RouteError> {
+        let (src, dst) = (src.into(), dst.into());
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
         let word = absorb(mix(key), u64::from(label));
         self.paths.detour(src, dst, word, &mut self.scratch);
@@ -340,6 +347,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
     pub fn set_detours(&mut self, state: Option<usize>) {
         let avoided = self.path_sets.set_state(state);
         self.paths.set_avoided(avoided);
+    }
+
+    /// Returns `true` if the host `src` does not use the ports at which a route to `dst` begins and ends, because
+    /// [links are avoided](Self::set_detours): its own, that of the peer, or all between the networks behind them.
+    #[must_use]
+    pub fn is_cut(&self, src: HostId, dst: HostId, route: RouteId) -> bool {
+        let ports: Vec<PortId> = self.common.routes.ports(route).collect();
+        self.paths.is_cut(src.into(), dst.into(), &ports)
     }
 
     /// Returns the number of a route in the set of paths with detours that has it, and the

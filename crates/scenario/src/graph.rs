@@ -1,10 +1,10 @@
 //! `kind = "links"`: nodes and links listed one by one, in the scenario or in a file.
 
 use crate::set::{LinkSpec, Tier, Topology};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use apus_fabric::{Node, SwitchSpec};
+use apus_fabric::{MAX_HOST_PORTS, Node, SwitchSpec};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
 use super::declared::{Keys, Kind, key};
@@ -190,23 +190,16 @@ impl GraphSpec {
         Some(Self { hosts, switches, links, numbers, pipeline_latency, left_out: None })
     }
 
-    /// Every host must have one link, every pair of hosts a path.
+    /// Every host must have one link or several, every pair of hosts a path.
     fn check(&self) -> Result<(), String> {
-        let mut of_host = vec![0u32; self.hosts as usize];
-        for link in &self.links {
-            if link.a == link.b {
-                return Err(format!("connects {} to itself", self.name(link.a)));
-            }
-            for end in [link.a, link.b] {
-                if let End::Host(host) = end {
-                    of_host[host as usize] += 1;
-                }
-            }
+        if let Some(link) = self.links.iter().find(|link| link.a == link.b) {
+            return Err(format!("connects {} to itself", self.name(link.a)));
         }
-        if let Some(host) = of_host.iter().position(|links| *links != 1) {
+        let of_host = self.ports();
+        let allowed = 1..=u32::from(MAX_HOST_PORTS);
+        if let Some(host) = of_host.iter().position(|links| !allowed.contains(links)) {
             return Err(format!(
-                "gives host {host} {} links; every host, h0 to h{}, must have exactly one (of a host with \
-                 several NICs give each NIC its own host)",
+                "gives host {host} {} links; every host, h0 to h{}, must have 1 to {MAX_HOST_PORTS}",
                 of_host[host],
                 self.hosts.saturating_sub(1)
             ));
@@ -214,12 +207,38 @@ impl GraphSpec {
         self.check_paths()
     }
 
+    /// Returns the number of links of each host.
+    fn ports(&self) -> Vec<u32> {
+        let mut ports = vec![0; self.hosts as usize];
+        for end in self.links.iter().flat_map(|link| [link.a, link.b]) {
+            if let End::Host(host) = end {
+                ports[host as usize] += 1;
+            }
+        }
+        ports
+    }
+
+    /// Returns the smallest number of links of a host.
+    pub(super) fn min_ports(&self) -> u32 {
+        self.ports().into_iter().min().unwrap_or(1)
+    }
+
+    /// Returns the rate of each host: the sum over its links.
+    pub(super) fn host_rates(&self) -> Vec<Rate> {
+        let mut rates = vec![0; self.hosts as usize];
+        for link in &self.links {
+            for end in [link.a, link.b] {
+                if let End::Host(host) = end {
+                    rates[host as usize] += link.links.rate.as_bps();
+                }
+            }
+        }
+        rates.into_iter().map(Rate::from_bps).collect()
+    }
+
+    /// Hosts pass nothing on: two hosts need a link, or links to switches that links between switches join.
     fn check_paths(&self) -> Result<(), String> {
-        let place = |end| match end {
-            End::Host(host) => host as usize,
-            End::Switch(switch) => self.hosts as usize + switch as usize,
-        };
-        let mut groups: Vec<usize> = (0..self.hosts as usize + self.switches.len()).collect();
+        let mut groups: Vec<usize> = (0..self.switches.len()).collect();
         fn root(groups: &mut [usize], mut node: usize) -> usize {
             while groups[node] != node {
                 groups[node] = groups[groups[node]];
@@ -228,14 +247,41 @@ impl GraphSpec {
             node
         }
         for link in &self.links {
-            let (a, b) = (root(&mut groups, place(link.a)), root(&mut groups, place(link.b)));
-            groups[a] = b;
+            if let (End::Switch(a), End::Switch(b)) = (link.a, link.b) {
+                let (a, b) = (root(&mut groups, a as usize), root(&mut groups, b as usize));
+                groups[a] = b;
+            }
         }
-        let first = root(&mut groups, 0);
-        match (1..self.hosts as usize).find(|host| root(&mut groups, *host) != first) {
-            Some(host) => Err(format!("leaves no path from host 0 to host {host}; add a link")),
-            None => Ok(()),
+        // By host: the groups of switches that it has a port on, and its links to hosts.
+        let mut reached = vec![BTreeSet::new(); self.hosts as usize];
+        for (index, link) in self.links.iter().enumerate() {
+            match (link.a, link.b) {
+                (End::Host(host), End::Switch(switch)) | (End::Switch(switch), End::Host(host)) => {
+                    reached[host as usize].insert(root(&mut groups, switch as usize));
+                }
+                (End::Host(a), End::Host(b)) => {
+                    let link = self.switches.len() + index;
+                    for host in [a, b] {
+                        reached[host as usize].insert(link);
+                    }
+                }
+                (End::Switch(_), End::Switch(_)) => {}
+            }
         }
+        // Hosts on the same networks are alike.
+        let mut first_of = BTreeMap::new();
+        for (host, networks) in reached.iter().enumerate() {
+            first_of.entry(networks).or_insert(host);
+        }
+        let mut kinds: Vec<_> = first_of.into_iter().collect();
+        kinds.sort_by_key(|(_, host)| *host);
+        for (index, (networks, host)) in kinds.iter().enumerate() {
+            let cut = |(other, _): &&(&BTreeSet<usize>, usize)| networks.is_disjoint(other);
+            if let Some((_, other)) = kinds[index + 1..].iter().find(cut) {
+                return Err(format!("leaves no path from host {host} to host {other}; add a link"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the name of a link's end.

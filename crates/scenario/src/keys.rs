@@ -31,7 +31,7 @@ pub(super) static RUN: Keys = Keys::of(&[
     key("drain", Kind::Time, "Longest time after `duration` in which ops of the measured phase can end, under the same load; `duration` minus `warmup` if not given"),
     key("ends_with_ops", Kind::Flag, "For traces and jobs alone: the measured phase ends with the last op, if all ops and jobs end before `duration`. Without it, `true` for jobs alone, otherwise `false`"),
     key("seed", Kind::Count, "Fixes everything random").at_most(MAX_SEED).or("1"),
-    key("topology", Kind::TextOrTable(&TOPOLOGY), "The fabric: a table, or one line like \"fat-tree k=8 100Gbps 1us\": the kind first, then rate, delay, buffer (4MB if not given) and `key=value` in any order"),
+    key("topology", Kind::TextOrTable(&TOPOLOGY), "The fabric: a table, or one line like \"fat-tree k=8 100Gbps 1us\": the kind, or the name of a cluster (`apus list topologies`), then rate, delay, buffer (4MB if not given) and `key=value` in any order"),
     key("packets", Kind::Table(&PACKETS), "Sizes of packets on the wire, preamble and gap included"),
     key("host", Kind::Table(&HOST), "Costs of hosts: a model and the settings that differ from it"),
     key("transport", Kind::Table(&TRANSPORT), "Settings of every transport endpoint"),

@@ -56,6 +56,7 @@ mod parts;
 mod pattern;
 mod pfc;
 mod poisson;
+mod presets;
 mod quick;
 mod read;
 mod read_check;
@@ -90,6 +91,7 @@ pub use format::FORMAT;
 pub use keys::{declarations, explain, key_names, reference, schema};
 pub use memory::MemoryLimit;
 pub use overrides::Override;
+pub use presets::{PRESETS, Preset};
 pub use read::{Mutation, Options, Run, Scenario};
 pub use set::{
     ClassConfig, ConnectionPlan, LinkSpec, Plan, PortConfig, Simulation, Tier, Topology,

@@ -1,10 +1,12 @@
 //! A topology in one line: `topology = "fat-tree k=8 100Gbps 1us"`.
 //!
 //! The kind comes first; then, in any order, `key=value` for any key of the table, and without a key
-//! the rate of the links, their delay, and the buffer of a switch's port (4MB unless it is given).
+//! the rate of the links, their delay, and the buffer of a switch's port (4MB unless it is given). The name of a cluster
+//! ([`PRESETS`]) stands for a kind with settings, which those of the line replace.
 
 use apus_units::{Bytes, Rate, Span};
 
+use super::presets::PRESETS;
 use super::shape::TOPOLOGIES;
 use super::source::{Place, Problems};
 use super::tree::{Entry, Node, Table, Value};
@@ -30,23 +32,40 @@ pub(super) fn expand(table: &mut Table, problems: &Problems) {
 }
 
 fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> {
-    let mut table = Table::default();
-    let mut words = line.split_whitespace();
-    let kind = words.next().ok_or("the line is empty")?;
+    let (name, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+    if name.is_empty() {
+        return Err("the line is empty".to_owned());
+    }
+    let preset = PRESETS.iter().find(|preset| preset.name == name);
+    let kind = preset.map_or(name, |preset| preset.kind);
     if !TOPOLOGIES.iter().any(|known| known.name == kind) {
-        let hint = apus_units::suggestion(kind, TOPOLOGIES.iter().map(|known| known.name));
+        let kinds = TOPOLOGIES.iter().map(|known| known.name);
+        let hint = apus_units::suggestion(kind, kinds.chain(PRESETS.iter().map(|p| p.name)));
         return Err(format!("unknown kind \"{kind}\"{hint}"));
     }
-    let mut put = |key: &str, value: Value| {
-        let node = Node { value, place };
-        match table.entries.insert(key.to_owned(), Entry { key: place, node }) {
-            None => Ok(()),
-            Some(_) => Err(format!("`{key}` is given twice")),
+    let mut table = Table::default();
+    let entry = |value| Entry { key: place, node: Node { value, place } };
+    table.entries.insert("kind".to_owned(), entry(Value::Text(kind.to_owned())));
+    read_settings(&mut table, rest, place, problems)?;
+    if let Some(preset) = preset {
+        let mut known = Table::default();
+        read_settings(&mut known, preset.settings, place, problems)?;
+        for (key, entry) in known.entries {
+            table.entries.entry(key).or_insert(entry);
         }
-    };
-    put("kind", Value::Text(kind.to_owned()))?;
-    let mut buffered = false;
-    for word in words {
+    }
+    let buffer = || entry(Value::Text(BUFFER.to_owned()));
+    table.entries.entry("buffer".to_owned()).or_insert_with(buffer);
+    Ok(table)
+}
+
+fn read_settings(
+    table: &mut Table,
+    line: &str,
+    place: Place,
+    problems: &Problems,
+) -> Result<(), String> {
+    for word in line.split_whitespace() {
         let (key, text) = match word.split_once('=') {
             Some(pair) => pair,
             None if word.parse::<Rate>().is_ok() => ("rate", word),
@@ -57,11 +76,10 @@ fn read(line: &str, place: Place, problems: &Problems) -> Result<Table, String> 
         if key.is_empty() || text.is_empty() {
             return Err(format!("`{word}` is not key=value"));
         }
-        buffered |= key == "buffer";
-        put(key, super::tree::parse_option(text, place, problems).value)?;
+        let node = super::tree::parse_option(text, place, problems);
+        if table.entries.insert(key.to_owned(), Entry { key: place, node }).is_some() {
+            return Err(format!("`{key}` is given twice"));
+        }
     }
-    if !buffered {
-        put("buffer", Value::Text(BUFFER.to_owned()))?;
-    }
-    Ok(table)
+    Ok(())
 }

@@ -54,7 +54,8 @@ pub(super) fn read_run(
     let network = OnceCell::new();
     let network = || {
         let (topology, host) = (topology.as_ref()?, host.as_ref()?);
-        *network.get_or_init(|| topology.network_info(sizes, host))
+        let spreads = || topology.has_balancers() || has_balancer(&root);
+        *network.get_or_init(|| topology.network_info(sizes, host, spreads()))
     };
     let algorithms = algorithm::read(&root, options.registry, &network, problems);
     let fine = |named: &NamedAlgorithm| named.config.fine_timers();
@@ -159,6 +160,18 @@ pub(super) fn read_run(
         effective: Arc::new(root.effective().to_table()),
         recorded: false,
     })
+}
+
+/// Returns `true` if the scenario or a workload names a policy that may spread packets.
+fn has_balancer(root: &Section<'_>) -> bool {
+    let names = |table: &Table| {
+        let policy = table.get("balancer").map(|node| &node.value);
+        matches!(policy, Some(Value::Text(name)) if name.split_whitespace().next() != Some("ecmp"))
+    };
+    let routing = root.node("routing").map(|node| &node.value);
+    let workloads = root.node("workload").map(|node| &node.value);
+    matches!(routing, Some(Value::Table(table)) if names(table))
+        || matches!(workloads, Some(Value::List(list)) if list.iter().any(|node| matches!(&node.value, Value::Table(table) if names(table))))
 }
 
 fn read_warmup(root: &Section<'_>, duration: Option<Span>) -> Option<Span> {

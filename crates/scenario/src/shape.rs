@@ -1,16 +1,20 @@
 //! `kind` of a topology: its hosts, its switches and their links.
 
+mod read;
+
 use crate::set::{Tier, Topology};
 use std::sync::Arc;
 
-use apus_fabric::TopologyError;
+use apus_fabric::{Rails, TopologyError};
+use apus_sim::plan::{LocalNetwork, Nics};
 use apus_units::Rate;
 
 use super::declared::{Key, Kind, KindKeys, key};
 use super::graph::{GraphSpec, LINK, MAX_HOSTS};
-use super::links::{LINKS, Links, read_links, read_upper};
-use super::section::Section;
-use crate::import::{End, MAX_LINKS};
+use super::links::{LINKS, Links, read_links};
+use super::section::{MAX_DELAY, Section};
+use crate::import::MAX_LINKS;
+use read::Reader;
 
 /// A number of nodes, small enough that products do not overflow.
 const fn nodes(name: &'static str, doc: &'static str) -> Key {
@@ -22,9 +26,23 @@ const fn upper(name: &'static str, doc: &'static str) -> Key {
     key(name, Kind::Table(&LINKS), doc)
 }
 
+/// Disjoint networks that hosts have a port on.
+const PLANES: Key = key(
+    "planes",
+    Kind::Count,
+    "Equal networks that share nothing but the hosts: a host, or each of its NICs, has a port of `rate` on each. A policy \
+     that spreads packets uses all, a flow with one path one of them",
+)
+.within(1, 64)
+.or("1");
+
 /// The kinds of topology by name, with their meaning and keys.
-pub const TOPOLOGIES: [KindKeys; 6] = [
-    KindKeys { name: "star", doc: "`hosts` hosts on one switch", keys: &[nodes("hosts", "Hosts")] },
+pub const TOPOLOGIES: [KindKeys; 7] = [
+    KindKeys {
+        name: "star",
+        doc: "`hosts` hosts on one switch",
+        keys: &[nodes("hosts", "Hosts"), PLANES],
+    },
     KindKeys {
         name: "dumbbell",
         doc: "`left` and `right` hosts on two switches, joined by the link `middle`",
@@ -40,8 +58,15 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
         keys: &[
             nodes("leaves", "Leaf switches"),
             nodes("hosts_per_leaf", "Hosts of each leaf switch"),
-            nodes("spines", "Spine switches"),
+            nodes("spines", "Spine switches; not needed with `oversubscription`"),
+            key(
+                "oversubscription",
+                Kind::Number,
+                "Rate of the hosts of a leaf over the rate of its uplinks, which gives `spines`; if both are given they must agree",
+            )
+            .above_0_to(1024.0),
             upper("uplink", "Differences of links between leaf and spine from those of hosts"),
+            PLANES,
         ],
     },
     KindKeys {
@@ -55,6 +80,34 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
                 "Differences of links between edge and aggregation from those of hosts",
             ),
             upper("core", "Differences of links between aggregation and core from those of hosts"),
+            PLANES,
+        ],
+    },
+    KindKeys {
+        name: "rails",
+        doc: "`nodes` with one NIC per rail: NIC i is on a leaf of rail i, which `spines` join with the others",
+        keys: &[
+            nodes("nodes", "Hosts, each a node with `nics` NICs; a rank of a job has one of them"),
+            key("nics", Kind::Count, "NICs of a node, and thus rails").within(1, 64).or("8"),
+            PLANES,
+            nodes("nodes_per_leaf", "Nodes whose NICs share leaf switches; all nodes if not given"),
+            key(
+                "spines",
+                Kind::Count,
+                "Spine switches, of each plane. Without any a message to another rail first crosses the network within its node",
+            )
+            .within(0, MAX_HOSTS)
+            .or("0"),
+            upper("uplink", "Differences of links between leaf and spine from those of hosts"),
+            key(
+                "scale_up_rate",
+                Kind::Rate,
+                "Rate of a rank in each direction in the network within its node: default of `local_rate` of jobs",
+            )
+            .at_least(1),
+            key("scale_up_delay", Kind::Time, "Delay of that network: default of `local_delay` of jobs")
+                .at_most(MAX_DELAY.as_ps())
+                .or("0s"),
         ],
     },
     KindKeys {
@@ -87,81 +140,24 @@ pub const TOPOLOGIES: [KindKeys; 6] = [
 ];
 
 /// The readers of topologies, in the order of [`TOPOLOGIES`].
-const READERS: [fn(&Reader<'_>) -> Option<Shape>; TOPOLOGIES.len()] =
-    [read_star, read_dumbbell, read_leaf_spine, read_fat_tree, read_parking_lot, read_graph];
-
-/// Arguments of the readers of topologies.
-struct Reader<'a> {
-    section: &'a Section<'a>,
-    /// The links of hosts, if they could be read.
-    edge: Option<Links>,
-    /// The ports of a switch share its memory.
-    shared: bool,
-    /// The largest packet.
-    packet: u64,
-}
-
-impl Reader<'_> {
-    fn count(&self, key: &'static str) -> Option<u32> {
-        self.section.require(key)
-    }
-
-    fn upper(&self, key: &'static str) -> Option<Links> {
-        read_upper(self.section, key, self.edge, self.shared, self.packet)
-    }
-}
-
-fn read_star(reader: &Reader<'_>) -> Option<Shape> {
-    reader.count("hosts").map(|hosts| Shape::Star { hosts })
-}
-
-fn read_dumbbell(reader: &Reader<'_>) -> Option<Shape> {
-    let (left, right) = (reader.count("left"), reader.count("right"));
-    let middle = reader.upper("middle");
-    Some(Shape::Dumbbell { left: left?, right: right?, middle: middle? })
-}
-
-fn read_leaf_spine(reader: &Reader<'_>) -> Option<Shape> {
-    let (leaves, hosts_per_leaf) = (reader.count("leaves"), reader.count("hosts_per_leaf"));
-    let (spines, uplink) = (reader.count("spines"), reader.upper("uplink"));
-    Some(Shape::LeafSpine {
-        leaves: leaves?,
-        hosts_per_leaf: hosts_per_leaf?,
-        spines: spines?,
-        uplink: uplink?,
-    })
-}
-
-fn read_fat_tree(reader: &Reader<'_>) -> Option<Shape> {
-    let (aggregation, core) = (reader.upper("aggregation"), reader.upper("core"));
-    let section = reader.section;
-    let k: u32 = section.require("k")?;
-    section.check(k.is_multiple_of(2), "k", format_args!("must be an even number, but it is {k}"));
-    let hosts_per_edge = section.get_or("hosts_per_edge", k / 2);
-    Some(Shape::FatTree { k, hosts_per_edge, aggregation: aggregation?, core: core? })
-}
-
-fn read_parking_lot(reader: &Reader<'_>) -> Option<Shape> {
-    let (switches, hosts_per_switch) = (reader.count("switches"), reader.count("hosts_per_switch"));
-    let chain = reader.upper("chain");
-    Some(Shape::ParkingLot {
-        switches: switches?,
-        hosts_per_switch: hosts_per_switch?,
-        chain: chain?,
-    })
-}
-
-fn read_graph(reader: &Reader<'_>) -> Option<Shape> {
-    GraphSpec::read(reader.section, reader.shared, reader.packet).map(Shape::Graph)
-}
+const READERS: [fn(&Reader<'_>) -> Option<Shape>; TOPOLOGIES.len()] = [
+    read::star,
+    read::dumbbell,
+    read::leaf_spine,
+    read::fat_tree,
+    read::rails,
+    read::parking_lot,
+    read::graph,
+];
 
 /// Hosts and switches, how many of each, and the links between switches.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
-    Star { hosts: u32 },
+    Star { hosts: u32, planes: u32 },
     Dumbbell { left: u32, right: u32, middle: Links },
-    LeafSpine { leaves: u32, hosts_per_leaf: u32, spines: u32, uplink: Links },
-    FatTree { k: u32, hosts_per_edge: u32, aggregation: Links, core: Links },
+    LeafSpine { leaves: u32, hosts_per_leaf: u32, spines: u32, uplink: Links, planes: u32 },
+    FatTree { k: u32, hosts_per_edge: u32, aggregation: Links, core: Links, planes: u32 },
+    Rails { size: Rails, uplink: Links, scale_up: Option<LocalNetwork> },
     ParkingLot { switches: u32, hosts_per_switch: u32, chain: Links },
     Graph(Arc<GraphSpec>),
 }
@@ -197,8 +193,29 @@ impl Shape {
             | Self::Dumbbell { .. }
             | Self::LeafSpine { .. }
             | Self::FatTree { .. }
+            | Self::Rails { .. }
             | Self::ParkingLot { .. } => None,
         }
+    }
+
+    /// Returns the number of ports of a NIC, at least; those of a host of a graph are one NIC.
+    pub(super) fn planes(&self) -> u32 {
+        match *self {
+            Self::Star { planes, .. }
+            | Self::LeafSpine { planes, .. }
+            | Self::FatTree { planes, .. } => planes,
+            Self::Rails { size, .. } => size.planes,
+            Self::Graph(ref graph) => graph.min_ports(),
+            Self::Dumbbell { .. } | Self::ParkingLot { .. } => 1,
+        }
+    }
+
+    /// Returns the NICs of hosts that ranks of jobs have one of, and the network within hosts.
+    pub(super) fn nics(&self) -> Option<(Nics, Option<LocalNetwork>)> {
+        let Self::Rails { size, scale_up, .. } = self else { return None };
+        // At most 64.
+        let (count, ports) = (size.nics as u8, size.planes as u8);
+        Some((Nics { count, ports, are_joined: size.spines > 0 }, *scale_up))
     }
 
     /// Returns the number of hosts.
@@ -209,7 +226,8 @@ impl Shape {
             Self::ParkingLot { switches, hosts_per_switch, .. } => {
                 product(&[switches, hosts_per_switch])
             }
-            Self::Star { hosts } => u64::from(hosts),
+            Self::Star { hosts, .. } => u64::from(hosts),
+            Self::Rails { size, .. } => u64::from(size.nodes),
             Self::Dumbbell { left, right, .. } => u64::from(left) + u64::from(right),
             Self::LeafSpine { leaves, hosts_per_leaf, .. } => product(&[leaves, hosts_per_leaf]),
             Self::FatTree { k, hosts_per_edge, .. } => product(&[k, k / 2, hosts_per_edge]),
@@ -223,6 +241,13 @@ impl Shape {
             Self::Dumbbell { .. } => 3,
             Self::LeafSpine { .. } => 4,
             Self::FatTree { .. } => 6,
+            Self::Rails { size, .. } => {
+                if size.spines > 0 {
+                    4
+                } else {
+                    2
+                }
+            }
             Self::ParkingLot { switches, .. } => u64::from(switches) + 1,
             Self::Graph(ref graph) => graph.longest_path(),
         }
@@ -236,8 +261,12 @@ impl Shape {
             Self::Dumbbell { .. } => 1,
             Self::LeafSpine { leaves, spines, .. } => u64::from(leaves) * u64::from(spines),
             Self::FatTree { k, .. } => u64::from(k).pow(3) / 2,
+            Self::Rails { size, .. } => {
+                let ports = u64::from(size.nics) * u64::from(size.planes);
+                return self.hosts() * ports + u64::from(size.leaves()) * u64::from(size.spines);
+            }
         };
-        self.hosts() + between
+        (self.hosts() + between) * u64::from(self.planes())
     }
 
     /// Builds the topology without shared buffers and classes.
@@ -249,16 +278,20 @@ impl Shape {
             &Self::ParkingLot { switches, hosts_per_switch, chain } => {
                 Topology::parking_lot(switches, hosts_per_switch, &edge, &upper(chain))
             }
-            &Self::Star { hosts } => Topology::star(hosts, &edge),
+            &Self::Star { hosts, planes } => Topology::star(hosts, &edge).in_planes(planes),
             &Self::Dumbbell { left, right, middle } => {
                 Topology::dumbbell(left, right, &edge, &upper(middle))
             }
-            &Self::LeafSpine { leaves, hosts_per_leaf, spines, uplink } => {
-                Topology::leaf_spine(leaves, hosts_per_leaf, spines, &edge, &upper(uplink))
+            &Self::LeafSpine { leaves, hosts_per_leaf, spines, uplink, planes } => {
+                let up = upper(uplink);
+                Topology::leaf_spine(leaves, hosts_per_leaf, spines, &edge, &up).in_planes(planes)
             }
-            &Self::FatTree { k, hosts_per_edge, aggregation, core } => {
-                Topology::fat_tree(k, hosts_per_edge, &edge, &upper(aggregation), &upper(core))?
+            &Self::FatTree { k, hosts_per_edge, aggregation, core, planes } => {
+                let (aggregation, core) = (upper(aggregation), upper(core));
+                let tree = Topology::fat_tree(k, hosts_per_edge, &edge, &aggregation, &core)?;
+                tree.in_planes(planes)
             }
+            Self::Rails { size, uplink, .. } => Topology::rails(size, &edge, &upper(*uplink)),
         })
     }
 
@@ -273,6 +306,7 @@ impl Shape {
             | Self::ParkingLot { chain: upper, .. } => {
                 links.push(*upper);
             }
+            Self::Rails { size, uplink, .. } => links.extend((size.spines > 0).then_some(*uplink)),
             Self::FatTree { aggregation, core, .. } => links.extend([*aggregation, *core]),
         }
         links
@@ -299,25 +333,19 @@ impl Shape {
             Self::LeafSpine { hosts_per_leaf: size, .. }
             | Self::FatTree { hosts_per_edge: size, .. }
             | Self::ParkingLot { hosts_per_switch: size, .. } => host / size,
+            Self::Rails { size, .. } => host / size.nodes_per_leaf,
         };
         (0..hosts).map(rack).collect()
     }
 
-    /// The rate of each host's link.
+    /// The rate of each host: the sum over its ports.
     pub(super) fn host_rates(&self, edge: Links) -> Vec<Rate> {
-        let mut rates = vec![edge.rate; self.hosts() as usize];
-        if let Some(graph) = self.graph() {
-            for link in &graph.links {
-                for end in [link.a, link.b] {
-                    if let End::Host(host) = end
-                        && let Some(rate) = rates.get_mut(host as usize)
-                    {
-                        *rate = link.links.rate;
-                    }
-                }
-            }
+        let nics = if let Self::Rails { size, .. } = self { size.nics } else { 1 };
+        let rate = edge.rate.saturating_mul(u64::from(nics) * u64::from(self.planes()));
+        match self.graph() {
+            Some(graph) => graph.host_rates(),
+            None => vec![rate; self.hosts() as usize],
         }
-        rates
     }
 
     /// Notes a number of hosts or links that is too large.

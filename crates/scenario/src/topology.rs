@@ -20,6 +20,7 @@ use super::shape::{Shape, TOPOLOGIES};
 use apus_sim::PacketSizes;
 use apus_sim::host_model::HostModel;
 use apus_sim::network_info;
+use apus_sim::plan::{LocalNetwork, Nics};
 
 /// Keys of `topology`.
 pub(super) static TOPOLOGY: Keys = Keys {
@@ -166,7 +167,17 @@ impl TopologySpec {
         self.shape.racks()
     }
 
-    /// The rate of each host's link.
+    /// Returns the number of ports of a NIC.
+    pub(super) fn planes(&self) -> u32 {
+        self.shape.planes()
+    }
+
+    /// Returns the NICs of hosts that ranks of jobs have one of, and the network within hosts.
+    pub(super) fn nics(&self) -> Option<(Nics, Option<LocalNetwork>)> {
+        self.shape.nics()
+    }
+
+    /// The rate of each host: the sum over its ports.
     pub(super) fn host_rates(&self) -> Vec<Rate> {
         self.shape.host_rates(self.edge)
     }
@@ -216,8 +227,20 @@ impl TopologySpec {
     }
 
     /// The facts of the network from which algorithms derive parameters; `None` if it cannot be built.
-    pub(super) fn network_info(&self, sizes: PacketSizes, host: &HostModel) -> Option<NetworkInfo> {
-        network_info(&self.build().ok()?, sizes, host)
+    /// If packets are `spread`, flows use all ports of a NIC.
+    pub(super) fn network_info(
+        &self,
+        sizes: PacketSizes,
+        host: &HostModel,
+        spread: bool,
+    ) -> Option<NetworkInfo> {
+        let mut info = network_info(&self.build().ok()?, sizes, host)?;
+        if spread {
+            let planes = u64::from(self.planes());
+            info.line_rate = info.line_rate.saturating_mul(planes);
+            info.path_rate = info.path_rate.saturating_mul(planes);
+        }
+        Some(info)
     }
 
     /// The topology itself.

@@ -45,7 +45,11 @@ impl Setup {
     /// reach each other.
     #[must_use]
     pub fn network_info(&self) -> Option<NetworkInfo> {
-        self.topology.network_info(self.sizes, &self.host)
+        self.topology.network_info(
+            self.sizes,
+            &self.host,
+            self.workloads.iter().any(|load| load.spread.is_some()),
+        )
     }
 
     /// Returns the algorithm `name` for this run. If the scenario has the algorithm in this profile

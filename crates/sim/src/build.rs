@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::{fmt, io};
 
 use apus_cc::{AlgorithmFactory, FlowInfo, PathPolicy, Signal};
-use apus_fabric::{ControlError, Network, RouteError, Signalling, TopologyError, Way};
+use apus_fabric::{ControlError, Network, RouteError, Signalling, Terminal, TopologyError, Way};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::random::{INCREMENT, mix};
-use apus_units::{FlowId, HostId, Span};
+use apus_units::{FlowId, HostId, Rate, Span};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, Trimmed, link_rate_code};
 
 use crate::application::Source;
@@ -110,14 +110,14 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
     let reads_wait = plan.connections.iter().any(|connection| connection.service.is_some());
     let endpoint = EndpointConfig { reads_wait, ..plan.endpoint };
     let first_host = ids.start;
+    let network = &world.network;
     let mut hosts: Vec<Host<F>> = ids
         .map(|host| {
             let host = HostId::new(host);
             let clocks = draw_clocks(plan, host);
-            let nic_rate = world.network.rate(world.network.host_port(host));
-            let flow_rate = (plan.host.nic == Nic::Queue).then_some(nic_rate);
+            let flow_rate = (plan.host.nic == Nic::Queue).then(|| flow_rate(plan, host, network));
             let endpoint = Endpoint::new(EndpointConfig { flow_rate, ..endpoint });
-            let mut made = Host::new(host, endpoint, plan.host, clocks, nic_rate, plan.seed);
+            let mut made = Host::new(host, endpoint, plan.host, clocks, network, plan.seed);
             made.devices = reads_wait.then(|| Box::new(Devices::new(host, plan.seed)));
             made
         })
@@ -134,10 +134,25 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
     let mut flows = vec![0; plan.topology.hosts as usize];
     for (index, connection) in plan.connections.iter().enumerate() {
         let ids = (plan.seed, index as u32);
-        open(world, &mut hosts, first_host, &mut flows, ids, connection)
+        let ends = plan.terminals(connection);
+        if connection.from != connection.to && (ends.0.ports.is_some() || ends.1.ports.is_some()) {
+            world.terminals.insert(index as u32, ends);
+        }
+        open(world, &mut hosts, first_host, &mut flows, ids, (connection, ends))
             .map_err(PlanError::Route)?;
     }
     Ok(hosts)
+}
+
+/// Returns the rate of a flow to a NIC that queues its packets: that of its ports if flows spread their packets.
+fn flow_rate<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    host: HostId,
+    network: &Network<Header, F::Switch>,
+) -> Rate {
+    let spreads = plan.connections.iter().any(|connection| connection.spread.is_some());
+    let ports = if spreads { network.host_ports(host).len() } else { 1 };
+    network.rate(network.host_port(host)).saturating_mul(ports as u64)
 }
 
 /// Returns the class and the size of signals of switches: those of acknowledgements.
@@ -215,7 +230,11 @@ pub(crate) fn open_further<F: AlgorithmFactory>(
         flows[host.index()] = hosts[host.index()].flows.len() as u32;
     }
     world.metrics.add_connection();
-    open(world, hosts, 0, &mut flows, (plan.seed, index as u32), connection)
+    let ends = plan.terminals(connection);
+    if ends.0.ports.is_some() || ends.1.ports.is_some() {
+        world.terminals.insert(index as u32, ends);
+    }
+    open(world, hosts, 0, &mut flows, (plan.seed, index as u32), (connection, ends))
 }
 
 /// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`.
@@ -226,7 +245,7 @@ fn open<F: AlgorithmFactory>(
     first_host: u32,
     flows: &mut [u32],
     (seed, connection): (u64, u32),
-    plan: &ConnectionPlan<F>,
+    (plan, ends): (&ConnectionPlan<F>, (Terminal, Terminal)),
 ) -> Result<(), RouteError> {
     let key = u64::from(connection);
     let mut ids = [plan.from, plan.to].map(|host| {
@@ -234,15 +253,17 @@ fn open<F: AlgorithmFactory>(
         flows[host.index()] += 1;
         id
     });
-    for (host, peer) in [(plan.from, plan.to), (plan.to, plan.from)] {
+    for (own, other) in [ends, (ends.1, ends.0)] {
+        let (host, peer) = (own.host, other.host);
         // Every part resolves every route, so that route identifiers agree.
-        let route = world.network.route(host, peer, key, 0)?;
+        let route = world.network.route(own, other, key, 0)?;
         let spreads = plan.spread.is_some();
-        let set = if spreads { Some(world.network.path_set(host, peer)?) } else { None };
+        let set = if spreads { Some(world.network.path_set(own, other)?) } else { None };
         let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
         if let Some(local) = local {
             let is_spread = plan.spread.is_some();
             let class = plan.class;
+            let mut ports = 1;
             let mut flow = HostFlow { connection, peer, route, path_label: 0, class, is_spread };
             if let (Some(set), Some(spread)) = (set, &plan.spread) {
                 flow.path_label = local.spreads.len() as u32; // fewer than flows
@@ -252,11 +273,18 @@ fn open<F: AlgorithmFactory>(
                     .policy
                     .at_switches()
                     .map_or(Way::FORWARD, |rule| world.network.let_switches_choose(rule, seed));
-                local.spreads.push(FlowPaths::new(set, hash, forms, way));
+                let mut paths = FlowPaths::new(set, hash, forms, way);
+                local.ports.bind(&mut paths, (host, peer), &world.network);
+                ports = paths.ports().count_ones();
+                local.spreads.push(paths);
             }
             let side = u64::from(host != plan.from);
             let info = FlowInfo {
-                line_rate: world.network.rate(world.network.host_port(host)),
+                // Ports of one NIC are alike.
+                line_rate: {
+                    let rate = world.network.rate(world.network.first_port(route));
+                    rate.saturating_mul(u64::from(ports))
+                },
                 seed: Stream::new(seed, Purpose::Flow, 2 * key + side).bits(),
                 ..world.sizes.flow_info()
             };
@@ -264,6 +292,9 @@ fn open<F: AlgorithmFactory>(
             if let Some(spread) = &plan.spread {
                 let seed = Stream::new(seed, Purpose::Path, 2 * key + side).bits();
                 local.endpoint.spread(id, spread.policy.clone(), spread.transport, seed);
+                if let Some(paths) = local.spreads.last().filter(|paths| paths.names_ports()) {
+                    local.endpoint.set_planes(id, paths.planes());
+                }
             }
             if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {
                 let ranks = (*from, *to);

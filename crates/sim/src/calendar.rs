@@ -84,10 +84,13 @@ pub(crate) struct Calendar {
 
 impl Calendar {
     /// Returns a calendar for a network without packets; `None` if its nodes affect each other
-    /// without delay.
+    /// without delay, or a host has several ports.
     pub(crate) fn new<W: SwitchHalf>(network: &Network<Header, W>) -> Option<Self> {
         let width = network.smallest_delay().as_ps().min(LONGEST);
-        if width < 2 || !network.ports_are_independent() {
+        // A window handles a host at one place, that of its link.
+        let mut hosts = (0..network.hosts()).map(HostId::new);
+        let has_one_place = hosts.all(|host| network.host_ports(host).len() == 1);
+        if width < 2 || !network.ports_are_independent() || !has_one_place {
             return None;
         }
         let switches = network.switches();

@@ -163,7 +163,8 @@ impl<F: AlgorithmFactory> Host<F> {
             // t1 is read when the packet is ready for the NIC: its cost is host delay.
             let ready = now + engine.spend(engine.costs.send_packet);
             let local = self.clocks.host.read(ready);
-            let Some(transmit) = self.endpoint.poll_transmit(local) else { break };
+            let ack = self.endpoint.poll_ack(local);
+            let Some(transmit) = ack.or_else(|| self.poll_data(now, local, world)) else { break };
             now = ready;
             self.hand_to_nic(now, Thread::Sending, &transmit, world);
             if begins_op(&transmit.header) {

@@ -76,7 +76,8 @@ impl FairShare {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
                 // The bytes of a read come from the peer.
-                let (src, dst) = if c.kind.is_answered() { (c.to, c.from) } else { (c.from, c.to) };
+                let ends = plan.terminals(c);
+                let (src, dst) = if c.kind.is_answered() { (ends.1, ends.0) } else { ends };
                 let route = network.route(src, dst, index as u64, 0);
                 let links = route.map_or_else(|_| Vec::new(), |r| network.route_ports(r));
                 (c.start, c.stop, links.into_iter().map(|port| port.index()).collect())

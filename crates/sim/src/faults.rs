@@ -171,7 +171,7 @@ fn set_capacity<F: AlgorithmFactory>(
     check(network.set_capacity(now, port, fraction, &mut scheduler));
     let rate = network.rate(port);
     if let Node::Host(host) = network.port_ends(port).0 {
-        part.set_nic_rate(host, rate);
+        part.set_nic_rate(host, port, rate);
     }
 }
 

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apus_cc::{AlgorithmFactory, FlowInfo};
-use apus_fabric::{InFlight, Packet, PacketRef, RouteId};
+use apus_fabric::{InFlight, Network, Packet, PacketRef, RouteId};
 use apus_jobs::Message;
 use apus_transport::{Arrival, Completion, Endpoint, Handled, Observed};
-use apus_units::{ClassId, FlowId, HostId, Rate, Time, prefetch};
+use apus_units::{ClassId, FlowId, HostId, PortId, Rate, Time, prefetch};
 use apus_wire::{Body, Header, SegmentKind};
 
 use crate::application::Application;
@@ -26,8 +26,10 @@ use crate::world::World;
 
 mod nic;
 mod paths;
+mod ports;
 
 pub(crate) use paths::FlowPaths;
+use ports::NicPorts;
 
 /// State of a flow that the transport does not have.
 #[derive(Clone, Copy, Debug)]
@@ -92,18 +94,13 @@ pub(crate) struct Host<F: AlgorithmFactory> {
     pub(crate) clocks: HostClocks,
     pub(crate) receive_queue: ReceiveQueue,
     pub(crate) engine: Option<Engine>,
-    nic_rate: Rate,
-    /// Picoseconds per byte if that is a whole number, otherwise 0. Avoids a division per packet.
-    nic_byte_time: u64,
+    pub(crate) ports: NicPorts,
     jitter: Stream,
     /// Packets that the stack has sent and that reach the NIC later, in order of time.
     on_the_way: VecDeque<InFlight>,
     /// Time at which the last packet of each thread reaches the NIC: interference never reorders
     /// packets.
     last_handed: [Time; 2],
-    /// Time at which the NIC would have sent all packets of the stack without interference. The
-    /// pull uses this time, so that a packet delayed on the way to the NIC does not delay the next.
-    nic_drained: Time,
     /// Time of the pending wake-up event, if there is one.
     wake_at: Time,
 }
@@ -114,7 +111,7 @@ impl<F: AlgorithmFactory> Host<F> {
         endpoint: Endpoint<F>,
         model: HostModel,
         clocks: HostClocks,
-        nic_rate: Rate,
+        network: &Network<Header, F::Switch>,
         seed: u64,
     ) -> Self {
         let entity = u64::from(id.get());
@@ -134,12 +131,10 @@ impl<F: AlgorithmFactory> Host<F> {
             clocks,
             receive_queue: ReceiveQueue::default(),
             engine,
-            nic_rate,
-            nic_byte_time: nic_rate.whole_byte_time(),
+            ports: NicPorts::of(network, id),
             jitter: Stream::new(seed, Purpose::Jitter, entity),
             on_the_way: VecDeque::new(),
             last_handed: [Time::ZERO; 2],
-            nic_drained: Time::ZERO,
             wake_at: Time::MAX,
         }
     }
@@ -363,7 +358,7 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         self.complete(now, local, world);
         while self.endpoint.has_data() && self.nic_has_room(now) {
-            let Some(transmit) = &self.endpoint.poll_data(local) else { break };
+            let Some(transmit) = &self.poll_data(now, local, world) else { break };
             self.hand_to_nic(now, Thread::Sending, transmit, world);
         }
         self.schedule(now, world);
@@ -439,8 +434,11 @@ impl<F: AlgorithmFactory> Host<F> {
         for flow in &mut self.flows {
             if flow.is_spread {
                 // There were paths when the flow was opened.
-                if let Ok(set) = world.network.path_set(self.id, flow.peer) {
-                    self.spreads[flow.path_label as usize].set_current(set);
+                let (own, other) = world.ends(self.id, flow);
+                if let Ok(set) = world.network.path_set(own, other) {
+                    let paths = &mut self.spreads[flow.path_label as usize];
+                    paths.set_current(set);
+                    self.ports.bind(paths, (self.id, flow.peer), &world.network);
                 }
             } else if !pinned.contains(&flow.connection) {
                 world.reroute(self.id, flow);
@@ -448,10 +446,9 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Sets the rate at which the NIC pulls packets.
-    pub(crate) fn set_nic_rate(&mut self, rate: Rate) {
-        self.nic_rate = rate;
-        self.nic_byte_time = rate.whole_byte_time();
+    /// Sets the rate at which a port of the NIC pulls packets.
+    pub(crate) fn set_nic_rate(&mut self, port: PortId, rate: Rate) {
+        self.ports.set_rate(port, rate);
     }
 
     /// Reserves capacity for this number of flows and of sources of ops.

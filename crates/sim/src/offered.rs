@@ -95,7 +95,7 @@ impl OfferedLoad {
                     wire += wire_bytes(arrival.size.get(), plan.sizes);
                 }
                 if wire > 0 {
-                    let (source, sink) = connection.data_ends();
+                    let (source, sink) = plan.data_terminals(connection);
                     let route = network.route(source, sink, index as u64, 0)?;
                     network.route_ports(route).into_iter().for_each(|port| own.add(port, wire));
                 }

@@ -106,6 +106,7 @@ impl<F: AlgorithmFactory> Part<F> {
             observes_sent: false,
             workloads: None,
             recorder: None,
+            terminals: BTreeMap::new(),
             network,
         };
         let mut hosts = make_hosts(plan, first_host..end, &mut world)?;
@@ -159,10 +160,10 @@ impl<F: AlgorithmFactory> Part<F> {
         }
     }
 
-    /// Sets the rate at which the NIC of a host of this part pulls packets.
-    pub(crate) fn set_nic_rate(&mut self, host: HostId, rate: Rate) {
+    /// Sets the rate at which a port of a host of this part pulls packets.
+    pub(crate) fn set_nic_rate(&mut self, host: HostId, port: PortId, rate: Rate) {
         let local = (host.get() - self.first_host) as usize;
-        self.hosts[local].set_nic_rate(rate);
+        self.hosts[local].set_nic_rate(port, rate);
     }
 
     /// Returns `true` if this part simulates `port`.
@@ -476,8 +477,8 @@ fn is_busy<F: AlgorithmFactory>(
         receives[connection.data_ends().1.index()] = true;
     }
     let receivers = hosts.map(HostId::new).filter(|host| receives[host.index()]);
-    let rate = |host| network.rate(network.host_port(host));
-    let bytes: u64 = receivers.map(|host| rate(host).bytes_in(window).get()).sum();
+    let ports = receivers.flat_map(|host| network.host_ports(host));
+    let bytes: u64 = ports.map(|port| network.rate(port).bytes_in(window).get()).sum();
     let packet = u64::from(plan.sizes.payload + plan.sizes.header);
     bytes.saturating_mul(EVENTS_PER_PACKET) / packet >= MANY
 }

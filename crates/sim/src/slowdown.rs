@@ -2,8 +2,8 @@
 //! and check.
 
 use apus_cc::SwitchHalf;
-use apus_fabric::{Network, RouteError};
-use apus_units::{Bytes, HostId, Rate, Span};
+use apus_fabric::{Network, RouteError, Terminal};
+use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
 use crate::packets::PacketSizes;
@@ -25,8 +25,8 @@ impl Ideal {
     /// If there is no path.
     pub(crate) fn of<W: SwitchHalf>(
         network: &mut Network<Header, W>,
-        (source, sink): (HostId, HostId),
-        key: u64,
+        (source, sink): (Terminal, Terminal),
+        (key, spreads): (u64, bool),
         sizes: PacketSizes,
     ) -> Result<Self, RouteError> {
         let data = Bytes::new(u64::from(sizes.payload + sizes.header));
@@ -34,8 +34,10 @@ impl Ideal {
         let base_rtt = network.unloaded_rtt(source, sink, data, control)?;
         let route = network.route(source, sink, key, 0)?;
         let rates = network.route_ports(route).into_iter().map(|port| network.rate(port));
-        let line_rate = rates.min_by_key(|rate| rate.as_bps());
-        Ok(Self { base_rtt, line_rate: line_rate.unwrap_or(Rate::from_gbps(1)) })
+        let line_rate = rates.min_by_key(|rate| rate.as_bps()).unwrap_or(Rate::from_gbps(1));
+        // Packets that take several paths use all ports of the hosts.
+        let ports = if spreads { network.common_ports(source, sink) } else { 1 };
+        Ok(Self { base_rtt, line_rate: line_rate.saturating_mul(u64::from(ports)) })
     }
 
     /// Returns the ideal completion time of an op of `size` bytes of payload: the base RTT, and the

@@ -1,7 +1,9 @@
 //! State that all hosts of a part share: the fabric, the events and the metrics.
 
+use std::collections::BTreeMap;
+
 use apus_cc::{AlgorithmFactory, SwitchHalf, Telemetry};
-use apus_fabric::{FabricEvent, InFlight, Network, Schedule, Sent, Transit};
+use apus_fabric::{FabricEvent, InFlight, Network, Schedule, Sent, Terminal, Transit};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Control, Header};
@@ -185,6 +187,8 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) workloads: Option<Box<WorkloadMetrics>>,
     /// Records of ops and packets, if the run is recorded.
     pub(crate) recorder: Option<Box<Recorder>>,
+    /// Connections that use some of their hosts' ports.
+    pub(crate) terminals: BTreeMap<u32, (Terminal, Terminal)>,
 }
 
 impl<F: AlgorithmFactory> World<F> {
@@ -282,9 +286,19 @@ impl<F: AlgorithmFactory> World<F> {
     #[cold]
     pub(crate) fn reroute(&mut self, host: HostId, flow: &mut HostFlow) {
         let key = u64::from(flow.connection);
+        let (own, other) = self.ends(host, flow);
         // There was a path when the flow was opened; a label only selects one of the paths.
-        if let Ok(route) = self.network.reroute(host, flow.peer, key, flow.path_label) {
+        if let Ok(route) = self.network.reroute(own, other, key, flow.path_label) {
             flow.route = route;
+        }
+    }
+
+    /// Returns the ports of the host and of its peer between which the paths of a flow lead.
+    pub(crate) fn ends(&self, host: HostId, flow: &HostFlow) -> (Terminal, Terminal) {
+        match self.terminals.get(&flow.connection) {
+            Some(&(from, to)) if from.host == host => (from, to),
+            Some(&(from, to)) => (to, from),
+            None => (host.into(), flow.peer.into()),
         }
     }
 }

@@ -179,6 +179,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
+    /// Sets the number of planes of a flow that [spreads](Self::spread) its packets from a host with several ports: an
+    /// entropy value modulo this number names the port of a packet ([`Endpoint::poll_data_of`]).
+    pub fn set_planes(&mut self, id: FlowId, planes: usize) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.set_planes(planes);
+        }
+    }
+
     /// Submits an op. Poll for transmission afterwards.
     ///
     /// # Errors

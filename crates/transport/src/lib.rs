@@ -37,4 +37,6 @@ pub use flow::{FlowCounters, RttSample, Silence, Waiting};
 pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
 pub use receive::{Arrival, Observed};
-pub use spread::{DEFAULT_RANGE, LossRule, MAX_RANGE, MIN_RANGE, Path, Sleek, SpreadConfig};
+pub use spread::{
+    DEFAULT_RANGE, LossRule, MAX_RANGE, MIN_RANGE, NextEv, Path, Sleek, SpreadConfig, Turn,
+};

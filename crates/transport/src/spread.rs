@@ -1,7 +1,9 @@
 //! Flows that spread their packets over several paths: policy, loss detection, and the packet numbers that
 //! may be out of order.
 
-use apus_cc::{Ev, PathPolicy};
+use alloc::boxed::Box;
+
+use apus_cc::{Ev, PathEvent, PathFeedback, PathPolicy};
 use apus_units::Span;
 
 mod losses;
@@ -72,6 +74,33 @@ pub(crate) struct Spread<P> {
     pub(crate) came_by: u32,
     /// Entropy value of the packet that was sent last.
     pub(crate) latest: Ev,
+    /// Value of the next packet, if its port was asked for.
+    pub(crate) chosen: Option<Ev>,
+    /// By value modulo its length: whether the last report on a packet was a loss. Empty on hosts with one port.
+    pub(crate) failing: Box<[bool]>,
+}
+
+/// The next packet of a flow that spreads its packets, for a host with several ports: the value modulo the number of
+/// [planes](crate::Endpoint::set_planes) names the port.
+#[derive(Clone, Copy, Debug)]
+pub struct NextEv<'a> {
+    /// The entropy value that the policy has chosen.
+    pub ev: Ev,
+    /// Whether packets of the flow may take any port: its policy sprays. Otherwise the policy keeps a path on purpose.
+    pub may_move: bool,
+    /// By plane: whether the last report on a packet was a loss or a timeout.
+    pub failing: &'a [bool],
+}
+
+/// Whether a flow may send its next packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It waits.
+    Wait,
+    /// It may.
+    Send,
+    /// It may, with this entropy value in place of the policy's.
+    SendBy(Ev),
 }
 
 impl<P: PathPolicy> Spread<P> {
@@ -87,6 +116,18 @@ impl<P: PathPolicy> Spread<P> {
             acks: AckPace::new(config.ack_bytes),
             came_by: 0,
             latest: Ev::default(),
+            chosen: None,
+            failing: Box::new([]),
+        }
+    }
+
+    /// Passes a report on a packet to the policy.
+    #[inline]
+    pub(crate) fn report(&mut self, event: &PathEvent) {
+        self.policy.feedback(event);
+        if !self.failing.is_empty() {
+            let plane = usize::from(event.ev.get()) % self.failing.len();
+            self.failing[plane] = matches!(event.kind, PathFeedback::Lost | PathFeedback::Timeout);
         }
     }
 }

@@ -77,6 +77,12 @@ impl Rate {
         self.serialization_time(Bytes::new(bytes as u64))
     }
 
+    /// Returns this number of times the rate, at most the largest rate.
+    #[must_use]
+    pub const fn saturating_mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+
     /// Returns the whole bytes that a link of this rate carries in `span`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, span: Span) -> Bytes {

@@ -81,6 +81,16 @@ pub(super) fn check_fabric(plan: &Plan, problems: &mut Vec<String>) {
     if nodes > MOST_NODES {
         not(format!("topology: has {nodes} nodes; at most {MOST_NODES} can be emulated"));
     }
+    let mut ports = vec![0; topology.hosts as usize];
+    for end in topology.links.iter().flat_map(|link| [link.a, link.b]) {
+        if let FabricNode::Host(host) = end {
+            ports[host.index()] += 1;
+        }
+    }
+    if ports.into_iter().any(|ports| ports > 1) {
+        not("topology: has hosts with several ports; only hosts with one port can be emulated"
+            .to_owned());
+    }
     if let Some(slow) = topology.links.iter().map(|l| l.delay).find(|&d| d > SHORT_DELAY)
         && let Err(why) = network::can_delay()
     {

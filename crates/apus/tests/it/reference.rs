@@ -26,6 +26,12 @@ fn document() -> String {
     text += &reader();
     text += "\n";
     text += &apus_scenario::reference();
+    text += "\n## Named clusters\n\nA name stands for a kind of topology with these settings; those behind the name replace \
+             them: `topology = \"hpn-7 nodes=32\"`.\n\n| name | `kind` | settings | meaning and source |\n|---|---|---|---|\n";
+    for preset in &apus_scenario::PRESETS {
+        let (name, kind, settings) = (preset.name, preset.kind, preset.settings);
+        let _ = writeln!(text, "| `{name}` | `{kind}` | `{settings}` | {} |", cell(preset.doc));
+    }
     text += "\n## Size distributions\n\n| `sizes` | source |\n|---|---|\n";
     for (name, file) in BUILT_IN {
         let source = file.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);

@@ -10,7 +10,7 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, SwitchId, Time};
 use super::Network;
 use crate::config::PortKind;
 use crate::counters::{ClassCounters, Counters, Drops, PortCounters};
-use crate::routing::{RouteError, RouteId, opposite};
+use crate::routing::{RouteError, RouteId, Terminal, opposite};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
@@ -54,14 +54,43 @@ impl<P, W: SwitchHalf> Network<P, W> {
         format!("{} -> {}", self.node_name(from), self.node_name(to))
     }
 
-    /// The egress port of a host's NIC.
+    /// The egress port of a host's NIC, the first one if it has several.
     ///
     /// # Panics
     /// If the host does not exist.
     #[inline]
     #[must_use]
     pub fn host_port(&self, host: HostId) -> PortId {
-        self.paths.nic(host)
+        self.paths.nics(host)[0].0
+    }
+
+    /// Returns all egress ports of a host, in the order of its links.
+    ///
+    /// # Panics
+    /// If the host does not exist.
+    pub fn host_ports(&self, host: HostId) -> impl ExactSizeIterator<Item = PortId> + '_ {
+        self.paths.nics(host).iter().map(|(port, _)| *port)
+    }
+
+    /// Returns the number of ports by which both ends can be used at the same time: that of the end with fewer, at
+    /// least 1.
+    #[must_use]
+    pub fn common_ports(&self, one: impl Into<Terminal>, other: impl Into<Terminal>) -> u32 {
+        self.paths.port_count(one.into()).min(self.paths.port_count(other.into())).max(1)
+    }
+
+    /// Returns `true` unless the link behind a port has failed.
+    #[inline]
+    #[must_use]
+    pub fn is_up(&self, port: PortId) -> bool {
+        self.ports[port.index()].is_up()
+    }
+
+    /// Returns the first port of a route: the port of its host.
+    #[inline]
+    #[must_use]
+    pub fn first_port(&self, route: RouteId) -> PortId {
+        self.common.routes.port(route, 0)
     }
 
     /// Returns the kind of a port.
@@ -195,13 +224,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// If no path exists.
     pub fn unloaded_rtt(
         &self,
-        src: HostId,
-        dst: HostId,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
         data: Bytes,
         ack: Bytes,
     ) -> Result<Span, RouteError> {
         let mut path = Vec::new();
-        self.paths.find(src, dst, 0, 0, &mut path)?;
+        self.paths.find(src.into(), dst.into(), 0, 0, &mut path)?;
         let there = self.path_delay(path.iter().copied(), data);
         Ok(there + self.path_delay(path.iter().copied().map(opposite), ack))
     }

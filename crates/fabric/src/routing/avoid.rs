@@ -2,15 +2,16 @@
 //!
 //! A switch first stops using its own port to a failed link (a local detour), and later other switches
 //! stop using paths that would need the link (a global one). A detour follows the planned path as long
-//! as that may be used, and leaves it by a hash.
+//! as that may be used, and leaves it by a hash. A host with several ports does not use one whose link it avoids, and
+//! once all know of the link, its peers do not send to that port.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use apus_units::random::mix;
-use apus_units::{HostId, PortId, SwitchId};
+use apus_units::{PortId, SwitchId};
 
-use super::{Node, Paths, UNREACHABLE, absorb, opposite};
+use super::{Ends, Node, Paths, Terminal, UNREACHABLE, absorb, opposite, pick};
 
 /// Word that separates the hashes of detours from those of paths.
 const DETOUR: u64 = 0x6465_746f_7572;
@@ -72,7 +73,21 @@ impl Paths {
 
     /// Replaces the planned path from `src` to `dst` by the one that packets take while links are avoided.
     /// `word` draws among the detours.
-    pub(crate) fn detour(&self, src: HostId, dst: HostId, word: u64, path: &mut Vec<PortId>) {
+    pub(crate) fn detour(&self, src: Terminal, dst: Terminal, word: u64, path: &mut Vec<PortId>) {
+        if self.is_cut(src, dst, path) {
+            self.take_other_ports(src, dst, word, path);
+        }
+        self.detour_between(src, dst, word, path);
+    }
+
+    /// Replaces the planned path like [`Paths::detour`], by one between the same ports of the hosts.
+    pub(crate) fn detour_between(
+        &self,
+        src: Terminal,
+        dst: Terminal,
+        word: u64,
+        path: &mut Vec<PortId>,
+    ) {
         if let Some(live) = &self.live
             && let Some(around) = self.walk_around(live, (src, dst), word, path)
         {
@@ -80,17 +95,61 @@ impl Paths {
         }
     }
 
+    /// Returns `true` if a host does not use the ports at which this path begins and ends: its own link is avoided, or
+    /// all know that the link of the peer is, or that nothing joins the two networks behind these links.
+    pub(crate) fn is_cut(&self, src: Terminal, dst: Terminal, path: &[PortId]) -> bool {
+        let (Some(live), &[first, .., last]) = (&self.live, path) else { return false };
+        live.avoided.concerns(first)
+            || contains(&live.avoided.global, last)
+            || live.distances.as_ref().is_some_and(|distances| {
+                let (from, edge) = (self.edge_of(src, first), self.edge_of(dst, opposite(last)));
+                let row = edge.and_then(|edge| self.rows[edge.index()]);
+                from.zip(row).is_some_and(|(from, row)| {
+                    distances[row as usize * self.ranges.len() + from.index()] == UNREACHABLE
+                })
+            })
+    }
+
+    /// Returns the switch behind a port of a host.
+    fn edge_of(&self, host: Terminal, port: PortId) -> Option<SwitchId> {
+        match self.nics(host.host).iter().find(|(nic, _)| *nic == port) {
+            Some((_, Node::Switch(switch))) => Some(*switch),
+            _ => None,
+        }
+    }
+
+    /// Replaces a path by one between other ports of its hosts, if they have any that are in use.
+    fn take_other_ports(&self, src: Terminal, dst: Terminal, word: u64, path: &mut Vec<PortId>) {
+        let (low, high) = (src.min(dst), src.max(dst));
+        let is_used = |ends: &Ends| {
+            let ports = [ends.first.0, opposite(ends.last.0)];
+            let back = [ends.last.0, opposite(ends.first.0)];
+            !self.is_cut(src, dst, if src == low { &ports } else { &back })
+        };
+        let all: Vec<Ends> = self.ends(low, high).into_iter().filter(is_used).collect();
+        let hash = absorb(mix(self.seed ^ DETOUR), word);
+        let Some(ends) = all.get(pick(hash, all.len())) else { return };
+        let mut other = Vec::new();
+        if self.walk_between(*ends, hash, &mut other).is_some() {
+            if src != low {
+                other.reverse();
+                other.iter_mut().for_each(|port| *port = opposite(*port));
+            }
+            *path = other;
+        }
+    }
+
     /// Returns the path that packets take; `None` if it is the planned one, as when no other exists.
     fn walk_around(
         &self,
         live: &Live,
-        (src, dst): (HostId, HostId),
+        (src, dst): (Terminal, Terminal),
         word: u64,
         planned: &[PortId],
     ) -> Option<Vec<PortId>> {
-        let (first, from) = self.nics[src.index()];
-        let (last, to) = self.nics[dst.index()];
-        let (Node::Switch(from), Node::Switch(edge)) = (from, to) else { return None };
+        let (&first, &last) = planned.first().zip(planned.last())?;
+        let last = opposite(last);
+        let (from, edge) = (self.edge_of(src, first)?, self.edge_of(dst, last)?);
         let row = self.rows[edge.index()]? as usize * self.ranges.len();
         let far = |switch: SwitchId| self.distances[row + switch.index()];
         let far_now = |switch: SwitchId| {

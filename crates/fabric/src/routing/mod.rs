@@ -8,6 +8,7 @@
 mod avoid;
 mod set;
 mod table;
+mod terminal;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,6 +24,8 @@ pub use set::PathSet;
 pub(crate) use set::PathSets;
 pub use table::RouteId;
 pub(crate) use table::{RouteTable, forward};
+use terminal::Ends;
+pub use terminal::Terminal;
 
 use crate::topology::{Node, Topology};
 
@@ -79,13 +82,19 @@ pub(crate) const fn absorb(hash: u64, word: u64) -> u64 {
     mix(hash.wrapping_add(INCREMENT) ^ word)
 }
 
+/// Returns a number below `count` that is drawn by a hash.
+const fn pick(hash: u64, count: usize) -> usize {
+    ((hash as u128 * count as u128) >> 64) as usize
+}
+
 const UNREACHABLE: u8 = u8::MAX;
 
 /// The ends of links, and the distance of every switch from every switch that has hosts.
 pub(crate) struct Paths {
     seed: u64,
-    /// By host: its NIC and the NIC's peer.
+    /// The ports of hosts, host by host, with the nodes behind them; and by host, the place of its first port.
     nics: Vec<(PortId, Node)>,
+    first_nic: Vec<u32>,
     /// By switch: its egress ports to other switches in the order of their numbers, as a range of
     /// `uplinks`.
     ranges: Vec<(u32, u32)>,
@@ -100,17 +109,17 @@ pub(crate) struct Paths {
 
 impl Paths {
     /// # Panics
-    /// If the topology was not checked: every host must have exactly one link.
+    /// If the topology was not checked: every host must have a link.
     pub(crate) fn new<W: SwitchHalf>(topology: &Topology<W>, seed: u64) -> Self {
         let switches = topology.switches.len();
-        let mut nics = vec![(PortId::new(0), Node::Host(HostId::new(0))); topology.hosts as usize];
+        let mut nics = Vec::new();
         let mut ports: Vec<Vec<(PortId, SwitchId)>> = vec![Vec::new(); switches];
         let mut rows = vec![None; switches];
         let mut row_count = 0;
         for (port, from, to) in topology.ports() {
             match (from, to) {
                 (Node::Host(host), peer) => {
-                    nics[host.index()] = (port, peer);
+                    nics.push((host, (port, peer)));
                     if let Node::Switch(edge) = peer
                         && rows[edge.index()].is_none()
                     {
@@ -122,6 +131,10 @@ impl Paths {
                 (Node::Switch(_), Node::Host(_)) => {}
             }
         }
+        nics.sort_by_key(|(host, _)| *host);
+        let first_of = |host| nics.partition_point(|(of, _)| *of < HostId::new(host)) as u32;
+        let first_nic = (0..=topology.hosts).map(first_of).collect();
+        let nics = nics.into_iter().map(|(_, nic)| nic).collect();
         let mut ranges = Vec::with_capacity(switches);
         let mut uplinks = Vec::new();
         for list in &ports {
@@ -130,7 +143,8 @@ impl Paths {
             ranges.push((start, uplinks.len() as u32));
         }
         let distances = Vec::new();
-        let mut paths = Self { seed, nics, ranges, uplinks, rows, distances, live: None };
+        let mut paths =
+            Self { seed, nics, first_nic, ranges, uplinks, rows, distances, live: None };
         paths.distances = paths.measure_all(|_| true);
         paths
     }
@@ -174,33 +188,29 @@ impl Paths {
     }
 
     pub(crate) fn hosts(&self) -> u32 {
-        self.nics.len() as u32
-    }
-
-    pub(crate) fn nic(&self, host: HostId) -> PortId {
-        self.nics[host.index()].0
+        self.first_nic.len() as u32 - 1
     }
 
     /// Appends the egress ports from `src` to `dst` to `path`.
     pub(crate) fn find(
         &self,
-        src: HostId,
-        dst: HostId,
+        src: Terminal,
+        dst: Terminal,
         key: u64,
         label: u32,
         path: &mut Vec<PortId>,
     ) -> Result<(), RouteError> {
-        for host in [src, dst] {
+        for host in [src.host, dst.host] {
             if host.get() >= self.hosts() {
                 return Err(RouteError::UnknownHost { host, hosts: self.hosts() });
             }
         }
-        if src == dst {
-            return Err(RouteError::SameHost(src));
+        if src.host == dst.host {
+            return Err(RouteError::SameHost(src.host));
         }
         path.clear();
         if self.walk(src.min(dst), src.max(dst), key, label, path).is_none() {
-            return Err(RouteError::NoPath { src, dst });
+            return Err(RouteError::NoPath { src: src.host, dst: dst.host });
         }
         if src > dst {
             path.reverse();
@@ -213,27 +223,38 @@ impl Paths {
 
     fn walk(
         &self,
-        low: HostId,
-        high: HostId,
+        low: Terminal,
+        high: Terminal,
         key: u64,
         label: u32,
         path: &mut Vec<PortId>,
     ) -> Option<()> {
-        let (first, first_peer) = self.nics[low.index()];
-        let (last, last_peer) = self.nics[high.index()];
-        path.push(first);
-        let (mut switch, edge) = match (first_peer, last_peer) {
-            (Node::Switch(from), Node::Switch(to)) => (from, to),
-            (Node::Host(peer), _) => return (peer == high).then_some(()),
-            (Node::Switch(_), Node::Host(_)) => return None,
+        let hosts = (u64::from(low.host.get()) << 32) | u64::from(high.host.get());
+        let mut hash = absorb(absorb(absorb(mix(self.seed), key), hosts), u64::from(label));
+        let ends = match self.only_ends(low, high) {
+            Some(ends) => ends,
+            None => {
+                let all = self.ends(low, high);
+                hash = absorb(hash, u64::from(UNREACHABLE));
+                *all.get(pick(hash, all.len()))?
+            }
+        };
+        self.walk_between(ends, hash, path)
+    }
+
+    /// Appends a shortest path between two ports, whose choices `hash` draws.
+    fn walk_between(
+        &self,
+        Ends { first, last }: Ends,
+        mut hash: u64,
+        path: &mut Vec<PortId>,
+    ) -> Option<()> {
+        path.push(first.0);
+        let (Node::Switch(mut switch), Node::Switch(edge)) = (first.1, last.1) else {
+            return Some(());
         };
         let row = self.rows[edge.index()]? as usize * self.ranges.len();
         let distance = |switch: SwitchId| self.distances[row + switch.index()];
-        if distance(switch) == UNREACHABLE {
-            return None;
-        }
-        let hosts = (u64::from(low.get()) << 32) | u64::from(high.get());
-        let mut hash = absorb(absorb(absorb(mix(self.seed), key), hosts), u64::from(label));
         while switch != edge {
             let (start, end) = self.ranges[switch.index()];
             let closer = distance(switch) - 1;
@@ -245,13 +266,11 @@ impl Paths {
             // One digit per switch, each from a fresh hash: choices at successive tiers are
             // independent.
             hash = absorb(hash, u64::from(closer));
-            let count = next_hops().count() as u64;
-            let digit = ((u128::from(hash) * u128::from(count)) >> 64) as usize;
-            let (port, peer) = *next_hops().nth(digit)?;
+            let (port, peer) = *next_hops().nth(pick(hash, next_hops().count()))?;
             path.push(port);
             switch = peer;
         }
-        path.push(opposite(last));
+        path.push(opposite(last.0));
         Some(())
     }
 }

@@ -4,9 +4,11 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_units::{HostId, PortId};
+use apus_units::PortId;
 
-use super::{Avoided, Node, Paths, RouteError, RouteId, RouteTable, UNREACHABLE, opposite};
+use super::{
+    Avoided, Ends, Node, Paths, RouteError, RouteId, RouteTable, Terminal, UNREACHABLE, opposite,
+};
 use apus_units::random::mix;
 
 /// Maximum number of paths that are stored of a pair of hosts: an entropy value of 16 bits names no more.
@@ -15,8 +17,9 @@ const MAX_PATHS: usize = 1 << 16;
 /// The shortest paths from one host to another, numbered from 0. The number of a path is the same in both
 /// directions.
 ///
-/// Paths whose numbers differ by one differ at the first switch with a choice, as seen from the host with
-/// the smaller number: the choice there is the lowest digit of the number.
+/// Paths whose numbers differ by one differ at the first node with a choice, as seen from the host with
+/// the smaller number: the choice there is the lowest digit of the number. If that host has several ports on
+/// equal networks ([`PathSet::planes`]), the choice is the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSet {
     /// The words of the table of routes where the first path starts, there and back.
@@ -26,9 +29,19 @@ pub struct PathSet {
     count: u32,
     /// Numbers per path of a network without failures: 1, or several if some of these paths are avoided.
     variants: u32,
+    /// See [`PathSet::planes`].
+    planes: u32,
 }
 
 impl PathSet {
+    /// Returns the number of pairs of ports of the two hosts that the paths use, if each pair has as many paths:
+    /// path n of a network without failures uses pair n modulo this number. Otherwise 1.
+    #[inline]
+    #[must_use]
+    pub const fn planes(&self) -> u32 {
+        self.planes
+    }
+
     /// Returns the number of paths, at least 1.
     #[inline]
     #[must_use]
@@ -76,7 +89,7 @@ const MAX_VARIANTS: u32 = 16;
 const MAX_WITH_VARIANTS: u32 = 512;
 
 /// Sets of paths by pair of hosts, the smaller number first.
-type ByPair = BTreeMap<(HostId, HostId), PathSet>;
+type ByPair = BTreeMap<(Terminal, Terminal), PathSet>;
 
 /// The paths stored so far.
 #[derive(Default)]
@@ -131,7 +144,7 @@ impl PathSets {
         &mut self,
         paths: &Paths,
         routes: &mut RouteTable,
-        (src, dst): (HostId, HostId),
+        (src, dst): (Terminal, Terminal),
         chosen: bool,
     ) -> Result<PathSet, RouteError> {
         let pair = (src.min(dst), src.max(dst));
@@ -139,7 +152,7 @@ impl PathSets {
         let set = match around.or_else(|| self.planned.get(&pair)) {
             Some(set) => *set,
             None => {
-                let set = store(&paths.find_all(pair.0, pair.1)?, routes);
+                let set = store(paths.find_all(pair.0, pair.1)?, routes);
                 if chosen {
                     let numbers = 0..set.count;
                     routes.add_choices(numbers.clone().map(|number| set.route(number)));
@@ -153,7 +166,7 @@ impl PathSets {
 }
 
 /// Stores paths of equal length, each followed by its reverse.
-fn store(paths: &[Vec<PortId>], routes: &mut RouteTable) -> PathSet {
+fn store((paths, planes): (Vec<Vec<PortId>>, u32), routes: &mut RouteTable) -> PathSet {
     let ids: Vec<[u32; 2]> = paths
         .iter()
         .map(|path| {
@@ -163,49 +176,74 @@ fn store(paths: &[Vec<PortId>], routes: &mut RouteTable) -> PathSet {
         .collect();
     let stride = ids.get(1).map_or(1, |second| second[0] - ids[0][0]);
     // At most 65536.
-    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1 }
+    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, planes }
 }
 
 /// Stores the paths of a pair of hosts around avoided links, all in the same room, each followed by that of the
-/// other direction.
+/// other direction. Each path keeps its ports at both hosts.
 fn store_detours(
-    (low, high): (HostId, HostId),
+    (low, high): (Terminal, Terminal),
     set: &PathSet,
     paths: &Paths,
     routes: &mut RouteTable,
 ) -> PathSet {
     let variants = (MAX_WITH_VARIANTS / set.count).clamp(1, MAX_VARIANTS);
-    let pair = u64::from(low.get()) << 32 | u64::from(high.get());
+    let pair = u64::from(low.host.get()) << 32 | u64::from(high.host.get());
     let mut all = Vec::new();
     for number in 0..set.count * variants {
         let planned: Vec<PortId> = routes.ports(set.route(number / variants)).collect();
         let mut back: Vec<PortId> = planned.iter().rev().copied().map(opposite).collect();
         let mut there = planned;
         let word = mix(mix(pair) ^ u64::from(number));
-        paths.detour(low, high, word, &mut there);
-        paths.detour(high, low, word, &mut back);
+        paths.detour_between(low, high, word, &mut there);
+        paths.detour_between(high, low, word, &mut back);
         all.extend([there, back]);
     }
     let room = all.iter().map(Vec::len).max().unwrap_or(0);
     let ids: Vec<u32> = all.iter().map(|path| routes.insert_in(path, room).get()).collect();
     let stride = (2 * room + 2) as u32; // at most 2 * 256
-    PathSet { first: [ids[0], ids[1]], stride, count: set.count * variants, variants }
+    let first = [ids[0], ids[1]];
+    PathSet { first, stride, count: set.count * variants, variants, planes: set.planes }
+}
+
+/// A path that is not complete.
+struct Open {
+    /// Its choices, the latest first: the order of the choices is that of the numbers.
+    choices: Vec<u32>,
+    path: Vec<PortId>,
+    at: Node,
+    ends: Ends,
 }
 
 impl Paths {
-    /// Returns all shortest paths from `low` to `high`, at most [`MAX_PATHS`] of them and at least one.
-    fn find_all(&self, low: HostId, high: HostId) -> Result<Vec<Vec<PortId>>, RouteError> {
+    /// Returns all shortest paths from `low` to `high`, at most [`MAX_PATHS`] of them and at least one, with
+    /// [`PathSet::planes`].
+    fn find_all(
+        &self,
+        low: Terminal,
+        high: Terminal,
+    ) -> Result<(Vec<Vec<PortId>>, u32), RouteError> {
         let mut one = Vec::new();
         self.find(low, high, 0, 0, &mut one)?;
-        let ((first, from), (last, to)) = (self.nics[low.index()], self.nics[high.index()]);
-        let (Node::Switch(from), Node::Switch(to)) = (from, to) else { return Ok(vec![one]) };
-        let no_path = RouteError::NoPath { src: low, dst: high };
-        let row = self.rows[to.index()].ok_or(no_path)? as usize * self.ranges.len();
-        // Each path with its choices, the latest first: the order of the choices is that of the numbers.
-        let mut open = vec![(Vec::<u32>::new(), vec![first], from)];
-        while open.iter().any(|(.., switch)| *switch != to) {
+        let ends = self.ends(low, high);
+        let begin = |(choice, ends): (u32, &Ends)| Open {
+            choices: vec![choice],
+            path: vec![ends.first.0],
+            at: ends.first.1,
+            ends: *ends,
+        };
+        let mut open: Vec<Open> = (0..).zip(&ends).map(begin).collect();
+        while open
+            .iter()
+            .any(|open| open.at != open.ends.last.1 && matches!(open.at, Node::Switch(_)))
+        {
             let mut longer = Vec::new();
-            for (choices, path, switch) in &open {
+            for open in &open {
+                let (Node::Switch(switch), Node::Switch(to)) = (open.at, open.ends.last.1) else {
+                    continue;
+                };
+                let Some(row) = self.rows[to.index()] else { continue };
+                let row = row as usize * self.ranges.len();
                 let (start, end) = self.ranges[switch.index()];
                 let closer = self.distances[row + switch.index()].saturating_sub(1);
                 let hops = self.uplinks[start as usize..end as usize]
@@ -215,20 +253,27 @@ impl Paths {
                     if longer.len() == MAX_PATHS || closer == UNREACHABLE {
                         break;
                     }
-                    let mut choices = choices.clone();
+                    let mut choices = open.choices.clone();
                     choices.insert(0, choice);
-                    let mut path = path.clone();
+                    let mut path = open.path.clone();
                     path.push(port);
-                    longer.push((choices, path, peer));
+                    longer.push(Open { choices, path, at: Node::Switch(peer), ends: open.ends });
                 }
             }
             open = longer;
         }
-        open.sort_by(|a, b| a.0.cmp(&b.0));
-        let complete = |(_, mut path, _): (_, Vec<PortId>, _)| {
-            path.push(opposite(last));
-            path
+        open.sort_by(|a, b| a.choices.cmp(&b.choices));
+        let is_regular =
+            (0..ends.len()).cycle().zip(&open).all(|(plane, open)| {
+                open.choices.last().is_some_and(|first| *first as usize == plane)
+            }) && open.len().is_multiple_of(ends.len());
+        let planes = if is_regular { ends.len() as u32 } else { 1 };
+        let complete = |mut open: Open| {
+            if let Node::Switch(_) = open.at {
+                open.path.push(opposite(open.ends.last.0));
+            }
+            open.path
         };
-        Ok(open.into_iter().map(complete).collect())
+        Ok((open.into_iter().map(complete).collect(), planes))
     }
 }

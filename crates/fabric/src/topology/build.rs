@@ -14,11 +14,15 @@ use crate::network::Network;
 use crate::port::{Link, Port, SharedBuffer};
 use crate::routing::Paths;
 
+/// Largest number of ports of a host. Rationale: a node with 8 NICs of 8 ports; the simulator keeps a bit per port
+/// in a word.
+pub const MAX_HOST_PORTS: u8 = 64;
+
 impl<W: SwitchHalf> Topology<W> {
     /// Builds the network. `seed` fixes which of several shortest paths a flow takes.
     ///
     /// # Errors
-    /// If a link names a node that does not exist, a host does not have exactly one link, or a port
+    /// If a link names a node that does not exist, a host does not have 1 to 64 links, or a port
     /// is configured wrongly; the error names the place.
     pub fn build<P>(&self, seed: u64) -> Result<Network<P, W>, TopologyError> {
         self.build_at_least(seed, PortKind::Fifo)
@@ -106,9 +110,10 @@ impl<W: SwitchHalf> Topology<W> {
                 })?;
             }
         }
-        if let Some(host) = links_of_host.iter().position(|links| *links != 1) {
+        let allowed = 1..=u32::from(MAX_HOST_PORTS);
+        if let Some(host) = links_of_host.iter().position(|links| !allowed.contains(links)) {
             return Err(TopologyError(format!(
-                "host {host} has {} links; every host must have exactly one",
+                "host {host} has {} links; every host must have 1 to {MAX_HOST_PORTS}",
                 links_of_host[host]
             )));
         }

@@ -1,8 +1,12 @@
 //! Hosts, switches and the links between them.
 
 mod build;
+mod clusters;
 mod path;
 mod shapes;
+
+pub use build::MAX_HOST_PORTS;
+pub use clusters::Rails;
 
 use alloc::string::String;
 use alloc::vec;
@@ -113,8 +117,8 @@ impl<W: SwitchHalf> Tier<W> {
 /// Nodes and links. All shapes are this; a topology of one's own is a list of links.
 ///
 /// Hosts are numbered `0..hosts`, switches by their place in `switches`. The egress port of link
-/// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has exactly
-/// one link; two switches may have several.
+/// number `l` from `a` to `b` is port `2 l`, from `b` to `a` port `2 l + 1`. Every host has one link
+/// or several, up to [`MAX_HOST_PORTS`]; two switches may have several.
 #[derive(Clone, Debug)]
 pub struct Topology<W> {
     /// Number of hosts.

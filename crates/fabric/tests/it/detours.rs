@@ -153,3 +153,62 @@ fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
     net.set_detours(None);
     assert_eq!(net.path_set(src, dst).expect("paths"), planned);
 }
+
+/// Two hosts with a port on each of four switches. A host leaves a port whose link it avoids at once, its peer once
+/// all know; flows of other ports stay.
+#[test]
+fn a_host_with_several_ports_uses_those_that_are_left() {
+    let mut net: Network<u32> =
+        Topology::star(2, &host_tier(gbps(25))).in_planes(4).build(3).expect("a network");
+    let lost = port(&net, "host 0 -> plane 2 switch 0");
+    let uses = |paths: &[Vec<String>]| {
+        paths.iter().filter(|path| path.iter().any(|port| port.contains("plane 2"))).count()
+    };
+    net.prepare_detours(&[
+        avoiding(&[lost], &[], Rehash::Resilient),
+        avoiding(&[lost], &[lost], Rehash::Resilient),
+    ]);
+    let (there, back) = (paths(&mut net, 0, 1), paths(&mut net, 1, 0));
+    let quarter = FLOWS as f64 / 4.0;
+    // Five deviations of the binomial distribution.
+    assert!((uses(&there) as f64 - quarter).abs() < 5.0 * (0.75 * quarter).sqrt());
+    net.set_detours(Some(0));
+    let now = paths(&mut net, 0, 1);
+    assert_eq!(uses(&now), 0);
+    let moved = now.iter().zip(&there).filter(|(a, b)| a != b).count();
+    assert_eq!(moved, uses(&there), "the others stay");
+    let onto = |plane: u32| {
+        let name = format!("plane {plane} ");
+        let changed = now.iter().zip(&there).filter(|(a, b)| a != b);
+        changed.filter(|(path, _)| path[0].contains(&name)).count() as f64
+    };
+    for plane in [0, 1, 3] {
+        assert!((onto(plane) / moved as f64 - 1.0 / 3.0).abs() < 0.08, "{plane}");
+    }
+    assert_eq!(paths(&mut net, 1, 0), back, "the peer does not know");
+    net.set_detours(Some(1));
+    let (there, back) = (paths(&mut net, 0, 1), paths(&mut net, 1, 0));
+    assert_eq!((uses(&there), uses(&back)), (0, 0));
+    let ports = |path: &[String]| path.iter().all(|port| port.contains("plane 1"));
+    let same = there.iter().zip(&back).filter(|(a, b)| ports(a) == ports(b)).count();
+    assert_eq!(same as u64, FLOWS, "acknowledgements take the network of the data");
+}
+
+/// Nothing joins the two leaves of plane 1 any more: hosts on both use plane 0.
+#[test]
+fn hosts_leave_a_network_that_does_not_join_them() {
+    let tier = switch_tier(gbps(100));
+    let one = Topology::leaf_spine(2, 1, 1, &host_tier(gbps(100)), &tier);
+    let mut net: Network<u32> = one.in_planes(2).build(3).expect("a network");
+    let lost = port(&net, "plane 1 leaf 0 -> plane 1 spine 0");
+    net.prepare_detours(&[avoiding(&[lost], &[lost], Rehash::Resilient)]);
+    let before = net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
+    assert_eq!((before.count(), before.planes()), (2, 2));
+    net.set_detours(Some(0));
+    assert!(paths(&mut net, 0, 1).iter().all(|path| path.iter().all(|p| p.contains("plane 0"))));
+    // Numbers of a set keep their plane; the host asks which ones are cut.
+    let cut = |number| net.is_cut(HostId::new(0), HostId::new(1), before.route(number));
+    assert_eq!([cut(0), cut(1)], [false, true]);
+    net.set_detours(None);
+    assert!(!net.is_cut(HostId::new(0), HostId::new(1), before.route(1)));
+}

@@ -2,7 +2,7 @@
 
 use crate::support::{LinkSpec, Network, PortConfig, Topology};
 use crate::support::{gbps, host_tier, switch_tier};
-use apus_fabric::{Buffer, Node, RateLimit, SwitchSpec, opposite};
+use apus_fabric::{Buffer, Node, Rails, RateLimit, SwitchSpec, Terminal, opposite};
 use apus_units::{Bytes, HostId, PortId, Rate, Span, SwitchId};
 
 fn fat_tree(k: u32, hosts_per_edge: u32) -> Topology {
@@ -132,7 +132,7 @@ fn errors_name_the_place_and_a_valid_value() {
 
     type Case = (&'static str, fn(&mut Topology));
     let cases: [Case; 10] = [
-        ("host 2 has 0 links; every host must have exactly one", |t| {
+        ("host 2 has 0 links; every host must have 1 to 64", |t| {
             t.links.pop();
         }),
         ("link 1 ends at switch 4, which does not exist", |t| t.links[1].b = switch(4)),
@@ -160,4 +160,69 @@ fn errors_name_the_place_and_a_valid_value() {
         let error = error(change);
         assert!(error.contains(expected), "expected `{expected}`, got `{error}`");
     }
+}
+
+/// Two planes of a leaf-spine with two spines: host port p is in plane p, path n uses port n modulo 2, and plane 1's
+/// switches follow those of plane 0.
+#[test]
+fn planes_are_equal_networks_on_ports_of_their_own() {
+    let topology =
+        Topology::leaf_spine(2, 2, 2, &host_tier(gbps(25)), &switch_tier(gbps(25))).in_planes(2);
+    let mut net = topology.build::<()>(1).expect("network");
+    let host = HostId::new;
+    let ports: Vec<_> = net.host_ports(host(0)).collect();
+    // Plane 0 has 4 links of hosts and 4 between switches.
+    assert_eq!(ports, [PortId::new(0), PortId::new(16)]);
+    assert_eq!(net.port_name(ports[1]), "host 0 -> plane 1 leaf 0");
+    let set = net.path_set(host(0), host(3)).expect("paths");
+    assert_eq!((set.count(), set.planes()), (4, 2));
+    for path in 0..4 {
+        let route = net.route_ports(set.route(path));
+        assert_eq!((route.len(), route[0]), (4, ports[path as usize % 2]));
+        let back = net.route_ports(set.reversed().route(path));
+        let there: Vec<_> = back.into_iter().rev().map(opposite).collect();
+        assert_eq!(route, there);
+    }
+    // A flow with one path takes a port by its key, in both directions the same.
+    let mut used = std::collections::BTreeSet::new();
+    for key in 0..20 {
+        let there = net.route(host(0), host(3), key, 0).expect("path");
+        let back = net.route(host(3), host(0), key, 0).expect("path");
+        let back: Vec<_> = net.route_ports(back).into_iter().rev().map(opposite).collect();
+        assert_eq!(net.route_ports(there), back);
+        used.insert(net.first_port(there));
+    }
+    assert_eq!(used.into_iter().collect::<Vec<_>>(), ports);
+}
+
+/// NIC 1 of two reaches the same rail over one switch, and another rail over a spine of the same plane.
+#[test]
+fn rails_join_the_nics_of_one_number() {
+    let size = Rails { nodes: 4, nics: 2, planes: 2, nodes_per_leaf: 2, spines: 3 };
+    let mut net = Topology::rails(&size, &host_tier(gbps(50)), &switch_tier(gbps(50)))
+        .build::<()>(1)
+        .expect("network");
+    assert_eq!((net.switches(), net.ports().count()), (8 + 6, 2 * (16 + 24)));
+    let end = |node, nic: u8| Terminal { host: HostId::new(node), ports: Some((2 * nic, 2)) };
+    let mut hops = |a, b| {
+        let set = net.path_set(a, b).expect("paths");
+        let ports = net.route_ports(set.route(0));
+        let last = net.port_name(*ports.last().expect("ports"));
+        (set.count(), set.planes(), ports.len(), last)
+    };
+    // Plane 0, group 0: leaves 0 and 1; group 1: 2 and 3.
+    assert_eq!(hops(end(0, 1), end(1, 1)), (2, 2, 2, "leaf 1 -> host 1".to_owned()));
+    assert_eq!(hops(end(0, 1), end(2, 1)), (6, 2, 4, "leaf 3 -> host 2".to_owned()));
+    assert_eq!(hops(end(0, 0), end(1, 1)), (6, 2, 4, "leaf 1 -> host 1".to_owned()));
+}
+
+#[test]
+fn rails_without_spines_do_not_reach_each_other() {
+    let size = Rails { nodes: 2, nics: 2, planes: 1, nodes_per_leaf: 2, spines: 0 };
+    let mut net = Topology::rails(&size, &host_tier(gbps(50)), &switch_tier(gbps(50)))
+        .build::<()>(1)
+        .expect("network");
+    let end = |node, nic: u8| Terminal { host: HostId::new(node), ports: Some((nic, 1)) };
+    assert!(net.route(end(0, 1), end(1, 1), 0, 0).is_ok());
+    assert!(net.route(end(0, 0), end(1, 1), 0, 0).is_err());
 }

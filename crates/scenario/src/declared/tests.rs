@@ -9,7 +9,7 @@ use crate::tree::{self, Table, Value};
 use crate::{Options, Scenario, Source};
 
 /// Together these scenarios have every key with a range.
-const SCENARIOS: [&str; 7] = [
+const SCENARIOS: [&str; 9] = [
     r#"
         duration = "20ms"
         seed = 1
@@ -188,6 +188,35 @@ const SCENARIOS: [&str; 7] = [
         ep = 2
         pattern = "double-binary-tree"
         chunks = 2
+    "#,
+    r#"
+        duration = "20ms"
+        algorithm = { name = "swift" }
+        workload = [{ kind = "all-reduce", size = "64kB" }]
+        [topology]
+        kind = "rails"
+        nodes = 2
+        nics = 2
+        nodes_per_leaf = 2
+        spines = 1
+        rate = "100Gbps"
+        delay = "1us"
+        buffer = "4MB"
+        scale_up_rate = "400Gbps"
+        scale_up_delay = "25ns"
+    "#,
+    r#"
+        duration = "20ms"
+        algorithm = { name = "swift" }
+        workload = [{ kind = "incast", size = "64kB" }]
+        [topology]
+        kind = "leaf-spine"
+        leaves = 2
+        hosts_per_leaf = 4
+        oversubscription = 2.0
+        rate = "100Gbps"
+        delay = "1us"
+        buffer = "4MB"
     "#,
 ];
 

@@ -145,7 +145,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     if !is_nvswitch.is_empty() {
         graph.left_out = Some(format!(
             "the topology is the network between servers: {} NVSwitches and their {nvlinks} links are left out, \
-             because a host has one link; messages between GPUs of a server pass the network",
+             because each GPU is a host; messages between GPUs of a server pass the network",
             is_nvswitch.len()
         ));
     }

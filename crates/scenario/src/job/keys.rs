@@ -84,15 +84,18 @@ pub(crate) const PLACES_KEY: Key = key(
 pub(crate) const JOB_HOSTS: Key =
     key("hosts", Kind::Hosts, "The hosts that ranks are placed on; all if not given");
 pub(crate) const RANKS_PER_HOST: Key =
-    key("ranks_per_host", Kind::Count, "Ranks of a host, which share its NIC").at_least(1).or("1");
+    key("ranks_per_host", Kind::Count, "Ranks of a host, which share its NIC; in the topology `rails` a rank has one of the NICs, and there are as many ranks as NICs if not given; otherwise 1").at_least(1);
 pub(crate) const LOCAL_RATE: Key = key(
     "local_rate",
     Kind::Rate,
-    "With several ranks per host: rate of a rank in each direction in the network within its host, such as NVLink",
+    "With several ranks per host: rate of a rank in each direction in the network within its host, such as NVLink; `scale_up_rate` of the topology if not given",
 )
 .at_least(1);
-pub(crate) const LOCAL_DELAY: Key =
-    key("local_delay", Kind::Time, "With several ranks per host: delay of that network").or("0s");
+pub(crate) const LOCAL_DELAY: Key = key(
+    "local_delay",
+    Kind::Time,
+    "With several ranks per host: delay of that network; `scale_up_delay` of the topology, or 0s, if not given",
+);
 pub(crate) const DONE: Key = key(
     "done",
     Kind::Word(&words_of(&DONES)),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use apus_jobs::collectives::Collective;
 use apus_jobs::{Graph, ProgramBuilder};
-use apus_sim::plan::{JobPlan, LocalNetwork, SendOrder};
+use apus_sim::plan::{JobPlan, LocalNetwork, Nics, SendOrder};
 use apus_sim::random::Stream;
 use apus_units::{HostId, Rate, Span, Time};
 
@@ -71,7 +71,9 @@ impl Places {
         let Some(table) = section.section("places") else {
             section.node("places");
             let hosts = read_hosts(section, "hosts", frame.hosts, 1);
-            let per_host: u32 = section.get_or_default("ranks_per_host");
+            let nics = frame.topology.nics();
+            let default = nics.map_or(1, |(nics, _): (Nics, _)| u32::from(nics.count));
+            let per_host: u32 = section.get_or("ranks_per_host", default);
             let placement = section.meaning("placement", &PLACEMENTS);
             return Some(Self::Hosts { hosts: hosts?, per_host, placement: placement? });
         };
@@ -158,6 +160,7 @@ pub(super) struct JobSpec {
     done: Done,
     order: SendOrder,
     local: Option<LocalNetwork>,
+    nics: Option<Nics>,
     /// A program outside sends the messages.
     is_external: bool,
     flows_per_pair: u32,
@@ -177,7 +180,8 @@ impl JobSpec {
         }
         let places = Places::read(section, frame);
         let per_host = places.as_ref().map_or(1, Places::per_host);
-        let local = read_local(section, per_host);
+        let (nics, scale_up) = frame.topology.nics().unzip();
+        let local = read_local(section, per_host, scale_up.flatten());
         let done = section.meaning("done", &DONES);
         let order = section.meaning("send_order", &SendOrder::ALL);
         let flows_per_pair: u32 = section.get_or_default("flows_per_pair");
@@ -202,6 +206,7 @@ impl JobSpec {
             done,
             order,
             local,
+            nics,
             is_external: kind == "external",
             flows_per_pair,
             connections: 0,
@@ -222,6 +227,8 @@ impl JobSpec {
             done: self.done,
             order: self.order,
             local: self.local,
+            nics: self.nics,
+            nic_of: Arc::new([]),
             is_external: self.is_external,
             flows_per_pair: self.flows_per_pair,
             connections: 0..0,
@@ -266,15 +273,23 @@ fn ranks_alone(ranks: u32) -> Option<Graph> {
 }
 
 /// Reads the network within hosts; the outer `None` means that an error was reported.
-fn read_local(section: &Section<'_>, ranks_per_host: u32) -> Option<Option<LocalNetwork>> {
+fn read_local(
+    section: &Section<'_>,
+    ranks_per_host: u32,
+    scale_up: Option<LocalNetwork>,
+) -> Option<Option<LocalNetwork>> {
     if ranks_per_host == 1 {
         for key in ["local_rate", "local_delay"] {
             section.no_effect(key, "with one rank per host");
         }
         return Some(None);
     }
-    let rate: Rate = section.require("local_rate")?;
-    Some(Some(LocalNetwork { rate, delay: section.get_or_default("local_delay") }))
+    let rate: Rate = match scale_up {
+        Some(network) => section.get_or("local_rate", network.rate),
+        None => section.require("local_rate")?,
+    };
+    let delay = scale_up.map_or(Span::ZERO, |network| network.delay);
+    Some(Some(LocalNetwork { rate, delay: section.get_or("local_delay", delay) }))
 }
 
 fn read_file(section: &Section<'_>) -> Option<Graph> {

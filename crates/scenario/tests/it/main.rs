@@ -6,6 +6,7 @@ mod support;
 mod builder;
 mod bursts_and_marks;
 mod checks;
+mod clusters;
 mod drain;
 mod expresspass;
 mod failures;

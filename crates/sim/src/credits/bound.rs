@@ -88,7 +88,8 @@ impl DataBounds {
         }
         let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (key, connection) in (0..).zip(&plan.connections) {
-            for (from, to) in [(connection.from, connection.to), (connection.to, connection.from)] {
+            let ends = plan.terminals(connection);
+            for (from, to) in [ends, (ends.1, ends.0)] {
                 let route = network.route(from, to, key, 0).map_err(BoundError::Route)?;
                 let ports = network.route_ports(route);
                 before.entry(ports[0]).or_default();

@@ -3,7 +3,7 @@
 use apus_cc::{AlgorithmFactory, Fields};
 use apus_fabric::{InFlight, Packet, Way};
 use apus_transport::{Arrival, Path, Transmit};
-use apus_units::{FlowId, HostId, Span, Time};
+use apus_units::{FlowId, HostId, Time};
 use apus_wire::{Body, Header};
 
 use super::{Host, Thread};
@@ -11,21 +11,6 @@ use crate::host_model::Nic;
 use crate::world::World;
 
 impl<F: AlgorithmFactory> Host<F> {
-    /// Returns `true` if the NIC pulls another data packet from the stack at `now`.
-    #[inline]
-    pub(crate) fn nic_has_room(&self, now: Time) -> bool {
-        self.model.nic == Nic::Queue || self.nic_drained.since(now) < self.model.nic_backlog
-    }
-
-    /// Returns the time at which the NIC will have room, if it has none now.
-    pub(super) fn nic_room_at(&self, now: Time) -> Time {
-        if self.model.nic == Nic::Queue {
-            return now;
-        }
-        let drained = self.nic_drained + Span::from_ps(1);
-        now.max(drained.saturating_sub(self.model.nic_backlog))
-    }
-
     /// Sends a packet of the stack at `now`. Interference between its timestamp and the wire delays
     /// it ([`HostModel::jitter`](crate::host_model::HostModel::jitter)), in order.
     #[inline]
@@ -46,7 +31,9 @@ impl<F: AlgorithmFactory> Host<F> {
         let (mut route, mut way) = (flow.route, Way::FORWARD);
         if flow.is_spread {
             let paths = &self.spreads[flow.path_label as usize];
-            (route, way) = paths.route(transmit.path, transmit.header.seq);
+            let (ports, network) = (&self.ports, &world.network);
+            (route, way) = paths
+                .route(transmit.path, transmit.header.seq, |port| network.is_up(ports.id(port)));
         } else if let Path::Label(label) = transmit.path
             && flow.path_label != label
         {
@@ -88,13 +75,14 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         // A credit that the limit of the NIC drops takes no time on the wire.
         if accepted {
-            self.nic_drained = self.nic_drained.max(now) + self.serialization_time(wire_bytes);
+            self.occupy_port(now, wire_bytes, route, world);
         }
         if let Some(jobs) = &mut self.jobs
             && let Body::Data(segment) = &transmit.header.body
             && segment.offset + u64::from(segment.length) == segment.op_length
         {
-            jobs.on_last_bytes(transmit.flow, segment, self.nic_drained);
+            let left_at = self.ports.drained_at(route, world);
+            jobs.on_last_bytes(transmit.flow, segment, left_at);
         }
     }
 
@@ -115,12 +103,6 @@ impl<F: AlgorithmFactory> Host<F> {
         if let Some(tracer) = recorder.and_then(|recorder| recorder.tracer.as_mut()) {
             tracer.on_sent((now, self.id), connection, transmit, wire_bytes, &self.endpoint);
         }
-    }
-
-    /// Returns the time that the NIC takes to send this number of bytes.
-    #[inline]
-    fn serialization_time(&self, bytes: u32) -> Span {
-        self.nic_rate.packet_time(bytes, self.nic_byte_time)
     }
 
     /// Passes on the feedback of the NIC's port about the packet that it just got (Bolt ns-3: a

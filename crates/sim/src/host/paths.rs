@@ -1,20 +1,27 @@
 //! From entropy values to paths.
 
-use apus_cc::SwitchHalf;
+use apus_cc::{Ev, SwitchHalf};
 use apus_fabric::{Network, PathSet, RouteId, Way};
-use apus_transport::Path;
+use apus_transport::{NextEv, Path};
 use apus_units::PacketNumber;
 use apus_units::random::{INCREMENT, below, mix};
 use apus_wire::Header;
 
 use crate::plan::{AckPath, EvForm};
 
+/// In place of a port: no plane is used whose links are avoided.
+const CUT: u8 = u8::MAX;
+
 /// The paths of a flow that spreads its packets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowPaths {
     set: PathSet,
     /// The paths of a network without failures.
     planned: PathSet,
+    /// Ports of the host where the paths begin, as bits.
+    ports: u64,
+    /// By plane: the port, or [`CUT`]; empty if the host has one port, or its ports lead to unequal networks.
+    planes: Box<[u8]>,
     /// Hash of the run and the connection, the same at both ends.
     key: u64,
     form: EvForm,
@@ -30,7 +37,7 @@ impl FlowPaths {
         (form, ack_path): (EvForm, AckPath),
         way: Way,
     ) -> Self {
-        Self { set, planned: set, key, form, ack_path, way }
+        Self { set, planned: set, ports: 1, planes: Box::new([]), key, form, ack_path, way }
     }
 
     /// Sets the paths that packets take from now on.
@@ -38,18 +45,108 @@ impl FlowPaths {
         self.set = set;
     }
 
-    /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it.
+    /// Sets the ports of a host with several. `port_of` returns the number of the port where a route begins, and
+    /// whether the host avoids the route now; routes that are all avoided are used.
+    pub(crate) fn set_ports(&mut self, port_of: impl Fn(RouteId) -> (u8, bool)) {
+        let planes = self.planned.planes();
+        let paths = if planes > 1 { planes } else { self.planned.count() };
+        let mut ports: Vec<(u8, bool)> =
+            (0..paths).map(|path| port_of(self.planned.route(path))).collect();
+        if ports.iter().all(|(_, is_avoided)| *is_avoided) {
+            ports.iter_mut().for_each(|(_, is_avoided)| *is_avoided = false);
+        }
+        let used = ports.iter().filter(|(_, is_avoided)| !is_avoided);
+        self.ports = used.fold(0, |all, (port, _)| all | 1 << port);
+        if planes > 1 {
+            self.planes =
+                ports.iter().map(|&(port, is_cut)| if is_cut { CUT } else { port }).collect();
+        }
+    }
+
+    /// Returns the ports of the host where the paths begin, as bits.
     #[inline]
-    pub(crate) fn route(&self, path: Path, seq: PacketNumber) -> (RouteId, Way) {
+    pub(crate) fn ports(&self) -> u64 {
+        self.ports
+    }
+
+    /// Returns `true` if entropy values name ports of the host.
+    #[inline]
+    pub(crate) fn names_ports(&self) -> bool {
+        !self.planes.is_empty()
+    }
+
+    /// Returns the number of pairs of ports that entropy values name.
+    pub(crate) fn planes(&self) -> usize {
+        self.planes.len()
+    }
+
+    /// Returns the entropy value with which the next packet leaves by a port that is `free`, and the port; `None` if the
+    /// packet waits for its port.
+    ///
+    /// That is the value of the policy if its port is free. Otherwise the packet waits if its policy keeps a path, or
+    /// goes by the next free port from `first` on, except those that fail: a port that is free because its packets die
+    /// would get most of them. If the own port is not `up`, the packet takes any free port. The other value is near that
+    /// of the policy, at the same port of the peer if the ports of both hosts reach each other.
+    pub(crate) fn on_a_port(
+        &self,
+        next: &NextEv<'_>,
+        free: u64,
+        up: u64,
+        first: u32,
+    ) -> Option<(Ev, u32)> {
+        let (ev, planes) = (next.ev, self.planes.len());
+        let own = usize::from(ev.get()).checked_rem(planes)?;
+        let port = |plane: usize| u32::from(self.planes[plane]);
+        let is_in = |ports: u64, plane: usize| {
+            ports.checked_shr(port(plane)).is_some_and(|bit| bit & 1 == 1)
+        };
+        if is_in(free, own) {
+            return Some((ev, port(own)));
+        }
+        let waits = is_in(up, own) || up == 0;
+        if waits && !next.may_move {
+            return None;
+        }
+        let best = |may_fail: bool| {
+            let found = (0..planes).filter(|&plane| {
+                let fails = next.failing.get(plane).is_some_and(|fails| *fails);
+                is_in(free, plane) && (may_fail || !fails)
+            });
+            found.map(port).min_by_key(|&port| (port < first, port))
+        };
+        let other = best(false).or_else(|| if waits { None } else { best(true) })?;
+        let before = (0..own).filter(|&plane| port(plane) == port(own)).count();
+        let of_other = || (0..planes).filter(|&plane| port(plane) == other);
+        let plane = of_other().nth(before % of_other().count())?;
+        let base = usize::from(ev.get()) - own + plane;
+        // The value must stay below the number of values of the policy, a power of two.
+        let other = match base.checked_sub(planes) {
+            Some(lower) if plane > own && !planes.is_power_of_two() => lower,
+            _ => base,
+        };
+        Some((Ev::new(u16::try_from(other).unwrap_or(ev.get())), port(plane)))
+    }
+
+    /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it. `is_up` says
+    /// whether the link of a port works, for hosts with several.
+    #[inline]
+    pub(crate) fn route(
+        &self,
+        path: Path,
+        seq: PacketNumber,
+        is_up: impl Fn(u8) -> bool,
+    ) -> (RouteId, Way) {
         let count = self.set.count();
         let number = match (path, self.form) {
-            (Path::Spread(ev), EvForm::Hashed) => self.hashed(u64::from(ev.get())),
+            (Path::Spread(ev), EvForm::Hashed) => self.on_its_plane(ev),
             (Path::Spread(ev), EvForm::Indexed) => self.indexed(u32::from(ev.get())),
             (Path::Back(number), _) if self.ack_path == AckPath::Symmetric => number % count,
             // Upper bits that no entropy value has.
             (Path::Back(_), _) => self.hashed(!seq.get()),
             (Path::Label(label), _) => label % count,
         };
+        let number =
+            if self.planes.is_empty() { number } else { self.on_a_used_plane(number, is_up) };
         let way = if let Path::Spread(_) = path { self.way } else { Way::FORWARD };
         (self.set.route(number), way)
     }
@@ -90,9 +187,45 @@ impl FlowPaths {
         value % planned * variants + value / planned % variants
     }
 
+    /// Returns the path by the hash of an entropy value. Of several ports of the host, the value itself names one: a NIC
+    /// chooses its port, switches hash.
+    #[inline]
+    fn on_its_plane(&self, ev: Ev) -> u32 {
+        let (word, planes) = (u64::from(ev.get()), self.planes.len() as u32);
+        if planes == 0 {
+            return self.hashed(word);
+        }
+        let variants = self.set.variants();
+        let drawn = self.drawn(word, u64::from(self.set.count() / planes));
+        let path = u32::from(ev.get()) % planes + planes * (drawn / variants);
+        path * variants + drawn % variants
+    }
+
+    /// Returns the number of a path, or that of the same path on the next plane in use.
+    fn on_a_used_plane(&self, number: u32, is_up: impl Fn(u8) -> bool) -> u32 {
+        let (variants, planes) = (self.set.variants(), self.planes.len() as u32);
+        let (path, variant) = (number / variants, number % variants);
+        let own = path % planes;
+        let is_used = |plane: &u32| {
+            let port = self.planes[*plane as usize];
+            port != CUT && is_up(port)
+        };
+        if is_used(&own) {
+            return number;
+        }
+        let plane = (own..planes).chain(0..own).find(is_used).unwrap_or(own);
+        (path - own + plane) * variants + variant
+    }
+
     #[inline]
     fn hashed(&self, word: u64) -> u32 {
+        self.drawn(word, u64::from(self.set.count()))
+    }
+
+    /// Returns a number below `count` by a hash.
+    #[inline]
+    fn drawn(&self, word: u64, count: u64) -> u32 {
         let hash = mix(self.key.wrapping_add(INCREMENT) ^ word);
-        below(mix(hash.wrapping_add(INCREMENT)), u64::from(self.set.count())) as u32 // below the count
+        below(mix(hash.wrapping_add(INCREMENT)), count) as u32 // below the count of paths
     }
 }

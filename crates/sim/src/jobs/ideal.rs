@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use apus_cc::SwitchHalf;
-use apus_fabric::Network;
+use apus_fabric::{Network, Terminal};
 use apus_jobs::Action;
 use apus_jobs::collectives::closed::{self, Form};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
-use apus_units::{Bytes, HostId, Rate, Span};
+use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
 use crate::packets::PacketSizes;
@@ -24,28 +24,40 @@ struct Path {
     /// Rates of the links in order.
     rates: Vec<Rate>,
     delay: Span,
+    /// Ports of an end for each port that a message uses, at least.
+    shares: u64,
 }
 
 impl Path {
     fn of<W: SwitchHalf>(
         network: &mut Network<Header, W>,
-        from: HostId,
-        to: HostId,
+        (from, to): (Terminal, Terminal),
+        spreads: bool,
     ) -> Option<Self> {
         let route = network.route(from, to, 0, 0).ok()?;
         let ports = network.route_ports(route);
         let delay = ports.iter().fold(Span::ZERO, |sum, port| sum + network.delay(*port));
-        Some(Self { rates: ports.into_iter().map(|port| network.rate(port)).collect(), delay })
+        // Packets that take several paths use all ports of the NICs.
+        let planes = if spreads { network.common_ports(from, to) } else { 1 };
+        let rate = |port| network.rate(port).saturating_mul(u64::from(planes));
+        let most = network.common_ports(from, from).max(network.common_ports(to, to));
+        let shares = u64::from(most.div_ceil(planes));
+        Some(Self { rates: ports.into_iter().map(rate).collect(), delay, shares })
+    }
+
+    /// Returns the bytes of a message on the wire.
+    fn wire(bytes: u64, sizes: PacketSizes) -> u64 {
+        match bytes.div_ceil(u64::from(sizes.payload)) {
+            0 => u64::from(sizes.control),
+            packets => bytes + packets * u64::from(sizes.header),
+        }
     }
 
     /// Times of a message: its packets follow each other without a pause on the slowest link, and one packet takes
     /// its time on each other link.
     fn cost(&self, bytes: u64, sizes: PacketSizes) -> Cost {
         let packets = bytes.div_ceil(u64::from(sizes.payload));
-        let wire = match packets {
-            0 => u64::from(sizes.control),
-            packets => bytes + packets * u64::from(sizes.header),
-        };
+        let wire = Self::wire(bytes, sizes);
         let packet = if packets > 1 { u64::from(sizes.payload + sizes.header) } else { wire };
         let slowest = self.rates.iter().min_by_key(|rate| rate.as_bps());
         let (Some(slowest), Some(first)) = (slowest, self.rates.first()) else {
@@ -73,26 +85,27 @@ pub(super) struct JobIdeal {
 pub(super) struct Costs<'a> {
     job: &'a JobPlan,
     sizes: PacketSizes,
-    paths: BTreeMap<(HostId, HostId), Path>,
+    paths: BTreeMap<(Terminal, Terminal), Path>,
     /// Whether ranks of one host exchange messages.
     is_local: bool,
 }
 
 impl<'a> Costs<'a> {
-    /// Returns the times for a job; `None` if hosts have no path.
+    /// Returns the times for a job; `None` if hosts have no path. `spreads`: packets take several paths.
     pub(super) fn new<W: SwitchHalf>(
         job: &'a JobPlan,
         network: &mut Network<Header, W>,
-        sizes: PacketSizes,
+        (sizes, spreads): (PacketSizes, bool),
     ) -> Option<Self> {
         let mut costs = Self { job, sizes, paths: BTreeMap::new(), is_local: false };
         for (from, program) in (0..).zip(job.graph.programs()) {
             for op in program.ops() {
                 let Action::Send { to, .. } = op.action else { continue };
-                let pair = (job.hosts[from as usize], job.hosts[to as usize]);
-                costs.is_local |= pair.0 == pair.1;
-                if pair.0 != pair.1 && !costs.paths.contains_key(&pair) {
-                    costs.paths.insert(pair, Path::of(network, pair.0, pair.1)?);
+                let pair = job.terminals(from, to);
+                let is_within = pair.0.host == pair.1.host;
+                costs.is_local |= is_within || job.other_nic(from, to).is_some();
+                if !is_within && !costs.paths.contains_key(&pair) {
+                    costs.paths.insert(pair, Path::of(network, pair, spreads)?);
                 }
             }
         }
@@ -101,10 +114,16 @@ impl<'a> Costs<'a> {
 
     /// Returns the times of a message.
     pub(super) fn of(&self, from: u32, to: u32, bytes: u64) -> Cost {
-        let pair = (self.job.hosts[from as usize], self.job.hosts[to as usize]);
+        let pair = self.job.terminals(from, to);
         let none = Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
         match (self.paths.get(&pair), self.job.local) {
-            (Some(path), _) => path.cost(bytes, self.sizes),
+            (Some(path), local) => {
+                let mut cost = path.cost(bytes, self.sizes);
+                if let (Some(local), Some(_)) = (local, self.job.other_nic(from, to)) {
+                    cost.latency += local.delay + local.occupies(bytes);
+                }
+                cost
+            }
             (None, Some(local)) if from != to => {
                 Cost { occupies: local.occupies(bytes), latency: local.delay, ..none }
             }
@@ -128,7 +147,31 @@ impl<'a> Costs<'a> {
         }
         let cost = |transfer: Transfer| self.of(transfer.from, transfer.to, transfer.bytes);
         let outcome = ideal::run(&job.graph, job.done, Limits::None, cost);
-        (outcome.unfinished() == 0)
-            .then_some(JobIdeal { time: outcome.completion, source: "critical path" })
+        let path = JobIdeal { time: outcome.completion, source: "critical path" };
+        let nic = JobIdeal { time: self.busiest_nic(), source: "bytes of the busiest NIC" };
+        (outcome.unfinished() == 0).then_some(if nic.time > path.time { nic } else { path })
+    }
+
+    /// Returns the time that the NIC with most bytes needs for them, in one direction. The critical path has no limit of
+    /// what a NIC sends at a time.
+    fn busiest_nic(&self) -> Span {
+        let mut busy: BTreeMap<(Terminal, bool), Span> = BTreeMap::new();
+        for (from, program) in (0..).zip(self.job.graph.programs()) {
+            for op in program.ops() {
+                let Action::Send { to, bytes, .. } = op.action else { continue };
+                let ends = self.job.terminals(from, to);
+                let Some(path) = self.paths.get(&ends) else { continue };
+                let wire = Bytes::new(Path::wire(bytes, self.sizes));
+                let links = [path.rates.first(), path.rates.last()];
+                for ((end, is_out), rate) in
+                    [(ends.0, true), (ends.1, false)].into_iter().zip(links)
+                {
+                    let time = rate.map_or(Span::ZERO, |rate| rate.serialization_time(wire));
+                    let time = Span::from_ps(time.as_ps() / path.shares);
+                    *busy.entry((end, is_out)).or_default() += time;
+                }
+            }
+        }
+        busy.into_values().max().unwrap_or_default()
     }
 }

@@ -68,6 +68,10 @@ enum Due {
     Arrived { to: u32, from: u32, op: u32 },
     /// The sender hears that its message has arrived.
     Delivered { rank: u32, op: u32 },
+    /// A message to another host begins to arrive at the rank of this host whose NIC it leaves by.
+    Crosses { rank: u32, op: u32 },
+    /// A message to another host has reached the NIC by which it leaves.
+    Crossed { rank: u32, op: u32 },
     /// A program outside sends a message.
     Begun { rank: u32, op: u32 },
 }
@@ -205,6 +209,16 @@ impl HostJobs {
                     self.begin(rank, message, now, local, endpoint);
                     continue;
                 }
+                Due::Crosses { rank, op } => {
+                    let at = self.cross(rank, op, now);
+                    self.due.push(Reverse((at, Due::Crossed { rank, op })));
+                    continue;
+                }
+                Due::Crossed { rank, op } => {
+                    let sender = &mut self.ranks[rank as usize];
+                    sender.submit(sender.message(op), local, endpoint);
+                    continue;
+                }
             };
             self.touch(touched, now, local, endpoint);
         }
@@ -264,6 +278,24 @@ impl HostJobs {
         }
     }
 
+    /// A message begins to arrive at the rank whose NIC it leaves by: returns when it has arrived. If no rank of the job
+    /// has that NIC, the message goes to the NIC itself.
+    fn cross(&mut self, rank: u32, op: u32, now: Time) -> Time {
+        let sender = &self.ranks[rank as usize];
+        let message = sender.message(op);
+        let (job, plan) = (sender.job, Arc::clone(&sender.plan));
+        let nic = plan.other_nic(sender.number, message.to);
+        let of_nic = |other: &&mut HostRank| {
+            other.job == job && Some(plan.nic_of[other.number as usize]) == nic
+        };
+        match self.ranks.iter_mut().find(of_nic) {
+            Some(relay) => relay.begin_local(now, message.bytes),
+            None => {
+                plan.local.map_or(now, |local| now.saturating_add(local.occupies(message.bytes)))
+            }
+        }
+    }
+
     /// Returns `now`, or the time of the last action if that is later.
     fn advance(&mut self, now: Time) -> Time {
         self.clock = self.clock.max(now);
@@ -311,6 +343,9 @@ impl HostJobs {
             let (left, begins) = rank.send_local(now, message.bytes);
             self.due.push(Reverse((left, Due::Left { rank: index, op })));
             self.due.push(Reverse((begins, Due::Begins { to, from: index, op })));
+        } else if self.ranks[index as usize].plan.other_nic(number, message.to).is_some() {
+            let (_, begins) = self.ranks[index as usize].send_local(now, message.bytes);
+            self.due.push(Reverse((begins, Due::Crosses { rank: index, op })));
         } else {
             self.ranks[index as usize].submit(message, local, endpoint);
         }

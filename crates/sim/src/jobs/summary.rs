@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Network, PortCounters};
+use apus_fabric::{Network, PortCounters, Terminal};
 use apus_jobs::collectives::closed;
 use apus_jobs::{ANY, Done};
-use apus_units::{HostId, PortId, Span, Time};
+use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 use serde::Serialize;
 
@@ -127,7 +127,9 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
     for (number, job) in (0..).zip(&plan.jobs) {
         let Some(part) = parts.first_mut() else { break };
         let network = &mut part.world.network;
-        let costs = Costs::new(job, network, plan.sizes);
+        let first = plan.connections.get(job.connections.start);
+        let spreads = first.is_some_and(|connection| connection.spread.is_some());
+        let costs = Costs::new(job, network, (plan.sizes, spreads));
         let mut links = Links::new(plan, job);
         links.find(network, ports);
         let hosts = parts.iter().flat_map(|part| &part.hosts);
@@ -146,8 +148,8 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
 
 /// The port of each pair of ranks that holds up its messages most.
 struct Links {
-    /// First connection of each pair of ranks on different hosts, with its hosts.
-    pairs: BTreeMap<(u32, u32), (u64, HostId, HostId)>,
+    /// First connection of each pair of ranks on different hosts, with its ends.
+    pairs: BTreeMap<(u32, u32), (u64, (Terminal, Terminal))>,
     names: BTreeMap<(u32, u32), String>,
 }
 
@@ -157,7 +159,7 @@ impl Links {
         for index in job.connections.clone() {
             let Some(connection) = plan.connections.get(index) else { break };
             if let (Load::Job { from, to, .. }, None) = (&connection.load, &connection.spread) {
-                let first = (index as u64, connection.from, connection.to);
+                let first = (index as u64, job.terminals(*from, *to));
                 pairs.entry((*from, *to)).or_insert(first);
             }
         }
@@ -166,7 +168,7 @@ impl Links {
 
     /// Names the port of each pair in which bytes spent most time.
     fn find<W: SwitchHalf>(&mut self, network: &mut Network<Header, W>, ports: &[PortCounters]) {
-        for (pair, (key, from, to)) in &self.pairs {
+        for (pair, (key, (from, to))) in &self.pairs {
             let Ok(route) = network.route(*from, *to, *key, 0) else { continue };
             let time = |port: &PortId| {
                 let counters = &ports[port.index()];

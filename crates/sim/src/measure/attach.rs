@@ -32,7 +32,12 @@ impl WorkloadMetrics {
             return Ok(());
         }
         let members = plan.connections.iter().enumerate().map(|(index, connection)| {
-            let ideal = Ideal::of(network, connection.data_ends(), index as u64, plan.sizes)?;
+            let ideal = Ideal::of(
+                network,
+                plan.data_terminals(connection),
+                (index as u64, connection.spread.is_some()),
+                plan.sizes,
+            )?;
             Ok(Member { workload: connection.workload, ideal })
         });
         let members: Arc<[Member]> = members.collect::<Result<_, _>>()?;

@@ -1,11 +1,12 @@
 //! Jobs of a plan: graphs of operations whose ranks run on hosts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
+use apus_fabric::{MAX_HOST_PORTS, Terminal};
 use apus_jobs::collectives::Collective;
 use apus_jobs::{Action, Done, Graph};
 use apus_units::{Bytes, HostId, Rate, Span, Time};
@@ -36,8 +37,32 @@ pub struct JobPlan {
     pub is_external: bool,
     /// Flows from one rank to another, which its messages take in turn; at least 1.
     pub flows_per_pair: u32,
+    /// NICs of hosts that its ranks use; `None`: messages may leave and reach a host by each of its ports.
+    pub nics: Option<Nics>,
+    /// By rank: the number of its NIC at its host. Set by [`Plan::add_job`] if there are [`JobPlan::nics`].
+    pub nic_of: Arc<[u8]>,
     /// Its connections in [`Plan::connections`].
     pub connections: Range<usize>,
+}
+
+/// The NICs of each host of a cluster. The ranks of a host have one each, in their order; if there are more ranks, they
+/// take the NICs in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nics {
+    /// NICs of a host, at least 1.
+    pub count: u8,
+    /// Ports of a NIC, at least 1: those of NIC n are ports n times this number and the following ones.
+    pub ports: u8,
+    /// Whether the NICs of different numbers reach each other. If not, as in a network of rails only, a message between
+    /// them first crosses the network within the host of its sender, to the rank with the receiver's number of NIC.
+    pub are_joined: bool,
+}
+
+impl Nics {
+    /// Returns the ports of a NIC of a host.
+    fn terminal(&self, host: HostId, nic: u8) -> Terminal {
+        Terminal { host, ports: Some((nic * self.ports, self.ports)) }
+    }
 }
 
 /// Order in which a rank sends messages to several peers.
@@ -106,6 +131,8 @@ impl JobPlan {
             local: None,
             is_external: false,
             flows_per_pair: 1,
+            nics: None,
+            nic_of: Arc::new([]),
             connections: 0..0,
         }
     }
@@ -129,6 +156,34 @@ impl JobPlan {
     #[must_use]
     pub fn connection_count(&self) -> u64 {
         self.pairs().len() as u64 * u64::from(self.flows_per_pair)
+    }
+
+    /// Returns the number of the NIC of each rank at its host.
+    fn number_nics(&self, nics: Nics) -> Arc<[u8]> {
+        let mut ranks: BTreeMap<HostId, u32> = BTreeMap::new();
+        let mut number = |host: &HostId| {
+            let ranks = ranks.entry(*host).or_default();
+            *ranks += 1;
+            ((*ranks - 1) % u32::from(nics.count)) as u8
+        };
+        self.hosts.iter().map(&mut number).collect()
+    }
+
+    /// Returns the ports between which messages from one rank to another travel.
+    pub(crate) fn terminals(&self, from: u32, to: u32) -> (Terminal, Terminal) {
+        let hosts = [from, to].map(|rank| self.hosts[rank as usize]);
+        let Some(nics) = self.nics else { return (hosts[0].into(), hosts[1].into()) };
+        let numbers = [from, to].map(|rank| self.nic_of[rank as usize]);
+        let leaves = if nics.are_joined { numbers[0] } else { numbers[1] };
+        (nics.terminal(hosts[0], leaves), nics.terminal(hosts[1], numbers[1]))
+    }
+
+    /// Returns the number of the NIC by which a message leaves, if it is not that of its sender: the message crosses the
+    /// network within the host first.
+    pub(crate) fn other_nic(&self, from: u32, to: u32) -> Option<u8> {
+        let nic_of = |rank: u32| self.nic_of[rank as usize];
+        self.nics.filter(|nics| !nics.are_joined)?;
+        (nic_of(from) != nic_of(to)).then_some(nic_of(to))
     }
 
     fn error(&self, why: String) -> JobError {
@@ -155,6 +210,22 @@ impl JobPlan {
         if self.local.is_some_and(|local| local.rate.as_bps() == 0) {
             return Err(self.error("the network within hosts has the rate 0".to_owned()));
         }
+        if let Some(nics) = self.nics
+            && (nics.count == 0
+                || nics.ports == 0
+                || nics.count.checked_mul(nics.ports).is_none_or(|all| all > MAX_HOST_PORTS))
+        {
+            let (count, ports) = (nics.count, nics.ports);
+            return Err(self.error(format!(
+                "hosts have {count} NICs of {ports} ports; a host has 1 to {MAX_HOST_PORTS} ports"
+            )));
+        }
+        if self.nics.is_some_and(|nics| !nics.are_joined && nics.count > 1) && self.local.is_none()
+        {
+            return Err(self.error(
+                "NICs of different numbers do not reach each other, and no network within hosts is given".to_owned(),
+            ));
+        }
         for (from, program) in (0..).zip(self.graph.programs()) {
             for op in program.ops() {
                 let Action::Send { to, .. } = op.action else { continue };
@@ -178,6 +249,9 @@ impl<F: AlgorithmFactory> Plan<F> {
     /// between them.
     pub fn add_job(&mut self, mut job: JobPlan, like: &ConnectionPlan<F>) -> Result<(), JobError> {
         job.check(self.topology.hosts)?;
+        if let Some(nics) = job.nics {
+            job.nic_of = job.number_nics(nics);
+        }
         let number = self.jobs.len() as u32;
         let first = self.connections.len();
         for (from, to) in job.pairs() {
@@ -194,5 +268,21 @@ impl<F: AlgorithmFactory> Plan<F> {
         job.connections = first..self.connections.len();
         self.jobs.push(Arc::new(job));
         Ok(())
+    }
+
+    /// Returns the ends of a connection in the direction of its data ([`ConnectionPlan::data_ends`]).
+    pub(crate) fn data_terminals(&self, connection: &ConnectionPlan<F>) -> (Terminal, Terminal) {
+        let (from, to) = self.terminals(connection);
+        if connection.data_ends().0 == from.host { (from, to) } else { (to, from) }
+    }
+
+    /// Returns the ends of a connection: its hosts, or the ports of the NICs of its ranks.
+    pub(crate) fn terminals(&self, connection: &ConnectionPlan<F>) -> (Terminal, Terminal) {
+        match connection.load {
+            Load::Job { job, from, to } => self.jobs[job as usize].terminals(from, to),
+            Load::Closed { .. } | Load::Open(_) | Load::Round { .. } => {
+                (connection.from.into(), connection.to.into())
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::measure::Measures;
 use crate::packets::PacketSizes;
 
 pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
-pub use job::{JobError, JobPlan, LocalNetwork, SendOrder};
+pub use job::{JobError, JobPlan, LocalNetwork, Nics, SendOrder};
 
 /// A run.
 #[derive(Clone, Debug)]

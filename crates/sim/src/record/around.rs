@@ -121,7 +121,7 @@ impl CloseUp {
         let no_route = |error: RouteError| PlanError::Route(error);
         for op in around {
             let connection = &plan.connections[op.connection as usize];
-            let (source, sink) = connection.data_ends();
+            let (source, sink) = plan.data_terminals(connection);
             let key = u64::from(op.connection);
             let mut path: BTreeSet<PortId> = BTreeSet::new();
             // The way of the acknowledgements too.

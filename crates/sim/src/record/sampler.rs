@@ -62,7 +62,12 @@ impl Sampler {
         let connections = plan.connections.len();
         let mut network = crate::build::build_network(plan)?;
         let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
-            Ideal::of(&mut network, connection.data_ends(), index as u64, plan.sizes)
+            Ideal::of(
+                &mut network,
+                plan.data_terminals(connection),
+                (index as u64, connection.spread.is_some()),
+                plan.sizes,
+            )
         });
         let ideals = ideals.collect::<Result<_, _>>().map_err(PlanError::Route)?;
         let mut notes = Vec::new();

@@ -1,12 +1,13 @@
 //! Polls an endpoint for packets to send and for completions.
 
 use apus_cc::{AlgorithmFactory, CongestionHeader};
-use apus_units::Time;
+use apus_units::{FlowId, Time};
 use apus_wire::{Body, Header};
 
 use super::{Endpoint, Transmit, enqueue};
 use crate::flow::Readiness;
 use crate::op::Completion;
+use crate::spread::{NextEv, Turn};
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Returns the next packet to send at `now`: acknowledgements and read requests first, then data.
@@ -74,24 +75,57 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             if let Some(next) = self.ready.front() {
                 self.flows[next.index()].prefetch(false);
             }
-            let flow = &mut self.flows[id.index()];
-            flow.in_ready = false;
-            // A poll may be of an earlier time than the last look: each direction can have its own thread.
-            let known = flow.can_send && self.looked_at <= now;
-            let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
-            let first = flow.send.in_flight == 0;
-            let sent = if ready { flow.send_data(now, &self.config) } else { None };
-            let path = flow.path();
-            if first || sent.is_none() || flow.has_control() {
-                self.update(now, id);
-            } else {
-                self.update_after_data(now, id);
-            }
-            if let Some((header, congestion)) = sent {
-                return Some(Transmit { flow: id, header, congestion, path });
+            if let Some(transmit) = self.send_data_of(now, id) {
+                return Some(transmit);
             }
         }
         None
+    }
+
+    /// Returns the next data packet like [`Endpoint::poll_data`], of the flows that `turn` lets send, by the entropy
+    /// value of their packet if they have a policy. For hosts with several ports, of which some are busy. The other
+    /// flows keep their turn.
+    pub fn poll_data_of(
+        &mut self,
+        now: Time,
+        mut turn: impl FnMut(FlowId, Option<NextEv<'_>>) -> Turn,
+    ) -> Option<Transmit> {
+        for _ in 0..self.ready.len() {
+            let id = self.ready.pop_front()?;
+            let flow = &mut self.flows[id.index()];
+            match turn(id, flow.next_ev(now)) {
+                Turn::Wait => {
+                    self.ready.push_back(id);
+                    continue;
+                }
+                Turn::Send => {}
+                Turn::SendBy(ev) => flow.set_next_ev(ev),
+            }
+            if let Some(transmit) = self.send_data_of(now, id) {
+                return Some(transmit);
+            }
+        }
+        None
+    }
+
+    /// Takes a data packet of a flow that has just left the queue of ready flows, if window and pace allow.
+    #[inline]
+    fn send_data_of(&mut self, now: Time, id: FlowId) -> Option<Transmit> {
+        let flow = &mut self.flows[id.index()];
+        flow.in_ready = false;
+        // A poll may be of an earlier time than the last look: each direction can have its own thread.
+        let known = flow.can_send && self.looked_at <= now;
+        let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
+        let first = flow.send.in_flight == 0;
+        let sent = if ready { flow.send_data(now, &self.config) } else { None };
+        let path = flow.path();
+        if first || sent.is_none() || flow.has_control() {
+            self.update(now, id);
+        } else {
+            self.update_after_data(now, id);
+        }
+        let (header, congestion) = sent?;
+        Some(Transmit { flow: id, header, congestion, path })
     }
 
     /// Returns `true` if `poll_ack` may return a packet.

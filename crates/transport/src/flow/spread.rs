@@ -10,7 +10,7 @@ use super::{Extra, Flow, RttSample};
 use crate::config::{EndpointConfig, Recovery};
 use crate::receive::{Arrival, Observed};
 use crate::received::Recorded;
-use crate::spread::{Path, Spread};
+use crate::spread::{NextEv, Path, Spread};
 use crate::streams::Finished;
 
 impl<F: AlgorithmFactory> Flow<F> {
@@ -64,9 +64,31 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn choose_path(&mut self, now: Time) {
         let cwnd = self.algorithm.allowance().window;
         let Some(spread) = self.spread_mut() else { return };
-        let ev = spread.policy.next(now, cwnd);
+        let ev = spread.chosen.take().unwrap_or_else(|| spread.policy.next(now, cwnd));
         spread.latest = ev;
         self.send.note_ev(ev);
+    }
+
+    /// Returns the entropy value of the next packet, which the policy chooses now; `None` if the flow has no policy.
+    pub(crate) fn next_ev(&mut self, now: Time) -> Option<NextEv<'_>> {
+        let cwnd = self.algorithm.allowance().window;
+        let spread = self.spread_mut()?;
+        let ev = *spread.chosen.get_or_insert_with(|| spread.policy.next(now, cwnd));
+        Some(NextEv { ev, may_move: spread.policy.sprays(), failing: &spread.failing })
+    }
+
+    /// Gives the next packet another entropy value than the policy did.
+    pub(crate) fn set_next_ev(&mut self, ev: Ev) {
+        if let Some(spread) = self.spread_mut() {
+            spread.chosen = Some(ev);
+        }
+    }
+
+    /// Sets the number of ports that entropy values name.
+    pub(crate) fn set_planes(&mut self, planes: usize) {
+        if let Some(spread) = self.spread_mut() {
+            spread.failing = alloc::vec![false; planes].into();
+        }
     }
 
     /// Adds the credit to a data packet that was just taken, or chooses its path. Returns `true` if it may be
@@ -183,11 +205,13 @@ impl<F: AlgorithmFactory> Flow<F> {
             event.acked_packets = outcome.newly_acked;
             event.marked_packets = marked.min(outcome.newly_acked);
             (event.rtt, event.fabric_delay) = (sample.end_to_end_rtt, sample.fabric_rtt);
-            spread.policy.feedback(&event);
+            spread.report(&event);
         }
-        for ev in spread.losses.lost.drain(..) {
-            spread.policy.feedback(&self.report(now, ev, PathFeedback::Lost));
+        let mut lost = core::mem::take(&mut spread.losses.lost);
+        for ev in lost.drain(..) {
+            spread.report(&self.report(now, ev, PathFeedback::Lost));
         }
+        spread.losses.lost = lost; // its memory is used again
         if self.send.in_flight == 0 && !self.send.has_data() {
             spread.policy.on_idle(now);
         }
@@ -227,7 +251,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         for ev in lost.drain(..) {
             let event = self.report(now, ev, kind);
             if let Some(spread) = self.spread_mut() {
-                spread.policy.feedback(&event);
+                spread.report(&event);
             }
         }
         if let Some(spread) = self.spread_mut() {
@@ -264,7 +288,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         if let Some(ev) = ev {
             let event = self.report(now, ev, PathFeedback::Timeout);
             if let Some(spread) = self.spread_mut() {
-                spread.policy.feedback(&event);
+                spread.report(&event);
             }
         }
     }
@@ -279,7 +303,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             if nack.last_hop { PathFeedback::TrimmedAtLastHop } else { PathFeedback::Trimmed };
         let event = self.report(now, ev, kind);
         if let Some(spread) = self.spread_mut() {
-            spread.policy.feedback(&event);
+            spread.report(&event);
         }
     }
 

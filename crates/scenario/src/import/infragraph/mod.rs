@@ -105,8 +105,8 @@ impl<'a> Reader<'a> {
             graph.links.push(GraphLink { a, b, rate, delay });
         }
         graph.left_out = Some(
-            "the topology is the network between devices: every connected component of a server is a host, because a \
-             host has one link; links within servers and switches are left out, so that messages between hosts of a \
+            "the topology is the network between devices: every connected component of a server is a host; \
+             links within servers and switches are left out, so that messages between hosts of a \
              server pass the network"
                 .to_owned(),
         );

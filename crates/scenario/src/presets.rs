@@ -1,0 +1,67 @@
+//! Named clusters: a topology in one line with the numbers of a published one.
+
+/// A named cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Its name, in place of a kind.
+    pub name: &'static str,
+    /// What it is, and where its numbers are from.
+    pub doc: &'static str,
+    /// The kind that it stands for.
+    pub kind: &'static str,
+    /// Settings in one line, which those of the scenario behind the name replace.
+    pub settings: &'static str,
+}
+
+/// All named clusters. Numbers of nodes and leaves are left to the scenario, as published clusters are larger than most
+/// simulations. deviation: no source gives the buffer of a port; a topology in one line has 4 MB.
+pub const PRESETS: [Preset; 8] = [
+    Preset {
+        name: "spectrum-x",
+        doc: "rail-optimised `nodes` of 8 GPUs and 8 x 400 Gb/s, leaf i takes NIC i of 64 nodes (64 down, 64 up), 0.5 us per link, NVLink 2880 Gb/s and 25 ns (SimAI's template of Spectrum-X)",
+        kind: "rails",
+        settings: "nics=8 nodes_per_leaf=64 spines=64 rate=400Gbps delay=500ns scale_up_rate=2880Gbps scale_up_delay=25ns",
+    },
+    Preset {
+        name: "rail-only",
+        doc: "`nodes` of 8 H100 whose rails nothing joins: other rails by NVLink first (arXiv 2307.12169); 8 x 400 Gb/s and NVLink 450 GB/s per GPU (docs.nvidia.com), 0.5 us per link and NVLink 25 ns (SimAI)",
+        kind: "rails",
+        settings: "nics=8 spines=0 rate=400Gbps delay=500ns scale_up_rate=3600Gbps scale_up_delay=25ns",
+    },
+    Preset {
+        name: "hpn-7",
+        doc: "dual plane: `nodes` of 8 NICs with 2 x 200 Gb/s to leaves of two planes, 128 nodes (1024 GPUs) per segment (HPN 7.0, SIGCOMM'24); delays and NVLink as `spectrum-x`. deviation: 64 uplinks of 400 Gb/s per leaf, as much up as down",
+        kind: "rails",
+        settings: "nics=8 planes=2 nodes_per_leaf=128 spines=64 uplink={rate=\"400Gbps\"} rate=200Gbps delay=500ns scale_up_rate=2880Gbps scale_up_delay=25ns",
+    },
+    Preset {
+        name: "mrc-8-planes",
+        doc: "eight planes: NICs of 8 x 100 Gb/s, `leaves` of 512 ports, 256 down and 256 up (MRC, arXiv 2605.04333; with 512 leaves 131,072 hosts, of which a scenario has at most half). deviation: 1 us per link, as in uet-htsim",
+        kind: "leaf-spine",
+        settings: "planes=8 hosts_per_leaf=256 spines=256 rate=100Gbps delay=1us",
+    },
+    Preset {
+        name: "leaf-spine-4to1",
+        doc: "oversubscribed 4:1: `leaves` of 32 hosts and 8 uplinks, 100 Gb/s, 1 us per link (uet-htsim)",
+        kind: "leaf-spine",
+        settings: "hosts_per_leaf=32 oversubscription=4 rate=100Gbps delay=1us",
+    },
+    Preset {
+        name: "leaf-spine-8to1",
+        doc: "oversubscribed 8:1: `leaves` of 32 hosts and 4 uplinks, 100 Gb/s, 1 us per link (uet-htsim)",
+        kind: "leaf-spine",
+        settings: "hosts_per_leaf=32 oversubscription=8 rate=100Gbps delay=1us",
+    },
+    Preset {
+        name: "gb300-nvl72",
+        doc: "scale-up domain of 72 GPUs with 900 GB/s per direction, as a star without drops (docs.nvidia.com), 25 ns per link (SimAI)",
+        kind: "star",
+        settings: "hosts=72 rate=7200Gbps delay=25ns buffer=unlimited",
+    },
+    Preset {
+        name: "hgx-h100",
+        doc: "scale-up domain of 8 GPUs with 450 GB/s per direction, as a star without drops (docs.nvidia.com), 25 ns per link (SimAI)",
+        kind: "star",
+        settings: "hosts=8 rate=3600Gbps delay=25ns buffer=unlimited",
+    },
+];

@@ -1,0 +1,216 @@
+//! The ports of a host's NICs, and when they can take another packet.
+
+use apus_cc::{AlgorithmFactory, SwitchHalf};
+use apus_fabric::{Network, RouteId};
+use apus_transport::{Transmit, Turn};
+use apus_units::{HostId, PortId, Rate, Span, Time};
+use apus_wire::Header;
+
+use super::{FlowPaths, Host};
+use crate::host_model::Nic;
+use crate::world::World;
+
+/// A port of a NIC.
+#[derive(Clone, Copy, Debug)]
+struct NicPort {
+    id: PortId,
+    rate: Rate,
+    /// Picoseconds per byte if that is a whole number, otherwise 0. Avoids a division per packet.
+    byte_time: u64,
+    /// Time at which it would have sent all packets of the stack without interference. The pull uses this time, so
+    /// that a packet delayed on the way to the NIC does not delay the next.
+    drained: Time,
+}
+
+impl NicPort {
+    fn has_room(&self, now: Time, backlog: Span) -> bool {
+        self.drained.since(now) < backlog
+    }
+
+    fn room_at(&self, now: Time, backlog: Span) -> Time {
+        let drained = self.drained + Span::from_ps(1);
+        now.max(drained.saturating_sub(backlog))
+    }
+}
+
+/// The ports of a host. Most hosts have one.
+#[derive(Debug)]
+pub(crate) struct NicPorts {
+    first: NicPort,
+    others: Option<Box<Several>>,
+}
+
+/// The further ports of a host with several.
+#[derive(Debug)]
+struct Several {
+    ports: Vec<NicPort>,
+    /// Port from which the search for a free one begins.
+    next: u32,
+    /// All data that is left waits for a port that is busy.
+    is_blocked: bool,
+}
+
+impl NicPorts {
+    pub(super) fn of<W: SwitchHalf>(network: &Network<Header, W>, host: HostId) -> Self {
+        let port = |id| {
+            let rate: Rate = network.rate(id);
+            NicPort { id, rate, byte_time: rate.whole_byte_time(), drained: Time::ZERO }
+        };
+        let mut ports = network.host_ports(host).map(port);
+        let first = ports.next().unwrap_or_else(|| port(network.host_port(host)));
+        let others: Vec<NicPort> = ports.collect();
+        let several = || Box::new(Several { ports: others, next: 0, is_blocked: false });
+        let is_several = network.host_ports(host).len() > 1;
+        Self { first, others: is_several.then(several) }
+    }
+
+    #[inline]
+    fn number_of(&self, id: PortId) -> usize {
+        let Some(several) = &self.others else { return 0 };
+        several.ports.iter().position(|port| port.id == id).map_or(0, |other| other + 1)
+    }
+
+    fn port(&self, number: usize) -> &NicPort {
+        let other = number.checked_sub(1).zip(self.others.as_ref());
+        other.and_then(|(other, several)| several.ports.get(other)).unwrap_or(&self.first)
+    }
+
+    /// Returns the port of this number.
+    pub(super) fn id(&self, number: u8) -> PortId {
+        self.port(usize::from(number)).id
+    }
+
+    fn port_mut(&mut self, number: usize) -> &mut NicPort {
+        let other = number.checked_sub(1).zip(self.others.as_mut());
+        match other.and_then(|(other, several)| several.ports.get_mut(other)) {
+            Some(port) => port,
+            None => &mut self.first,
+        }
+    }
+
+    /// Returns when the port where a route begins has sent all packets of the stack.
+    pub(super) fn drained_at<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> Time {
+        match self.others {
+            None => self.first.drained,
+            Some(_) => self.port(self.number_of(world.network.first_port(route))).drained,
+        }
+    }
+
+    /// Gives the paths from this host to `peer` the ports at which they begin, if the host has several.
+    pub(crate) fn bind<W: SwitchHalf>(
+        &self,
+        paths: &mut FlowPaths,
+        (host, peer): (HostId, HostId),
+        network: &Network<Header, W>,
+    ) {
+        if self.others.is_some() {
+            // At most 64 ports.
+            let number = |route| self.number_of(network.first_port(route)) as u8;
+            paths.set_ports(|route| (number(route), network.is_cut(host, peer, route)));
+        }
+    }
+
+    /// Sets the rate at which a port pulls packets.
+    pub(super) fn set_rate(&mut self, port: PortId, rate: Rate) {
+        let port = self.port_mut(self.number_of(port));
+        (port.rate, port.byte_time) = (rate, rate.whole_byte_time());
+    }
+
+    fn all(&self) -> impl Iterator<Item = &NicPort> {
+        let others = self.others.iter().flat_map(|several| &several.ports);
+        core::iter::once(&self.first).chain(others)
+    }
+}
+
+impl<F: AlgorithmFactory> Host<F> {
+    /// Returns `true` if a port of the NIC pulls another data packet from the stack at `now`.
+    #[inline]
+    pub(crate) fn nic_has_room(&self, now: Time) -> bool {
+        let backlog = self.model.nic_backlog;
+        self.model.nic == Nic::Queue
+            || self.ports.first.has_room(now, backlog)
+            || self.ports.others.is_some()
+                && self.ports.all().any(|port| port.has_room(now, backlog))
+    }
+
+    /// Returns the time at which the NIC will have room for the next data packet, if it has none now.
+    pub(super) fn nic_room_at(&self, now: Time) -> Time {
+        if self.model.nic == Nic::Queue {
+            return now;
+        }
+        let backlog = self.model.nic_backlog;
+        let Some(several) = &self.ports.others else {
+            return self.ports.first.room_at(now, backlog);
+        };
+        let ports = self.ports.all();
+        // Flows that wait for a busy port do not hear of one that was free all the time.
+        let waited_for = ports.filter(|port| !several.is_blocked || !port.has_room(now, backlog));
+        waited_for.map(|port| port.room_at(now, backlog)).min().unwrap_or(now)
+    }
+
+    /// Returns the next data packet for a port with room.
+    #[inline]
+    pub(crate) fn poll_data(
+        &mut self,
+        now: Time,
+        local: Time,
+        world: &World<F>,
+    ) -> Option<Transmit> {
+        if self.ports.others.is_none() {
+            return self.endpoint.poll_data(local);
+        }
+        self.poll_data_of_ports(now, local, world)
+    }
+
+    #[inline(never)] // most hosts have one port
+    fn poll_data_of_ports(&mut self, now: Time, local: Time, world: &World<F>) -> Option<Transmit> {
+        let takes_all = self.model.nic == Nic::Queue;
+        let backlog = self.model.nic_backlog;
+        let (mut free, mut up) = (0_u64, 0_u64);
+        for (number, port) in self.ports.all().enumerate() {
+            let is_free = takes_all || port.has_room(now, backlog);
+            free |= u64::from(is_free) << number;
+            // A link that has failed at this end is known here at once.
+            up |= u64::from(world.network.is_up(port.id)) << number;
+        }
+        let usable = |ports: u64| if ports & up == 0 { ports & free } else { ports & free & up };
+        let (ports, flows, spreads) = (&self.ports, &self.flows, &self.spreads);
+        let first = ports.others.as_ref().map_or(0, |several| several.next);
+        let mut moved_to = None;
+        let transmit = self.endpoint.poll_data_of(local, |id, next| {
+            let flow = &flows[id.index()];
+            let of_flow = match next.filter(|_| flow.is_spread) {
+                None => 1 << ports.number_of(world.network.first_port(flow.route)),
+                Some(next) => {
+                    let paths = &spreads[flow.path_label as usize];
+                    if paths.names_ports() {
+                        let found = paths.on_a_port(&next, usable(paths.ports()), up, first);
+                        let Some((ev, port)) = found else { return Turn::Wait };
+                        moved_to = (ev != next.ev).then_some(port);
+                        return if ev == next.ev { Turn::Send } else { Turn::SendBy(ev) };
+                    }
+                    paths.ports()
+                }
+            };
+            if usable(of_flow) == 0 { Turn::Wait } else { Turn::Send }
+        });
+        let has_data = self.endpoint.has_data();
+        let several = self.ports.others.as_mut()?;
+        several.is_blocked = transmit.is_none() && has_data;
+        several.next = moved_to.map_or(several.next, |port| port + 1);
+        transmit
+    }
+
+    /// Notes that the stack has passed a packet to the port where its route begins.
+    #[inline]
+    pub(super) fn occupy_port(&mut self, now: Time, bytes: u32, route: RouteId, world: &World<F>) {
+        let port = match self.ports.others {
+            None => &mut self.ports.first,
+            Some(_) => {
+                let number = self.ports.number_of(world.network.first_port(route));
+                self.ports.port_mut(number)
+            }
+        };
+        port.drained = port.drained.max(now) + port.rate.packet_time(bytes, port.byte_time);
+    }
+}
