@@ -39,7 +39,7 @@ pub struct Calibrate {
     hosts: u32,
     /// Write the scenario into this file, and print what was measured beside what the scenario gives.
     #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    scenario: Option<PathBuf>,
 }
 
 impl Calibrate {
@@ -51,7 +51,7 @@ impl Calibrate {
         setting.check()?;
         let fit = Fit::of(&ping, &perf, &setting)?;
         let text = scenario(&fit, &perf, &setting);
-        let Some(out) = &self.out else { return print(&text) };
+        let Some(out) = &self.scenario else { return print(&text) };
         write_file(out, &text).map_err(Failure::Input)?;
         print(&fit.table())
     }

@@ -66,8 +66,17 @@ fn the_scenario_of_two_processes_gives_their_numbers() {
         &["perf", address, "--insecure", "--size", "65536", "--duration", "3s", "--json"],
     );
     let (ping, perf, out) = (file("ping.json"), file("perf.json"), file("cluster.toml"));
-    let made =
-        apus(&["calibrate", "--ping", &ping, "--perf", &perf, "--rate", "100Gbps", "--out", &out]);
+    let made = apus(&[
+        "calibrate",
+        "--ping",
+        &ping,
+        "--perf",
+        &perf,
+        "--rate",
+        "100Gbps",
+        "--scenario",
+        &out,
+    ]);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     assert!(made.status.success(), "{said}{}", String::from_utf8_lossy(&made.stderr));
     // Shown with --nocapture.
