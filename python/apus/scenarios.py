@@ -85,9 +85,9 @@ class Scenario(Written):
                 all ops and jobs end before `duration`. Without it, `true` for jobs alone, otherwise
                 `false` (true or false).
             seed: Fixes everything random (whole number, at most 9007199254740992; default "1").
-            topology: The fabric: a table, or one line like "fat-tree k=8 100Gbps 1us": the kind
-                first, then rate, delay, buffer (4MB if not given) and `key=value` in any order
-                (text or table).
+            topology: The fabric: a table, or one line like "fat-tree k=8 100Gbps 1us": the kind, or
+                the name of a cluster (`apus list topologies`), then rate, delay, buffer (4MB if not
+                given) and `key=value` in any order (text or table).
             packets: Sizes of packets on the wire, preamble and gap included (table).
             host: Costs of hosts: a model and the settings that differ from it (table).
             transport: Settings of every transport endpoint (table).

@@ -234,16 +234,19 @@ def all_to_all(
             number, from 1 to 256; default "1").
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -633,16 +636,19 @@ def job(
             the beginning of the names of Chakra traces; told by its content (text).
         operations: The text of such a file (text).
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -750,16 +756,19 @@ def all_reduce(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -862,16 +871,19 @@ def reduce_scatter(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -971,16 +983,19 @@ def all_gather(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -1085,16 +1100,19 @@ def broadcast(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -1198,16 +1216,19 @@ def pipeline(
         backward: Time of a stage for a micro-batch, backward (time).
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -1349,16 +1370,19 @@ def training(
             or of the chain (whole number, at least 1; default "8").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
@@ -1464,16 +1488,19 @@ def external(
         ranks: Number of ranks; as many as there are places for if not given (whole number, at least
             2).
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC (whole number, at least 1; default
-            "1").
+        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
+            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
+            number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
         local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink (rate, at least 1bps).
-        local_delay: With several ranks per host: delay of that network (time; default "0s").
+            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
+            least 1bps).
+        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
+            topology, or 0s, if not given (time).
         done: When a send is done: its message has arrived (`delivered`; the sender hears of it
             after the propagation delay of the path), its last byte has left (`local`), or the
             sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
