@@ -505,7 +505,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Everything in flight is lost.
     pub(super) fn on_timeout_of_all(&mut self, now: Time, recovery: Recovery) {
         let lost_packets = self.send.data_in_flight();
-        self.send.on_timeout(now, recovery);
+        self.send.on_timeout(now, self.algorithm.rto(), recovery);
         let mut event = TimeoutEvent::new(now);
         event.lost_packets = lost_packets;
         event.next_seq = self.send.next_seq();

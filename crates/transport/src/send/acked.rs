@@ -1,7 +1,7 @@
 //! Ends of transmissions: acknowledged, declared lost by the bitmap, or declared lost by a timeout.
 
 use apus_units::planted::{Bug, is_planted};
-use apus_units::{PacketNumber, Time};
+use apus_units::{PacketNumber, Span, Time};
 use apus_wire::Ack;
 
 use super::SendSide;
@@ -9,9 +9,10 @@ use super::parts::{Fate, Range, Sent};
 use crate::config::{EndpointConfig, Recovery};
 use crate::streams::{Finished, Lane};
 
-/// Timeouts in a row, without an acknowledgement of a packet in flight, after which late acknowledgements count for the packets that
-/// were sent again. deviation: no source; a lost packet seldom causes as many, and results stay what they were without them.
-const LATE_AFTER: u32 = 3;
+/// Timeouts of equal length in a row, without an acknowledgement of a packet in flight, after which late acknowledgements count for
+/// the packets that were sent again. deviation: no source; a lost packet seldom causes as many. Timeouts that follow the round trip
+/// or double are not of equal length: they come to be longer than the round trip.
+const LATE_AFTER: u32 = 8;
 
 /// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
@@ -192,6 +193,15 @@ impl SendSide {
         self.rare.as_ref().map_or(0, |rare| rare.fruitless_timeouts)
     }
 
+    /// Counts a timeout of the same length as the last one.
+    fn note_fruitless_timeout(&mut self, rto: Span) {
+        let rare = self.rare();
+        if rare.fruitless_rto != rto {
+            (rare.fruitless_rto, rare.fruitless_timeouts) = (rto, 0);
+        }
+        rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
+    }
+
     /// A packet in flight was acknowledged: the timeout is not shorter than the round trip.
     #[inline]
     pub(super) fn end_fruitless_timeouts(&mut self) {
@@ -319,8 +329,8 @@ impl SendSide {
         self.settled = self.settled.saturating_sub(1);
     }
 
-    /// Handles a timeout: everything in flight is declared lost.
-    pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+    /// Handles a timeout, which was `rto` long: everything in flight is declared lost.
+    pub(crate) fn on_timeout(&mut self, now: Time, rto: Span, recovery: Recovery) {
         let before = self.in_flight;
         let end = self.next_seq().get();
         for seq in self.loss_floor()..end {
@@ -329,6 +339,7 @@ impl SendSide {
         self.set_loss_floor(end);
         self.progress_at = now;
         self.note_timeout(before);
+        self.note_fruitless_timeout(rto);
         if recovery == Recovery::GoBackN {
             self.begin_again();
         }
@@ -343,7 +354,6 @@ impl SendSide {
         let heard_at = self.heard_at;
         let rare = self.rare();
         rare.timeouts += 1;
-        rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
         if rare.silent_since != heard_at {
             (rare.silent_since, rare.silent_timeouts) = (heard_at, 0);
         }

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use apus_cc::Ev;
-use apus_units::Time;
+use apus_units::{Span, Time};
 
 use crate::streams::{Lane, Streams};
 
@@ -60,8 +60,9 @@ pub(super) struct Rare {
     pub(super) fast_losses: u64,
     pub(super) timeout_losses: u64,
     pub(super) timeouts: u64,
-    /// Timeouts since the last acknowledgement of a packet in flight.
+    /// Timeouts of this length since the last acknowledgement of a packet in flight.
     pub(super) fruitless_timeouts: u32,
+    pub(super) fruitless_rto: Span,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
     /// The last packet that carried a range again; meaningless before the first, which is not number 0.
