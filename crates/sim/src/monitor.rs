@@ -14,9 +14,8 @@ use crate::plan::Plan;
 const NAMED_QUEUES: usize = 16;
 /// Number of classes of utilisation, of equal width.
 pub const UTILISATION_CLASSES: usize = 10;
-/// A state is taken at most this share of the time: after one that took 1 ms, the next follows 50 ms later.
-/// deviation: no source; the run then takes at most 2 % longer.
-const SHARE: u32 = 50;
+/// Pause after a state, in multiples of the time that it took. deviation: no source; the run takes at most 2 % longer.
+const PAUSE_FACTOR: u32 = 50;
 
 /// Receives the state of runs while they go on.
 #[derive(Clone)]
@@ -104,7 +103,7 @@ impl States {
         }
         let state = self.take(now, parts, plan);
         (self.monitor.hear)(name, state);
-        let pause = self.monitor.interval.max(started.elapsed() * SHARE);
+        let pause = self.monitor.interval.max(started.elapsed() * PAUSE_FACTOR);
         self.next = Instant::now() + pause;
     }
 

@@ -62,8 +62,8 @@ pub fn check_terminal() -> Result<(), Failure> {
     if stderr().is_terminal() {
         return Ok(());
     }
-    let message = "--live: standard error is no terminal; leave --live out, and progress is printed as \
-                   lines";
+    let message =
+        "--live: standard error is not a terminal; omit --live to print progress as lines";
     Err(Failure::Input(message.to_owned()))
 }
 

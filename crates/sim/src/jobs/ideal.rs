@@ -1,5 +1,5 @@
-//! The ideal time of a job: its closed form, or the length of its critical path on the fabric without other
-//! traffic.
+//! The ideal time of a job: its closed form, or the longer of its critical path on the fabric without other traffic and
+//! the time that the busiest NIC needs for its bytes.
 
 use std::collections::BTreeMap;
 

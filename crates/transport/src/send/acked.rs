@@ -11,7 +11,7 @@ use crate::streams::{Finished, Lane};
 
 /// Timeouts of equal length in a row, without an acknowledgement of a packet in flight, after which late acknowledgements count for
 /// the packets that were sent again. deviation: no source; a lost packet seldom causes as many. Timeouts that follow the round trip
-/// or double are not of equal length: they come to be longer than the round trip.
+/// or double are not of equal length: they eventually exceed the round trip.
 const LATE_AFTER: u32 = 8;
 
 /// The result of an acknowledgement.
@@ -210,9 +210,8 @@ impl SendSide {
         }
     }
 
-    /// The peer has packet `seq`, which was declared lost and whose range has left again. That transmission counts as acknowledged
-    /// then. Else a timeout that is shorter than the round trip, and does not grow, would declare every packet lost before its
-    /// acknowledgement comes, for ever.
+    /// Counts the retransmission of packet `seq`'s range as acknowledged: the peer has the original. Without this, a fixed timeout
+    /// that is shorter than the RTT declares every packet lost before its acknowledgement arrives.
     #[cold]
     fn settle_late(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) {
         let Some(range) = self.record(seq).map(|record| record.range) else { return };
