@@ -375,7 +375,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if !flow.open {
             return;
         }
-        if flow.send.has_request() {
+        if flow.may_request() {
             enqueue(&mut self.requests, &mut flow.in_requests, id);
         }
         if flow.prepare_control(now) {

@@ -241,10 +241,8 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the readiness with the limit of [`EndpointConfig::flow_rate`].
     #[inline(always)]
     fn limited(&self, now: Time, readiness: Readiness, config: &EndpointConfig) -> Readiness {
-        if let Some(spread) = self.spread()
-            && self.send.range_in_flight() >= u64::from(spread.config.range)
-        {
-            return Readiness::Waiting; // the receiver would forget the oldest packet
+        if !self.is_within_range() {
+            return Readiness::Waiting;
         }
         let Some(rate) = config.flow_rate else { return readiness };
         match (readiness, self.sent_behind(rate)) {
@@ -545,6 +543,9 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Returns the next read request.
     pub(crate) fn send_request(&mut self, now: Time) -> Option<(Header, CongestionHeader)> {
+        if !self.may_request() {
+            return None;
+        }
         let in_flight = self.send.data_in_flight();
         let (seq, mut segment) = self.send.send_request(now)?;
         if self.is_spread() {

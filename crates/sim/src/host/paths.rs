@@ -103,7 +103,8 @@ impl FlowPaths {
         if is_in(free, own) {
             return Some((ev, port(own)));
         }
-        let waits = is_in(up, own) || up == 0;
+        // A port that is cut off sends nothing: waiting for it would never end.
+        let waits = port(own) != u32::from(CUT) && (up == 0 || is_in(up, own));
         if waits && !next.may_move {
             return None;
         }

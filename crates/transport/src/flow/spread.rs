@@ -107,9 +107,20 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Returns whether the window, and the range of packet numbers, admit another packet.
     fn may_go_on(&self) -> bool {
-        let range = self.spread().map_or(0, |spread| u64::from(spread.config.range));
-        self.algorithm.allowance().admits(self.send.data_in_flight())
-            && self.send.range_in_flight() < range
+        self.algorithm.allowance().admits(self.send.data_in_flight()) && self.is_within_range()
+    }
+
+    /// Returns `false` if the receiver would forget the oldest packet in flight with the next one.
+    #[inline]
+    pub(super) fn is_within_range(&self) -> bool {
+        self.spread()
+            .is_none_or(|spread| self.send.range_in_flight() < u64::from(spread.config.range))
+    }
+
+    /// Returns `true` if a request may leave: neither window nor pace limit it, but the range of packet numbers does.
+    #[inline]
+    pub(crate) fn may_request(&self) -> bool {
+        self.send.has_request() && self.is_within_range()
     }
 
     /// Returns what a data packet of a flow that spreads its packets says of their order.

@@ -9,6 +9,7 @@ use apus_units::{Span, Time};
 use apus_wire::{Body, RegionKey};
 
 const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
+const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
 const FAR: Time = Time::from_ps(10_000_000_000_000);
 
 /// A flow with a window of 64 packets at both ends.
@@ -77,4 +78,36 @@ fn sleek__probes_or_counts_packets_out_of_order() {
         assert_eq!((counters.timeouts, counters.fast_losses), (0, resent));
         assert_eq!(counters.packets_sent, 20 + resent);
     }
+}
+
+/// Requests wait for neither window nor pace, but a receiver remembers 128 numbers. If packet 0 of 120 is lost, 8 of 40 reads may leave
+/// before it is sent again: with the next one the receiver would give up packet 0, and its acknowledgements would say that nothing
+/// is missing.
+#[test]
+fn requests__keep_to_the_range_of_packet_numbers() {
+    let algorithm = build("constant", None, &[("window", "128")]).expect("constant");
+    let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    let config = SpreadConfig { loss: LossRule::Timeout, range: 128, ack_bytes: 0 };
+    let flow = pair.flow;
+    for side in &mut pair.sides {
+        side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+    }
+    pair.lose = vec![(0, 0)];
+    pair.submit(0, WRITE, 4096 * 120);
+    pair.run_until(Time::ZERO + Span::from_ns(1));
+    for _ in 0..40 {
+        pair.submit(0, READ, 8);
+    }
+    pair.run_until(Time::ZERO + Span::from_us(30));
+    let from_0 = pair.log.iter().filter(|(_, from, _)| *from == 0);
+    let largest = from_0.filter_map(|(_, _, header)| match &header.body {
+        Body::Data(_) => Some(header.seq.get()),
+        _ => None,
+    });
+    assert_eq!(largest.max(), Some(127));
+    pair.run_until(FAR);
+    let done = pair.sides[0].completions.iter().filter(|c| c.outcome == Outcome::Done).count();
+    assert_eq!(done, 41);
+    assert_eq!(pair.sides[1].stored[&(false, 0)].len(), 4096 * 120);
 }
