@@ -7,7 +7,7 @@ use apus_cc::{AlgorithmFactory, FlowInfo, PathPolicy, Signal};
 use apus_fabric::{ControlError, Network, RouteError, Signalling, Terminal, TopologyError, Way};
 use apus_transport::{Endpoint, EndpointConfig};
 use apus_units::random::{INCREMENT, mix};
-use apus_units::{FlowId, HostId, Rate, Span};
+use apus_units::{FlowId, HostId, Span};
 use apus_wire::{Body, Header, MAX_SIGNAL_QUEUE, Trimmed, link_rate_code};
 
 use crate::application::Source;
@@ -115,7 +115,8 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
         .map(|host| {
             let host = HostId::new(host);
             let clocks = draw_clocks(plan, host);
-            let flow_rate = (plan.host.nic == Nic::Queue).then(|| flow_rate(plan, host, network));
+            let port_rate = || network.rate(network.host_port(host));
+            let flow_rate = (plan.host.nic == Nic::Queue).then(port_rate);
             let endpoint = Endpoint::new(EndpointConfig { flow_rate, ..endpoint });
             let mut made = Host::new(host, endpoint, plan.host, clocks, network, plan.seed);
             made.devices = reads_wait.then(|| Box::new(Devices::new(host, plan.seed)));
@@ -142,17 +143,6 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
             .map_err(PlanError::Route)?;
     }
     Ok(hosts)
-}
-
-/// Returns the rate of a flow to a NIC that queues its packets: that of its ports if flows spread their packets.
-fn flow_rate<F: AlgorithmFactory>(
-    plan: &Plan<F>,
-    host: HostId,
-    network: &Network<Header, F::Switch>,
-) -> Rate {
-    let spreads = plan.connections.iter().any(|connection| connection.spread.is_some());
-    let ports = if spreads { network.host_ports(host).len() } else { 1 };
-    network.rate(network.host_port(host)).saturating_mul(ports as u64)
 }
 
 /// Returns the class and the size of signals of switches: those of acknowledgements.
@@ -292,8 +282,8 @@ fn open<F: AlgorithmFactory>(
             if let Some(spread) = &plan.spread {
                 let seed = Stream::new(seed, Purpose::Path, 2 * key + side).bits();
                 local.endpoint.spread(id, spread.policy.clone(), spread.transport, seed);
-                if let Some(paths) = local.spreads.last().filter(|paths| paths.names_ports()) {
-                    local.endpoint.set_planes(id, paths.planes());
+                if let Some(paths) = local.spreads.last() {
+                    local.endpoint.set_ports(id, ports, paths.planes());
                 }
             }
             if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {

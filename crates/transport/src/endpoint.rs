@@ -179,11 +179,12 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    /// Sets the number of planes of a flow that [spreads](Self::spread) its packets from a host with several ports: an
-    /// entropy value modulo this number names the port of a packet ([`Endpoint::poll_data_of`]).
-    pub fn set_planes(&mut self, id: FlowId, planes: usize) {
+    /// Sets the number of ports by which packets of a flow that [spreads](Self::spread) them leave a host with several:
+    /// [`EndpointConfig::flow_rate`] is that of one. An entropy value modulo the number of planes names the port of a packet
+    /// ([`Endpoint::poll_data_of`]); without planes, it names none.
+    pub fn set_ports(&mut self, id: FlowId, ports: u32, planes: usize) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
-            flow.set_planes(planes);
+            flow.set_ports(ports, planes);
         }
     }
 

@@ -245,6 +245,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             return Readiness::Waiting;
         }
         let Some(rate) = config.flow_rate else { return readiness };
+        let rate = self.spread().map_or(rate, |spread| rate.saturating_mul(spread.ports.into()));
         match (readiness, self.sent_behind(rate)) {
             (Readiness::Ready, Some(at)) if at > now => Readiness::At(at),
             _ => readiness,

@@ -78,10 +78,12 @@ pub(crate) struct Spread<P> {
     pub(crate) chosen: Option<Ev>,
     /// By value modulo its length: whether the last report on a packet was a loss. Empty on hosts with one port.
     pub(crate) failing: Box<[bool]>,
+    /// Number of ports by which packets leave.
+    pub(crate) ports: u32,
 }
 
 /// The next packet of a flow that spreads its packets, for a host with several ports: the value modulo the number of
-/// [planes](crate::Endpoint::set_planes) names the port.
+/// [planes](crate::Endpoint::set_ports) names the port.
 #[derive(Clone, Copy, Debug)]
 pub struct NextEv<'a> {
     /// The entropy value that the policy has chosen.
@@ -92,14 +94,14 @@ pub struct NextEv<'a> {
     pub failing: &'a [bool],
 }
 
-/// Whether a flow may send its next packet.
+/// Whether a flow sends its next packet now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It waits.
+    /// It waits, and keeps its place in the queue of flows.
     Wait,
-    /// It may.
+    /// It sends, with the entropy value of its policy.
     Send,
-    /// It may, with this entropy value in place of the policy's.
+    /// It sends, with this entropy value in place of the policy's.
     SendBy(Ev),
 }
 
@@ -118,6 +120,7 @@ impl<P: PathPolicy> Spread<P> {
             latest: Ev::default(),
             chosen: None,
             failing: Box::new([]),
+            ports: 1,
         }
     }
 

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -105,6 +106,9 @@ fn write(path: &Path, about: &str, entries: &[Entry]) -> Result<(), Fault> {
     if path.symlink_metadata().is_ok() {
         return Err(Fault::Exists);
     }
+    // Threads of a process share the name of the part.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);

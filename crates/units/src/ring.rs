@@ -131,6 +131,18 @@ impl<T: Default> Ring<T> {
         value
     }
 
+    /// Takes the `index`-th oldest value; the order of the others stays. Takes a step per older value.
+    pub fn remove(&mut self, index: usize) -> Option<T> {
+        if index >= self.len() {
+            return None;
+        }
+        for newer in (1..=index).rev() {
+            let (newer, older) = (self.slot(newer), self.slot(newer - 1));
+            self.slots.swap(newer, older);
+        }
+        self.pop_front()
+    }
+
     /// Takes the newest value.
     #[inline]
     pub fn pop_back(&mut self) -> Option<T> {
@@ -215,6 +227,10 @@ mod tests {
                     let count = next() as usize % (model.len() + 1);
                     ring.discard(count);
                     model.drain(..count);
+                }
+                7 if step % 8 == 0 => {
+                    let index = next() as usize % (model.len() + 1);
+                    assert_eq!(ring.remove(index), model.remove(index));
                 }
                 8 if step % 16 == 0 => assert_eq!(ring.pop_back(), model.pop_back()),
                 _ => assert_eq!(ring.pop_front(), model.pop_front()),

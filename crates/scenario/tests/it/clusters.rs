@@ -241,6 +241,41 @@ fn a_dead_port_of_either_end_leaves_the_rate_of_the_others() {
     }
 }
 
+/// One of two ports is dead for good, and the host has left it; then the other one fails for a while. Packets of a policy that
+/// keeps a path wait for the second port, not for the first, and ops end when it works again.
+#[test]
+fn all_ports_may_fail_for_a_time() {
+    for policy in ["ecmp", "plb", "flowlet", "reps"] {
+        let summary = run_scenario(&format!(
+            r#"
+duration = "4ms"
+topology = "star hosts=2 planes=2 25Gbps 1us 100MB"
+algorithm = {{ name = "constant", window = 16.0, min_rto = "100us" }}
+[routing]
+balancer = "{policy}"
+reroute_local = "100us"
+[[workload]]
+kind = "flows"
+size = "100kB"
+[[workload.flow]]
+from = 0
+to = 1
+[[fault]]
+link = "host 0 <-> plane 0 switch 0"
+kind = "down"
+at = "1ms"
+[[fault]]
+link = "host 0 <-> plane 1 switch 0"
+kind = "down"
+at = "1500us"
+until = "2ms"
+"#
+        ));
+        assert_eq!(summary.stalled.at_end, 0, "{policy}");
+        assert!(summary.op_latency_us.count > 20, "{policy}");
+    }
+}
+
 /// A ring of eight hosts with two ports; one port of host 3 dies. All operations end: over the other port, with each
 /// policy, and with one path per flow once the host and its peers avoid the port. Policies that listen lose few of the
 /// packets that a deaf one loses, and those that keep a path lose none once they have left the port.

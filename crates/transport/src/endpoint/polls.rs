@@ -90,17 +90,19 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         now: Time,
         mut turn: impl FnMut(FlowId, Option<NextEv<'_>>) -> Turn,
     ) -> Option<Transmit> {
+        let mut place = 0; // flows before it wait
         for _ in 0..self.ready.len() {
-            let id = self.ready.pop_front()?;
+            let id = *self.ready.get(place)?;
             let flow = &mut self.flows[id.index()];
             match turn(id, flow.next_ev(now)) {
                 Turn::Wait => {
-                    self.ready.push_back(id);
+                    place += 1;
                     continue;
                 }
                 Turn::Send => {}
                 Turn::SendBy(ev) => flow.set_next_ev(ev),
             }
+            self.ready.remove(place);
             if let Some(transmit) = self.send_data_of(now, id) {
                 return Some(transmit);
             }

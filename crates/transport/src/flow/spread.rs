@@ -84,9 +84,10 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Sets the number of ports that entropy values name.
-    pub(crate) fn set_planes(&mut self, planes: usize) {
+    /// Sets the numbers of ports and of planes.
+    pub(crate) fn set_ports(&mut self, ports: u32, planes: usize) {
         if let Some(spread) = self.spread_mut() {
+            spread.ports = ports;
             spread.failing = alloc::vec![false; planes].into();
         }
     }

@@ -12,7 +12,7 @@ use crate::streams::{Finished, Lane};
 /// Timeouts of equal length in a row, without an acknowledgement of a packet in flight, after which late acknowledgements count for
 /// the packets that were sent again. deviation: no source; a lost packet seldom causes as many. Timeouts that follow the round trip
 /// or double are not of equal length: they eventually exceed the round trip.
-const LATE_AFTER: u32 = 8;
+pub(super) const LATE_AFTER: u32 = 8;
 
 /// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,12 +189,12 @@ impl SendSide {
         (was == Fate::InFlight).then_some(range.length)
     }
 
-    fn fruitless_timeouts(&self) -> u32 {
+    pub(super) fn fruitless_timeouts(&self) -> u32 {
         self.rare.as_ref().map_or(0, |rare| rare.fruitless_timeouts)
     }
 
     /// Counts a timeout of the same length as the last one.
-    fn note_fruitless_timeout(&mut self, rto: Span) {
+    pub(super) fn note_fruitless_timeout(&mut self, rto: Span) {
         let rare = self.rare();
         if rare.fruitless_rto != rto {
             (rare.fruitless_rto, rare.fruitless_timeouts) = (rto, 0);
@@ -213,7 +213,7 @@ impl SendSide {
     /// Counts the retransmission of packet `seq`'s range as acknowledged: the peer has the original. Without this, a fixed timeout
     /// that is shorter than the RTT declares every packet lost before its acknowledgement arrives.
     #[cold]
-    fn settle_late(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) {
+    pub(super) fn settle_late(&mut self, seq: u64, finish: &mut impl FnMut(Finished)) {
         let Some(range) = self.record(seq).map(|record| record.range) else { return };
         for again in (seq + 1)..self.next_seq().get() {
             let Some(record) = self.record(again) else { return };

@@ -4,7 +4,7 @@ use apus_cc::Ev;
 use apus_units::{PacketNumber, Span, Time};
 use apus_wire::Ack;
 
-use super::acked::AckOutcome;
+use super::acked::{AckOutcome, LATE_AFTER};
 use super::{Fate, SendSide};
 use crate::spread::{LossRule, Losses};
 use crate::streams::Finished;
@@ -82,6 +82,8 @@ impl SendSide {
             if let Some(bytes) = self.settle_packet(seq, finish) {
                 outcome.newly_acked += 1;
                 outcome.newly_acked_bytes += u64::from(bytes);
+            } else if self.fruitless_timeouts() >= LATE_AFTER {
+                self.settle_late(seq, finish);
             }
             if losses.rule == LossRule::EvOrder {
                 for earlier in floor..seq {
@@ -182,6 +184,7 @@ impl SendSide {
         self.time_oldest(now);
         if outcome.lost > 0 {
             self.note_timeout(outcome.lost);
+            self.note_fruitless_timeout(rto);
         }
         // A silent peer must not cost memory: no number can be acknowledged any more that it forgot.
         let range = 2 * u64::from(crate::spread::MAX_RANGE);

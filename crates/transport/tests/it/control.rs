@@ -4,7 +4,7 @@
 use crate::support::{Faults, Pair, Random, byte};
 use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::{FlowInfo, PacketSizeEvent};
-use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Outcome};
+use apus_transport::{Endpoint, EndpointConfig, Op, OpKind, Outcome, Turn};
 use apus_units::{Bytes, FlowId, OpId, Rate, Span, Time};
 use apus_wire::{Body, Control, RegionKey, RejectReason, Segment, SegmentKind};
 
@@ -399,4 +399,25 @@ fn release__uses_the_place_again_with_a_clean_flow() {
     let done = pair.sides[0].completions[0];
     assert_eq!((done.op.get(), done.outcome), (0, Outcome::Done));
     assert_eq!(pair.sides[1].finished[&0], 1);
+}
+
+/// Flows 0 and 2 leave by port 0, flow 1 by port 1, and the ports are free in turn. Flows that wait for their port keep their
+/// place in the queue, so that 0 and 2 share their port.
+#[test]
+fn poll_data_of__flows_that_wait_for_a_port_keep_their_place() {
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    for flow in [0, 1, 2].map(FlowId::new) {
+        endpoint.open(flow, &constant("64"), &FlowInfo::default());
+        let op = Op { kind: WRITE, length: 1_000_000, user: 0 };
+        endpoint.submit(Time::ZERO, flow, op).expect("submit");
+    }
+    let mut sent = [0; 3];
+    for step in 0..40 {
+        let free = step % 2;
+        let transmit = endpoint.poll_data_of(Time::ZERO, |flow, _| {
+            if flow.get() % 2 == free { Turn::Send } else { Turn::Wait }
+        });
+        sent[transmit.expect("a packet").flow.index()] += 1;
+    }
+    assert_eq!(sent, [10, 20, 10]);
 }

@@ -5,7 +5,7 @@ use crate::support::Pair;
 use apus_algorithms::balancers;
 use apus_algorithms::registry::build;
 use apus_transport::{EndpointConfig, LossRule, OpKind, Outcome, Sleek, SpreadConfig};
-use apus_units::{Span, Time};
+use apus_units::{Rate, Span, Time};
 use apus_wire::{Body, RegionKey};
 
 const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
@@ -110,4 +110,54 @@ fn requests__keep_to_the_range_of_packet_numbers() {
     let done = pair.sides[0].completions.iter().filter(|c| c.outcome == Outcome::Done).count();
     assert_eq!(done, 41);
     assert_eq!(pair.sides[1].stored[&(false, 0)].len(), 4096 * 120);
+}
+
+/// NSCC's timeout does not grow. With 4 us and an RTT of 10 us, each packet is declared lost before its acknowledgement comes: at 4, 8,
+/// ... and 32 us. Then late acknowledgements count, as for flows with one path.
+#[test]
+fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
+    let settings = [("network_rtt", "1us"), ("target_queueing", "1us"), ("rto", "4us")];
+    let algorithm = build("nscc", Some("drop-tail"), &settings).expect("nscc");
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    for loss in [LossRule::Timeout, LossRule::Count(3)] {
+        let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+        let config = SpreadConfig { loss, range: 256, ack_bytes: 0 };
+        let flow = pair.flow;
+        for side in &mut pair.sides {
+            side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+        }
+        pair.submit(0, WRITE, 100);
+        pair.run_until(Time::ZERO + Span::from_us(400));
+        let at: Vec<_> = pair.sides[0].completions.iter().map(|c| c.completed_at).collect();
+        // Each timeout is late by up to a slot of the timing wheel.
+        let slots = Span::from_ps(8 << 17);
+        let (first, last) =
+            (Time::ZERO + Span::from_us(34), Time::ZERO + Span::from_us(34) + slots);
+        assert!(at.len() == 1 && at[0] >= first && at[0] < last, "{loss:?}: {at:?}");
+        assert_eq!(pair.sides[1].finished[&0], 1);
+    }
+}
+
+/// The limit of a flow's rate is that of a port: four ports send four packets in the time of one, 4160 B at 1 Gb/s in 33.28 us.
+#[test]
+fn flow_rate__is_that_of_each_port() {
+    for (ports, expected) in [(1, 4), (4, 13)] {
+        let algorithm = build("constant", None, &[("window", "64")]).expect("constant");
+        let rate = EndpointConfig {
+            flow_rate: Some(Rate::from_gbps(1)),
+            header_bytes: 64,
+            ..EndpointConfig::default()
+        };
+        let mut pair = Pair::new(&algorithm, rate, 1);
+        let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+        let config = SpreadConfig { loss: LossRule::Timeout, range: 256, ack_bytes: 0 };
+        let flow = pair.flow;
+        for side in &mut pair.sides {
+            side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+            side.endpoint.set_ports(flow, ports, 0);
+        }
+        pair.submit(0, WRITE, 4096 * 64);
+        pair.run_until(Time::ZERO + Span::from_us(101)); // after 0, 33.28, 66.56 and 99.84 us
+        assert_eq!(pair.sides[0].data_sent, expected);
+    }
 }
