@@ -88,7 +88,7 @@ pub struct Run {
     /// and report the waiting flow; `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
-    /// Show goodput, queues and links in the terminal while the run goes on.
+    /// Show goodput, queues and ports in the terminal while the run goes on.
     #[cfg(feature = "live")]
     #[arg(long)]
     live: bool,

@@ -238,7 +238,10 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
         Ok((Rate::from_gbps(gbps), delay, tier.bundle()?))
     };
     if tiers[0].bundle()? != 1 {
-        return wrong(tiers[0].line, "`Bundle` must be 1 in tier 0: a host has one link");
+        return wrong(
+            tiers[0].line,
+            "`Bundle` must be 1 in tier 0: this reader gives a host one link",
+        );
     }
     check_oversubscription(&tiers[0])?;
     let bundle = tiers[1].bundle()?;
