@@ -144,10 +144,24 @@ impl<P, W: SwitchHalf> Network<P, W> {
         packet: InFlight,
         schedule: &mut S,
     ) -> Sent {
-        let port = self.common.routes.port(self.common.pool.fields(packet.packet).route, 0);
-        debug_assert!(
-            self.paths.nics(host).iter().any(|(nic, _)| *nic == port),
-            "the route of a packet starts at its host"
+        let port = self.first_port(self.common.pool.fields(packet.packet).route);
+        self.send_by(host, port, packet, schedule)
+    }
+
+    /// Sends a packet like [`Network::send_held`], whose route begins at `port`. With many flows, the route of a packet
+    /// is in no cache, and most hosts have one port.
+    #[inline(always)]
+    pub fn send_by<S: Schedule>(
+        &mut self,
+        host: HostId,
+        port: PortId,
+        packet: InFlight,
+        schedule: &mut S,
+    ) -> Sent {
+        debug_assert_eq!(
+            port,
+            self.first_port(self.common.pool.fields(packet.packet).route),
+            "the route of a packet of {host:?} starts at this port"
         );
         self.common.counters.sent += 1;
         match self.enter(port, &packet, schedule) {

@@ -19,6 +19,7 @@ use crate::clock::HostClocks;
 use crate::engine::Engine;
 use crate::host_model::HostModel;
 use crate::jobs::{HostJobs, JOB_OP, Notice};
+use crate::metrics::Metrics;
 use crate::plan::OpArrival;
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
@@ -150,8 +151,11 @@ impl<F: AlgorithmFactory> Host<F> {
 
     /// Prefetches the data that the flow stores elsewhere; the flow itself has been prefetched.
     #[inline]
-    pub(crate) fn prefetch_further(&self, header: &Header) {
+    pub(crate) fn prefetch_further(&self, header: &Header, metrics: &Metrics) {
         self.endpoint.prefetch_further(header);
+        if let Some(flow) = self.flows.get(header.flow.index()) {
+            metrics.prefetch(flow.connection);
+        }
     }
 
     /// Handles a packet that reached the NIC.
@@ -359,6 +363,9 @@ impl<F: AlgorithmFactory> Host<F> {
         self.complete(now, local, world);
         while self.endpoint.has_data() && self.nic_has_room(now) {
             let Some(transmit) = &self.poll_data(now, local, world) else { break };
+            if let Some(next) = self.endpoint.next_data() {
+                prefetch(&self.flows[next.index()]);
+            }
             self.hand_to_nic(now, Thread::Sending, transmit, world);
         }
         self.schedule(now, world);

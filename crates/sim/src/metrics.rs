@@ -2,7 +2,7 @@
 //! separately.
 
 use apus_transport::{Completion, Handled, Outcome, RttSample};
-use apus_units::{Span, Time};
+use apus_units::{Span, Time, prefetch};
 use apus_wire::{Body, Control, Header};
 use hdrhistogram::Histogram;
 
@@ -339,6 +339,14 @@ impl Metrics {
     pub(crate) fn on_processed(&mut self, waited: Span) {
         if !self.in_warmup {
             self.nic_rx_delay.record(waited);
+        }
+    }
+
+    /// Prefetches the counters of a connection.
+    #[inline]
+    pub(crate) fn prefetch(&self, connection: u32) {
+        if let Some(connection) = self.connections.get(connection as usize) {
+            prefetch(connection);
         }
     }
 

@@ -494,6 +494,6 @@ fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: Port
         host.prefetch(header);
     }
     if let Some(header) = first {
-        host.prefetch_further(header);
+        host.prefetch_further(header, &world.metrics);
     }
 }

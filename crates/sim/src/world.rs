@@ -249,6 +249,13 @@ impl<F: AlgorithmFactory> World<F> {
         network.send_held(host, packet, &mut scheduler) == Sent::Accepted
     }
 
+    /// Sends a packet by the port of the host at which its route begins. Returns `false` if the port dropped it.
+    #[inline(always)]
+    pub(crate) fn send_by(&mut self, host: HostId, port: PortId, packet: InFlight) -> bool {
+        let (network, mut scheduler) = self.network();
+        network.send_by(host, port, packet, &mut scheduler) == Sent::Accepted
+    }
+
     /// Runs an event of the fabric.
     #[inline(always)] // the event loop calls it for every packet-hop
     pub(crate) fn handle(&mut self, now: Time, event: FabricEvent) -> apus_fabric::Outcome {

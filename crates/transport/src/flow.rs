@@ -1,12 +1,13 @@
 //! A flow: both directions between two endpoints, with one algorithm.
 
 use alloc::boxed::Box;
+use core::mem::offset_of;
 
 use apus_cc::{
     AckEvent, AlgorithmFactory, Allowance, CongestionHeader, Departure, Ecn, LossEvent, Outlook,
     Pacing, Receiver, SendInfo, Sender, SignalEvent, TimeoutEvent, TrimEvent,
 };
-use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch, prefetch_start};
+use apus_units::{Bytes, FlowId, PacketNumber, Rate, Span, Time, prefetch_range};
 use apus_wire::{Ack, Body, Header, Nack, Segment, Signal, rate_of_code};
 
 use crate::config::{EndpointConfig, LocalRx, Recovery};
@@ -196,13 +197,13 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Prefetches the fields that a data packet needs, or an acknowledgement, a credit or a signal.
     #[inline]
     pub(crate) fn prefetch(&self, data: bool) {
-        prefetch_start(&self.timer);
+        let (own, send) = (offset_of!(Self, extra), offset_of!(Self, send));
         if data {
-            prefetch(&self.receive);
-            prefetch_start(&self.send);
+            // To the queue of ops to send, which shows whether there is anything to send.
+            prefetch_range(self, 0, send + 1);
         } else {
-            prefetch(&self.send);
-            prefetch(&self.algorithm);
+            let algorithm = offset_of!(Self, algorithm) + size_of::<F::Sender>();
+            prefetch_range(self, own, algorithm);
         }
     }
 

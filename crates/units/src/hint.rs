@@ -21,6 +21,17 @@ pub fn prefetch_first<T>(value: &T, lines: usize) {
     }
 }
 
+/// Prefetches the cache lines of `value` that hold its bytes from `start` to `end`. `value` must be aligned to cache lines.
+#[inline(always)]
+pub fn prefetch_range<T>(value: &T, start: usize, end: usize) {
+    debug_assert!(align_of::<T>() >= LINE, "lines are counted from the start of the value");
+    let mut offset = start / LINE * LINE;
+    while offset < end {
+        prefetch_line(value, offset);
+        offset += LINE;
+    }
+}
+
 /// Prefetches the cache line in which `value` starts.
 #[inline(always)]
 pub fn prefetch_start<T>(value: &T) {

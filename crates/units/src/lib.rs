@@ -25,7 +25,7 @@ mod size;
 mod suggest;
 mod time;
 
-pub use hint::{prefetch, prefetch_first, prefetch_start};
+pub use hint::{prefetch, prefetch_first, prefetch_range, prefetch_start};
 pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;
 pub use rate::Rate;

@@ -57,6 +57,17 @@ fn a_nic_sends_by_a_free_port_whatever_value_the_policy_draws() {
     }
 }
 
+/// A packet of 4160 B leaves by one port for 1.3312 us, and one of 65 B, the last of the message, by the other port for
+/// 0.0208 us: the message has left with the first.
+#[test]
+fn a_message_has_left_when_all_ports_have_sent_their_share() {
+    let star = "star hosts=2 planes=2 25Gbps 1us 100MB";
+    let scenario = message(star, SPRAY, 1, 2).replace("1048576b", "4097b") + "done = \"local\"\n";
+    let summary = run_scenario(&scenario);
+    let sender = summary.jobs[0].stragglers.iter().find(|rank| rank.rank == 0);
+    assert_near(sender.expect("the sender").send_us, 1.3312);
+}
+
 /// Three ports are left for 256 packets: 86 on the busiest, and one more packet time.
 #[test]
 fn a_dead_port_costs_its_share_of_the_rate() {

@@ -67,7 +67,8 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         let mut accepted = true;
         if at <= world.now && self.on_the_way.is_empty() {
-            accepted = world.send(self.id, packet);
+            let port = self.ports.first_of(route, world);
+            accepted = world.send_by(self.id, port, packet);
             self.hear_own_port(at, world);
         } else {
             let place = self.on_the_way.partition_point(|other| other.arrives <= at);
@@ -79,10 +80,15 @@ impl<F: AlgorithmFactory> Host<F> {
         }
         if let Some(jobs) = &mut self.jobs
             && let Body::Data(segment) = &transmit.header.body
-            && segment.offset + u64::from(segment.length) == segment.op_length
         {
-            let left_at = self.ports.drained_at(route, world);
-            jobs.on_last_bytes(transmit.flow, segment, left_at);
+            let mut left_at = self.ports.drained_at(route, world);
+            let flow = &self.flows[transmit.flow.index()];
+            if flow.is_spread {
+                left_at = self.spreads[flow.path_label as usize].leaves(left_at);
+            }
+            if segment.offset + u64::from(segment.length) == segment.op_length {
+                jobs.on_last_bytes(transmit.flow, segment, left_at);
+            }
         }
     }
 

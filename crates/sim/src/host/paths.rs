@@ -3,8 +3,8 @@
 use apus_cc::{Ev, SwitchHalf};
 use apus_fabric::{Network, PathSet, RouteId, Way};
 use apus_transport::{NextEv, Path};
-use apus_units::PacketNumber;
 use apus_units::random::{INCREMENT, below, mix};
+use apus_units::{PacketNumber, Time};
 use apus_wire::Header;
 
 use crate::plan::{AckPath, EvForm};
@@ -28,6 +28,9 @@ pub(crate) struct FlowPaths {
     ack_path: AckPath,
     /// How data packets follow their route.
     way: Way,
+    /// When the ports have sent all data of a job that the flow has passed to them. Data may leave by one port before
+    /// earlier data of the flow leaves by another.
+    left_at: Time,
 }
 
 impl FlowPaths {
@@ -37,7 +40,14 @@ impl FlowPaths {
         (form, ack_path): (EvForm, AckPath),
         way: Way,
     ) -> Self {
-        Self { set, planned: set, ports: 1, planes: Box::new([]), key, form, ack_path, way }
+        let (ports, planes) = (1, Box::default());
+        Self { set, planned: set, ports, planes, key, form, ack_path, way, left_at: Time::ZERO }
+    }
+
+    /// Notes that a port will have sent data of a job at `left_at`. Returns when the last data so far has left.
+    pub(crate) fn leaves(&mut self, left_at: Time) -> Time {
+        self.left_at = self.left_at.max(left_at);
+        self.left_at
     }
 
     /// Sets the paths that packets take from now on.

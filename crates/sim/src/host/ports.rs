@@ -88,6 +88,15 @@ impl NicPorts {
         }
     }
 
+    /// Returns the port where a route begins.
+    #[inline]
+    pub(super) fn first_of<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> PortId {
+        match self.others {
+            None => self.first.id,
+            Some(_) => world.network.first_port(route),
+        }
+    }
+
     /// Returns when the port where a route begins has sent all packets of the stack.
     pub(super) fn drained_at<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> Time {
         match self.others {

@@ -14,7 +14,7 @@ mod record;
 mod summary;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
@@ -94,7 +94,8 @@ struct FlowUse {
 pub(crate) struct HostJobs {
     /// In the order of (job, rank).
     ranks: Vec<HostRank>,
-    flows: BTreeMap<FlowId, FlowUse>,
+    /// By flow of the host; `None` for those of other workloads.
+    flows: Vec<Option<FlowUse>>,
     due: DueHeap,
     /// Time of the last action. Engines handle completions at the end of a batch, so times could go back.
     clock: Time,
@@ -118,7 +119,7 @@ impl HostJobs {
     /// Adds the sending end of a flow from rank `from` of this host to rank `to`.
     pub(crate) fn add_sending_flow(&mut self, job: u32, (from, to): (u32, u32), flow: FlowId) {
         let Some(rank) = self.index_of(job, from) else { return };
-        self.flows.insert(flow, FlowUse { rank, peer: to, back: None });
+        self.add_flow(flow, FlowUse { rank, peer: to, back: None });
         self.ranks[rank as usize].add_flow(to, flow);
     }
 
@@ -132,7 +133,19 @@ impl HostJobs {
         back: (HostId, Span),
     ) {
         let Some(rank) = self.index_of(job, to) else { return };
-        self.flows.insert(flow, FlowUse { rank, peer: from, back: Some(back) });
+        self.add_flow(flow, FlowUse { rank, peer: from, back: Some(back) });
+    }
+
+    fn add_flow(&mut self, flow: FlowId, of: FlowUse) {
+        if self.flows.len() <= flow.index() {
+            self.flows.resize(flow.index() + 1, None);
+        }
+        self.flows[flow.index()] = Some(of);
+    }
+
+    #[inline]
+    fn flow(&self, flow: FlowId) -> Option<FlowUse> {
+        self.flows.get(flow.index()).copied().flatten()
     }
 
     /// Returns the next time at which a rank acts; [`Time::MAX`] if none is known.
@@ -144,6 +157,11 @@ impl HostJobs {
     /// Returns the number of ranks whose operations are not all done.
     pub(crate) fn unfinished(&self) -> usize {
         self.unfinished
+    }
+
+    /// Returns `true` if all operations of all ranks are done, and no message waits for its acknowledgement.
+    pub(crate) fn is_over(&self) -> bool {
+        self.unfinished == 0 && self.ranks.iter().all(|rank| !rank.has_outstanding())
     }
 
     /// Returns the number of operations that are not done.
@@ -158,7 +176,8 @@ impl HostJobs {
 
     /// Returns the flows on which ranks of this host send.
     pub(crate) fn sending_flows(&self) -> impl Iterator<Item = FlowId> + '_ {
-        self.flows.iter().filter(|(_, flow)| flow.back.is_none()).map(|(id, _)| *id)
+        let numbered = (0..).map(FlowId::new).zip(&self.flows);
+        numbered.filter(|(_, of)| of.is_some_and(|of| of.back.is_none())).map(|(id, _)| id)
     }
 
     /// Handles what is due at `now`, `local` on the host's clock.
@@ -233,7 +252,7 @@ impl HostJobs {
         segment: &Segment,
         endpoint: &mut Endpoint<F>,
     ) -> Option<Notice> {
-        let FlowUse { rank, peer, back } = *self.flows.get(&flow)?;
+        let FlowUse { rank, peer, back } = self.flow(flow)?;
         let SegmentKind::Write { address, .. } = segment.kind else { return None };
         let (op, tag) = rank::operation(address);
         let now = self.advance(now);
@@ -260,7 +279,7 @@ impl HostJobs {
         completion: &Completion,
         endpoint: &mut Endpoint<F>,
     ) {
-        let Some(FlowUse { rank, .. }) = self.flows.get(&completion.flow).copied() else { return };
+        let Some(FlowUse { rank, .. }) = self.flow(completion.flow) else { return };
         let now = self.advance(now);
         let op = (completion.submitted.user >> 32) as u32;
         self.ranks[rank as usize].on_acknowledged(now, op, local, endpoint);
@@ -269,7 +288,7 @@ impl HostJobs {
 
     /// Notes that the stack has passed the last bytes of a message to the NIC, which sends them until `left_at`.
     pub(crate) fn on_last_bytes(&mut self, flow: FlowId, segment: &Segment, left_at: Time) {
-        let Some(FlowUse { rank, back: None, .. }) = self.flows.get(&flow).copied() else { return };
+        let Some(FlowUse { rank, back: None, .. }) = self.flow(flow) else { return };
         let SegmentKind::Write { address, .. } = segment.kind else { return };
         let JobPlan { done, order, .. } = *self.ranks[rank as usize].plan;
         if done == Done::Local || order == SendOrder::Sequential {

@@ -26,6 +26,18 @@ pub(super) fn operation(address: u64) -> (u32, u32) {
     ((address >> 32) as u32, address as u32)
 }
 
+/// Submits a message to a flow. Returns `false` if the flow has too many outstanding ops.
+fn pass_on<F: AlgorithmFactory>(
+    flow: FlowId,
+    message: &Message,
+    local: Time,
+    endpoint: &mut Endpoint<F>,
+) -> bool {
+    let kind = OpKind::Write { region: REGION, address: address(message.op, message.tag) };
+    let user = u64::from(message.op) << 32 | u64::from(JOB_OP);
+    endpoint.submit(local, flow, Op { kind, length: message.bytes, user }).is_ok()
+}
+
 /// The flows to a peer, which messages take in turn. Their numbers are consecutive.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
@@ -50,7 +62,7 @@ pub(crate) struct HostRank {
     pub(super) plan: Arc<JobPlan>,
     pub(super) state: Rank,
     peers: BTreeMap<u32, Peer>,
-    /// By flow, or by NIC if messages leave one at a time.
+    /// By flow, or by NIC if messages leave one at a time; those of flows only once a message had to wait.
     lanes: BTreeMap<u32, Lane>,
     /// Messages that wait in lanes.
     waiting: usize,
@@ -95,6 +107,11 @@ impl HostRank {
     pub(super) fn add_flow(&mut self, to: u32, flow: FlowId) {
         let none = Peer { first: flow, flows: 0, next: 0 };
         self.peers.entry(to).or_insert(none).flows += 1;
+    }
+
+    /// Returns `true` if a message has not been acknowledged, or has not arrived within the host.
+    pub(super) fn has_outstanding(&self) -> bool {
+        self.outstanding > 0
     }
 
     /// Returns the message of a send.
@@ -240,9 +257,13 @@ impl HostRank {
             SendOrder::Interleaved => flow.get(),
             SendOrder::Sequential => u32::from(message.nic),
         };
-        self.lanes.entry(lane).or_default().waiting.push_back((flow, message));
-        self.waiting += 1;
-        self.pump(lane, local, endpoint);
+        let is_free = |of: &Lane| of.leaving.is_none() && of.waiting.is_empty();
+        if !self.lanes.get(&lane).is_none_or(is_free) || !pass_on(flow, &message, local, endpoint) {
+            self.lanes.entry(lane).or_default().waiting.push_back((flow, message));
+            self.waiting += 1;
+        } else if self.plan.order == SendOrder::Sequential {
+            self.lanes.entry(lane).or_default().leaving = Some(message.op);
+        }
     }
 
     /// Submits the waiting messages of a lane, as far as order and flows allow.
@@ -251,10 +272,7 @@ impl HostRank {
         while waiting.leaving.is_none()
             && let Some((flow, message)) = waiting.waiting.front()
         {
-            let kind = OpKind::Write { region: REGION, address: address(message.op, message.tag) };
-            let user = u64::from(message.op) << 32 | u64::from(JOB_OP);
-            let op = Op { kind, length: message.bytes, user };
-            if endpoint.submit(local, *flow, op).is_err() {
+            if !pass_on(*flow, message, local, endpoint) {
                 return;
             }
             if self.plan.order == SendOrder::Sequential {

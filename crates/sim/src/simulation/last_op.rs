@@ -11,7 +11,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
     pub(super) fn is_over(&self) -> bool {
         let warm = self.now() > Time::ZERO + self.plan.warmup;
         let traces = || self.plan.trace_ops.is_none() || self.have_all_ops_ended();
-        self.plan.ends_with_ops && warm && traces() && self.have_all_jobs_ended()
+        // A job may be done before the last of its messages is acknowledged.
+        let jobs = || self.jobs().all(HostJobs::is_over);
+        self.plan.ends_with_ops && warm && traces() && jobs()
     }
 
     /// Returns the end of the measured phase: the end of the last op if the phase ends with it,
@@ -28,8 +30,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
 
     /// Returns `true` if every operation of every job is done.
     pub(super) fn have_all_jobs_ended(&self) -> bool {
+        self.jobs().all(|jobs| jobs.unfinished() == 0)
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &HostJobs> {
         let hosts = self.parts.iter().flat_map(|part| &part.hosts);
-        hosts.filter_map(|host| host.jobs.as_deref()).all(|jobs| jobs.unfinished() == 0)
+        hosts.filter_map(|host| host.jobs.as_deref())
     }
 
     /// Returns the operations of jobs that are done, and all of them; `None` without jobs.
@@ -38,8 +44,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             return None;
         }
         let all = self.plan.jobs.iter().map(|job| job.graph.ops()).sum::<u64>();
-        let hosts = self.parts.iter().flat_map(|part| &part.hosts);
-        let left = hosts.filter_map(|host| host.jobs.as_deref()).map(HostJobs::operations_left);
+        let left = self.jobs().map(HostJobs::operations_left);
         Some((all.saturating_sub(left.sum()), all))
     }
 

@@ -290,6 +290,26 @@ fn five_hundred_random_jobs_are_the_same_for_any_threads_and_never_below_the_cri
     }
 }
 
+/// A job whose sends are done when their last byte has left is done before its last acknowledgement arrives. Its run
+/// ends with that acknowledgement, so that no op of the transport is cut off.
+#[test]
+fn a_run_that_ends_with_random_jobs_has_no_unfinished_op_for_any_meaning_of_done() {
+    let links = tier(Rate::from_gbps(100), Span::from_us(1));
+    let star = Topology::star(16, &links);
+    for seed in 0..240 {
+        let mut job = random_job(seed);
+        job.done = [Done::Local, Done::Delivered, Done::Acknowledged][seed as usize % 3];
+        let mut plan = plan_on(star.clone(), vec![job], 84);
+        (plan.ends_with_ops, plan.duration) = (true, Span::from_ms(2));
+        let summary = run(&plan);
+        let job = job_of(&summary);
+        assert_eq!((job.unfinished, job.unexpected), (0, 0), "seed {seed}: {:?}", job.stuck);
+        let (measured, latency) = (&summary.measured, &summary.op_latency_us);
+        assert_eq!((measured.unfinished_ops, latency.unfinished()), (0, 0), "seed {seed}");
+        assert_eq!(summary.packets.in_flight, 0, "seed {seed}");
+    }
+}
+
 /// Two jobs on the same hosts slow each other down: each of two rings has half of the links.
 #[test]
 fn jobs_share_the_fabric() {

@@ -73,13 +73,23 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn poll_data(&mut self, now: Time) -> Option<Transmit> {
         while let Some(id) = self.ready.pop_front() {
             if let Some(next) = self.ready.front() {
-                self.flows[next.index()].prefetch(false);
+                self.flows[next.index()].send.prefetch_next();
+            }
+            if let Some(further) = self.ready.get(1) {
+                self.flows[further.index()].prefetch(false);
             }
             if let Some(transmit) = self.send_data_of(now, id) {
                 return Some(transmit);
             }
         }
         None
+    }
+
+    /// Returns the flow that [`Endpoint::poll_data`] tries first, if any.
+    #[inline]
+    #[must_use]
+    pub fn next_data(&self) -> Option<FlowId> {
+        self.ready.front().copied()
     }
 
     /// Returns the next data packet like [`Endpoint::poll_data`], of the flows that `turn` lets send, by the entropy
