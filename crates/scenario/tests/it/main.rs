@@ -14,6 +14,7 @@ mod faults;
 mod format;
 mod groups;
 mod handshake;
+mod htsim_results;
 mod import;
 mod infragraph;
 mod job_files;
