@@ -37,9 +37,9 @@ pub struct Bench {
     /// Threads of a run, at most one per core; fewer while other programs use the cores.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Gives ports of switches two classes, acknowledgements in strict priority above data: "strict"
-    /// ports, which need no event of their own for that, or "general" ones, as weights, limits of
-    /// rate, pauses and shared buffers need them.
+    /// Gives ports of switches two classes, one for acknowledgements: "strict", in strict priority above data;
+    /// "weighted", with weights 1 and 4; "general", like strict, but served by events, as limits of rate, pauses, links
+    /// that fail and shared buffers need it.
     #[arg(
         long, value_enum, value_name = "PORTS",
         num_args = 0..=1, require_equals = true, default_missing_value = "strict"
@@ -60,31 +60,33 @@ enum Other {
     Udp(crate::real::bench::BenchUdp),
 }
 
-/// Kind of ports with classes; the results are the same.
+/// Ports with classes; those of strict and general ones give the same results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClassPorts {
     Strict,
+    Weighted,
     General,
 }
 
 impl ClassPorts {
     fn kind(self) -> PortKind {
         match self {
-            Self::Strict => PortKind::Strict,
-            Self::General => PortKind::Class,
+            Self::Strict | Self::Weighted => PortKind::Lazy,
+            Self::General => PortKind::Event,
         }
     }
+
+    /// Returns the settings that a case gets.
+    fn classes(self) -> String {
+        let data = match self {
+            Self::Strict | Self::General => "priority = 1",
+            Self::Weighted => "weight = 4",
+        };
+        format!(
+            "\n[[topology.class]]\nname = \"data\"\n{data}\n\n[[topology.class]]\nname = \"ack\"\n"
+        )
+    }
 }
-
-/// Returns the settings that `--class-ports` adds to a case.
-const CLASSES: &str = "
-[[topology.class]]
-name = \"data\"
-priority = 1
-
-[[topology.class]]
-name = \"ack\"
-";
 
 /// Cost of a case: medians over the counted runs.
 #[derive(Serialize, Deserialize)]
@@ -218,8 +220,8 @@ impl Bench {
         let Some(mut source) = library::find(&file) else {
             return Err(Failure::Input(format!("unknown benchmark `{name}`")));
         };
-        if self.class_ports.is_some() {
-            source.text.push_str(CLASSES);
+        if let Some(ports) = self.class_ports {
+            source.text.push_str(&ports.classes());
             options.set.push("topology.ack_class=ack".to_owned());
         }
         library::read(&source, Path::new(""), &options)

@@ -18,7 +18,7 @@ type Topology = apus_fabric::Topology<BuiltInSwitch>;
 
 const RATE: Rate = Rate::from_gbps(100);
 const KINDS: [(&str, PortKind); 3] =
-    [("fifo", PortKind::Fifo), ("strict", PortKind::Strict), ("class", PortKind::Class)];
+    [("fifo", PortKind::Fifo), ("strict", PortKind::Lazy), ("class", PortKind::Event)];
 
 /// The next events of one link: an arrival and, for a class port, a service.
 #[derive(Default)]

@@ -119,11 +119,12 @@ pub struct PortConfig<W> {
 pub enum PortKind {
     /// When a packet joins: for one class. One event per hop.
     Fifo,
-    /// When the port is used next: for classes in strict priority. One event per hop.
-    Strict,
+    /// When the port is used next: for classes that nothing can stop, in strict priority or by weights,
+    /// trimmed or not. One event per hop.
+    Lazy,
     /// By an event: for every option of a port. Needs a service event for each packet behind which
     /// another is queued, or for every packet if the link can be stopped or the memory is shared.
-    Class,
+    Event,
 }
 
 /// Most priorities of a port, which has a bit for each in one word.
@@ -158,26 +159,21 @@ impl<W: SwitchHalf> PortConfig<W> {
     /// The kind of port that this needs.
     #[must_use]
     pub fn kind(&self) -> PortKind {
-        if !self.is_strict() {
-            PortKind::Class
-        } else if self.classes.len() == 1 && self.classes[0].limit_packets == u32::MAX {
-            PortKind::Fifo
-        } else {
-            PortKind::Strict
+        if !self.is_steady() {
+            return PortKind::Event;
+        }
+        match &self.classes[..] {
+            [class] if class.limit_packets == u32::MAX && class.trim.is_none() => PortKind::Fifo,
+            _ => PortKind::Lazy,
         }
     }
 
-    /// Returns `true` if departures follow only from arrivals and strict priorities.
-    fn is_strict(&self) -> bool {
-        let classes = &self.classes;
-        let of_priority = |priority| classes.iter().filter(move |c| c.priority == priority).count();
-        let is_strict = |class: &ClassConfig<W>| {
-            class.rate_limit.is_none()
-                && class.trim.is_none()
-                && !class.algorithm.acts_on_dequeue()
-                && of_priority(class.priority) == 1
+    /// Returns `true` if departures follow only from arrivals, and nothing else has to know them at once.
+    fn is_steady(&self) -> bool {
+        let is_steady = |class: &ClassConfig<W>| {
+            class.rate_limit.is_none() && !class.algorithm.acts_on_dequeue()
         };
-        classes.iter().all(is_strict)
+        self.classes.iter().all(is_steady)
             && matches!(self.buffer, Buffer::Own(_))
             && !self.pausable
             && !self.variable

@@ -15,7 +15,7 @@ pub enum FabricEvent {
     /// one event per link, not per packet.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this port, which then chooses the next. Only
-    /// ports of kind [`PortKind::Class`](crate::PortKind::Class) request it, and not without further
+    /// ports of kind [`PortKind::Event`](crate::PortKind::Event) request it, and not without further
     /// queued packets if their link cannot be stopped.
     Service(PortId),
     /// The rate-limited class of this port has gathered enough tokens for its first packet.

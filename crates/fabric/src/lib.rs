@@ -24,12 +24,12 @@
 //!
 //! * a FIFO port has one class, its own buffer, and nothing that could change a departure once it
 //!   is known. It computes the departure when the packet arrives and needs one event per hop;
-//! * a strict port has several classes, each of another priority, and is otherwise like a FIFO
-//!   port. The order of departures depends on later arrivals, so the port chooses packets when it
-//!   is next used: when a packet arrives, or reaches the end of the link. It also needs one event
-//!   per hop;
-//! * a port of kind class supports every option: classes that share a priority, pausing, a rate
-//!   limit, a shared buffer, switch halves that act on dequeue, a variable rate or failures. It
+//! * a lazy port has several classes, in strict priority or with weights, may trim packets, and is
+//!   otherwise like a FIFO port. The order of departures depends on later arrivals, so the port chooses
+//!   packets when it is next used: when a packet arrives, or reaches the end of the link. It also needs
+//!   one event per hop;
+//! * a port served by events supports every option: pausing, a rate limit, a shared buffer, switch
+//!   halves that act on dequeue, a variable rate or failures. It
 //!   needs an additional service event for each packet behind which another is queued, or for every
 //!   packet if its link can be stopped or its memory is shared.
 //!

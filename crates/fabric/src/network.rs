@@ -77,7 +77,7 @@ pub struct Network<P, W> {
     names: Vec<String>,
     /// Buffer in which a path is assembled before it is stored.
     scratch: Vec<PortId>,
-    has_class_ports: bool,
+    has_event_ports: bool,
     mail: Mailboxes,
 }
 
@@ -90,7 +90,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         names: Vec<String>,
     ) -> Self {
         Self {
-            has_class_ports: ports.iter().any(|port| port.kind() == PortKind::Class),
+            has_event_ports: ports.iter().any(|port| port.kind() == PortKind::Event),
             ports,
             common: Common::new(shared),
             paths,
@@ -196,12 +196,17 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// A packet arrives at the end of a link: the hop, event by event.
     #[inline(always)]
     fn arrive<S: Schedule>(&mut self, now: Time, by: PortId, schedule: &mut S) -> Outcome {
-        let (entry, peer) = self.ports[by.index()].pop_arrived(now, &mut self.common, schedule);
-        if let Node::Host(host) = peer {
+        let port = &mut self.ports[by.index()];
+        let entry = port.pop_arrived(now, &mut self.common, schedule);
+        let next = port.link().next_arrival();
+        if next < Time::MAX {
+            schedule.at(FabricEvent::Arrival(by), next);
+        }
+        if let Node::Host(host) = port.link().peer() {
             self.common.counters.delivered += 1;
             return Outcome::Delivered { host, packet: entry.packet };
         }
-        let Some(next) = self.pass(now, entry.packet) else {
+        let Some(next) = self.pass(now, entry.packet, schedule) else {
             return Outcome::Dropped(DropReason::Ttl);
         };
         match self.enter(next, &entry, schedule) {
@@ -213,12 +218,17 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// A packet that arrived at a switch gets its next hop: returns the egress port by which it
     /// leaves; `None` if it was dropped, because it has visited too many switches.
     #[inline(always)]
-    fn pass(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
+    fn pass<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        schedule: &mut S,
+    ) -> Option<PortId> {
         let Common { pool, routes, .. } = &mut self.common;
         if let Some(next) = forward(pool.fields_mut(packet), &routes.words) {
             return Some(next);
         }
-        self.pass_otherwise(now, packet)
+        self.pass_otherwise(now, packet, schedule)
     }
 
     /// A packet joins the port by which it leaves the node where it arrived, unless the node or the port

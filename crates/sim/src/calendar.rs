@@ -112,7 +112,7 @@ impl Calendar {
             places.push(Place { link, port: opposite(link), first, host });
         }
         let words_per_window = places.len().div_ceil(BITS);
-        let with_own = if network.has_class_ports() { places.len() } else { 0 };
+        let with_own = if network.has_event_ports() { places.len() } else { 0 };
         Some(Self {
             width,
             inverse: u64::MAX / width + 1,

@@ -149,6 +149,18 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
+    /// Prefetches all flows if they are few, and returns whether they are. Packets of one time window then need not
+    /// prefetch them one by one.
+    #[inline(always)]
+    pub(crate) fn prefetch_few(&self) -> bool {
+        const FEW: usize = 3;
+        let are_few = self.flows.len() <= FEW;
+        if are_few {
+            self.endpoint.prefetch_all();
+        }
+        are_few
+    }
+
     /// Prefetches the data that the flow stores elsewhere; the flow itself has been prefetched.
     #[inline]
     pub(crate) fn prefetch_further(&self, header: &Header, metrics: &Metrics) {

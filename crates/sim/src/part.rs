@@ -267,14 +267,19 @@ impl<F: AlgorithmFactory> Part<F> {
                 host.on_wake(now, world);
             }
         }
-        if !self.world.notices.is_empty() {
-            self.pass_notices();
-        }
+        self.pass_notices();
     }
 
     /// Passes notices on to the hosts of this part, and keeps those for others.
+    #[inline(always)]
+    pub(crate) fn pass_notices(&mut self) {
+        if !self.world.notices.is_empty() {
+            self.pass_all_notices();
+        }
+    }
+
     #[cold]
-    fn pass_notices(&mut self) {
+    fn pass_all_notices(&mut self) {
         let mut notices = core::mem::take(&mut self.world.notices);
         for notice in notices.drain(..) {
             let owner = self.owners[self.world.network.host_port(notice.host).index()];
@@ -488,7 +493,7 @@ fn is_busy<F: AlgorithmFactory>(
 /// elsewhere. On a busy link these packets are known long before the slot of the event queue that
 /// [`Part::look_ahead`] sees.
 #[inline(always)]
-fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
+pub(crate) fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
     let (first, second) = world.network.coming(port);
     if let Some(header) = second {
         host.prefetch(header);

@@ -8,7 +8,7 @@ use apus_fabric::{FabricEvent, InFlight};
 use apus_units::{PortId, Time};
 
 use crate::calendar::Calendar;
-use crate::part::Part;
+use crate::part::{Part, look_behind};
 use crate::world::{Entity, World};
 
 /// Number of events.
@@ -175,30 +175,44 @@ impl<F: AlgorithmFactory> Part<F> {
         let Some(id) = place.host else { return };
         let Some(local) = id.get().checked_sub(self.first_host) else { return };
         let local = local as usize;
-        if local >= self.hosts.len() {
-            // Hosts of other parts have no events here.
-            return;
-        }
+        // Hosts of other parts have no events here.
+        let Some(host) = self.hosts.get(local) else { return };
         let entities = self.world.entities;
+        let [on_arrival, on_wake] =
+            [Entity::Fabric(FabricEvent::Arrival(place.link)), Entity::Host(id)]
+                .map(|event| entities.number(&event));
+        let looks_behind = !host.prefetch_few();
         calendar(&mut self.world).begin(index);
         loop {
-            let wake_at = self.hosts[local].wake_at();
-            let arrival = self.world.network.next_arrival(place.link);
-            let calendar = calendar(&mut self.world);
-            let own = calendar.next_own(index);
-            let now = arrival.min(own).min(wake_at);
+            let Self { world, hosts, handled, .. } = self;
+            let host = &mut hosts[local];
+            let arrival = world.network.next_arrival(place.link);
+            let own = calendar(world).next_own(index);
+            let now = arrival.min(own).min(host.wake_at());
             if now >= limit {
-                return calendar.finish(index, now);
+                return calendar(world).finish(index, now);
             }
             // At the same time in the order of the entities.
-            let event = if arrival == now {
-                Entity::Fabric(FabricEvent::Arrival(place.link))
+            world.now = now;
+            if arrival == now {
+                handled.note(now, on_arrival);
+                let (network, mut scheduler) = world.network();
+                let packet = network.deliver(now, place.link, &mut scheduler);
+                if looks_behind {
+                    look_behind(world, host, place.link);
+                } else {
+                    world.network.prefetch_coming(place.link);
+                }
+                host.on_arrival(now, packet, world);
             } else if own == now {
-                Entity::Fabric(calendar.take_own(index))
+                let event = calendar(world).take_own(index);
+                handled.note(now, entities.fabric(event));
+                world.handle(now, event);
             } else {
-                Entity::Host(id)
-            };
-            self.run_event(now, entities.number(&event), event);
+                handled.note(now, on_wake);
+                host.on_wake(now, world);
+            }
+            self.pass_notices();
         }
     }
 }
@@ -260,7 +274,8 @@ fn run_switches<F: AlgorithmFactory>(
     handled.events += batch.arrived.len() as u64;
     let Batch { arrived, used, ends, .. } = batch;
     let ends = &mut ends[..];
-    world.network.pass_all(arrived, |port| {
+    let (network, mut scheduler) = world.network();
+    network.pass_all(arrived, &mut scheduler, |port| {
         let count = &mut ends[port.index()];
         if *count == 0 {
             used.push(port);

@@ -43,7 +43,7 @@ pub(crate) enum Entity {
 impl Entities {
     /// Returns the entities of a network that is ready to run.
     pub(crate) fn new<P, W: SwitchHalf>(network: &Network<P, W>) -> Self {
-        let arrivals_only = !network.has_class_ports() && network.ports_are_independent();
+        let arrivals_only = !network.has_event_ports() && network.ports_are_independent();
         Self::with(network.ports().count() as u32, arrivals_only)
     }
 

@@ -15,11 +15,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].prefetch();
     }
 
-    /// Returns `true` if any port is of kind [`PortKind::Class`](crate::PortKind::Class).
+    /// Returns `true` if any port is of kind [`PortKind::Event`](crate::PortKind::Event).
     #[inline]
     #[must_use]
-    pub fn has_class_ports(&self) -> bool {
-        self.has_class_ports
+    pub fn has_event_ports(&self) -> bool {
+        self.has_event_ports
     }
 
     /// Returns the payloads of the next two packets to arrive on the link behind `port`, if any,
@@ -34,6 +34,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.common.pool.prefetch(third, true);
         }
         (Some(payload(first)), Some(payload(second)))
+    }
+
+    /// Prefetches the third packet to arrive on the link behind `port`, if there is one.
+    #[inline]
+    pub fn prefetch_coming(&self, port: PortId) {
+        if let Some(packet) = self.ports[port.index()].link().coming(2) {
+            self.common.pool.prefetch(packet, true);
+        }
     }
 
     /// Prefetches the packet that will arrive next.

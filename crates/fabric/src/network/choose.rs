@@ -14,6 +14,7 @@ use apus_units::{HostId, PortId, Span, Time};
 
 use super::Network;
 use crate::counters::DropReason;
+use crate::event::Schedule;
 use crate::packet::{PacketRef, Way};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
@@ -65,7 +66,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// A packet passes a switch that does not follow its route forwards, or may visit no further switch: see
     /// [`Network::pass`].
     #[inline(never)] // most packets follow their route
-    pub(super) fn pass_otherwise(&mut self, now: Time, packet: PacketRef) -> Option<PortId> {
+    pub(super) fn pass_otherwise<S: Schedule>(
+        &mut self,
+        now: Time,
+        packet: PacketRef,
+        schedule: &mut S,
+    ) -> Option<PortId> {
         let routes = &self.common.routes;
         let fields = self.common.pool.fields_mut(packet);
         if fields.ttl <= 1 {
@@ -76,11 +82,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
             return None;
         }
         fields.ttl -= 1;
-        Some(self.choose(now, packet))
+        Some(self.choose(now, packet, schedule))
     }
 
     /// Returns the egress port of a packet that does not follow its route forwards.
-    fn choose(&mut self, now: Time, packet: PacketRef) -> PortId {
+    fn choose<S: Schedule>(&mut self, now: Time, packet: PacketRef, schedule: &mut S) -> PortId {
         let routes = &self.common.routes;
         let fields = self.common.pool.fields_mut(packet);
         let Some(rule) = fields.way.rule() else {
@@ -100,6 +106,15 @@ impl<P, W: SwitchHalf> Network<P, W> {
             return planned;
         }
         let (hop, class, pair) = (fields.hop, fields.class, (fields.src, fields.dst));
+        let (route, count) = (fields.route, choices.len());
+        for number in 0..count {
+            // Its load is read.
+            let routes = &self.common.routes;
+            let port = routes.port(RouteId::new(routes.choices(route, hop)[number]), hop);
+            self.ports[port.index()].serve_lazily(now, &mut self.common, schedule);
+        }
+        let routes = &self.common.routes;
+        let choices = routes.choices(route, hop);
         let port_of = |route: &u32| routes.port(RouteId::new(*route), hop);
         let ports = &self.ports;
         let is_up = |route: &&u32| ports[port_of(route).index()].is_up();

@@ -112,7 +112,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// The most wire bytes that a class of a port has held so far of packets sent in that class: those
-    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO or strict port,
+    /// of a class beyond the last, which join the last, do not count. `None` at a FIFO or lazy port,
     /// which do not count them.
     ///
     /// # Panics
@@ -123,7 +123,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// The most wire bytes of packets sent in a class beyond the last that have joined this class of a
-    /// port, all while it was never empty. `None` at a FIFO or strict port.
+    /// port, all while it was never empty. `None` at a FIFO or lazy port.
     ///
     /// # Panics
     /// If the port counts them and has no such class.

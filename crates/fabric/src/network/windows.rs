@@ -12,6 +12,7 @@ use apus_units::{PortId, Span, Time};
 
 use super::{Common, Network};
 use crate::event::Schedule;
+use crate::packet::PacketRef;
 use crate::port::{InFlight, Port};
 use crate::routing::forward;
 
@@ -57,10 +58,23 @@ impl<P, W: SwitchHalf> Network<P, W> {
         })
     }
 
+    /// Takes the packet that arrives at `now` on the link behind `port`, which leads to a host. The next arrival is not
+    /// scheduled.
+    #[inline(always)]
+    pub fn deliver<S: Schedule>(&mut self, now: Time, port: PortId, schedule: &mut S) -> PacketRef {
+        self.common.counters.delivered += 1;
+        self.ports[port.index()].pop_arrived(now, &mut self.common, schedule).packet
+    }
+
     /// Packets that arrived at switches get their next hop: the egress port by which each leaves is set, except of
     /// packets that are dropped, and given to `leaves`.
     #[inline(always)]
-    pub fn pass_all(&mut self, arrived: &mut [(InFlight, PortId)], mut leaves: impl FnMut(PortId)) {
+    pub fn pass_all<S: Schedule>(
+        &mut self,
+        arrived: &mut [(InFlight, PortId)],
+        schedule: &mut S,
+        mut leaves: impl FnMut(PortId),
+    ) {
         let mut arrived = arrived.iter_mut();
         loop {
             let Common { pool, routes, .. } = &mut self.common;
@@ -74,7 +88,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
                 None
             });
             let Some((packet, port)) = other else { return };
-            if let Some(next) = self.pass_otherwise(packet.arrives, packet.packet) {
+            if let Some(next) = self.pass_otherwise(packet.arrives, packet.packet, schedule) {
                 *port = next;
                 leaves(next);
             }
@@ -86,6 +100,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// before any pending event of the port.
     #[inline(always)]
     pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {
+        if self.ports[port.index()].is_brief() {
+            return self.enter_all_lazily(port, packets, schedule);
+        }
         let mut packets = packets.iter();
         loop {
             let egress = &mut self.ports[port.index()];
@@ -97,6 +114,23 @@ impl<P, W: SwitchHalf> Network<P, W> {
             };
             // The counters record the result.
             let _ = self.enter_slowly(port, other, schedule);
+        }
+    }
+
+    /// Packets join a lazy port, like [`Network::enter_all`].
+    #[inline(never)] // apart from the loop of FIFO ports
+    fn enter_all_lazily<S: Schedule>(
+        &mut self,
+        port: PortId,
+        packets: &[InFlight],
+        schedule: &mut S,
+    ) {
+        for packet in packets {
+            let egress = &mut self.ports[port.index()];
+            if !egress.accept_lazily(packet, &mut self.common, schedule) {
+                // The counters record the result.
+                let _ = self.enter_slowly(port, packet, schedule);
+            }
         }
     }
 }

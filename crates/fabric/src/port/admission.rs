@@ -3,7 +3,7 @@
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Time};
 
-use super::class::Waiting;
+use super::class::{Level, Waiting};
 use super::{InFlight, Port};
 use crate::config::PortKind;
 use crate::counters::{Count, DropReason};
@@ -31,10 +31,8 @@ impl<W: SwitchHalf> Port<W> {
                 self.append(&packet, self.free_at.since(now), schedule);
                 Ok(())
             }
-            PortKind::Strict => {
-                self.offer_class::<false, P, S>(now, packet, bytes, common, schedule)
-            }
-            PortKind::Class => self.offer_class::<true, P, S>(now, packet, bytes, common, schedule),
+            PortKind::Lazy => self.offer_class::<false, P, S>(now, packet, bytes, common, schedule),
+            PortKind::Event => self.offer_class::<true, P, S>(now, packet, bytes, common, schedule),
         }
     }
 
@@ -54,25 +52,64 @@ impl<W: SwitchHalf> Port<W> {
         let mut sent_in = common.pool.fields(packet).class.index();
         let mut class = sent_in.min(self.classes.len() - 1);
         let mut bytes = bytes;
-        if EVENTS && self.classes[class].trims && !self.classes[class].has_room(bytes) {
+        if self.classes[class].trims && !self.classes[class].has_room(bytes) {
             (class, bytes) = self.make_room(now, packet, (class, bytes), common);
             sent_in = common.pool.fields(packet).class.index();
         }
         self.classes[class].offered.add(bytes);
         self.admit(now, packet, class, bytes, common)?;
+        let own = EVENTS && sent_in == class;
+        self.join::<EVENTS, P, S>(now, class, (Waiting { packet, bytes }, own), common, schedule);
+        Ok(())
+    }
+
+    /// Accepts a packet like [`Port::accept`], if classes are served lazily, have no limits of their own and no switch halves.
+    #[inline(always)]
+    pub(crate) fn accept_lazily<P, S: Schedule>(
+        &mut self,
+        &InFlight { arrives: now, packet, bytes }: &InFlight,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) -> bool {
+        self.serve_until::<false, P, S>(now, common, schedule);
+        if self.queue_bytes + u64::from(bytes) > self.limit {
+            return false;
+        }
+        let class = common.pool.fields(packet).class.index().min(self.classes.len() - 1);
+        self.classes[class].offered.add(bytes);
+        self.tally.offered.add(bytes);
+        self.join::<false, P, S>(now, class, (Waiting { packet, bytes }, false), common, schedule);
+        true
+    }
+
+    /// A packet joins a class, for which there is room. `own`: it was sent in that class.
+    #[inline(always)]
+    fn join<const EVENTS: bool, P, S: Schedule>(
+        &mut self,
+        now: Time,
+        class: usize,
+        (joining, own): (Waiting, bool),
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        let bytes = joining.bytes;
         self.queue_bytes += u64::from(bytes);
         self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
-        let joining = Waiting { packet, bytes };
-        let own = EVENTS && sent_in == class;
         if EVENTS {
             self.classes[class].note_joining(bytes, own);
         }
-        let prompt = !EVENTS || (self.certain && self.waiting == 0 && self.classes[class].prompt);
-        if prompt && self.in_service.bytes == 0 {
+        let idle = self.in_service.bytes == 0 && (!EVENTS || self.waiting == 0);
+        if idle && self.has_schedulers {
+            self.levels.iter_mut().for_each(Level::on_idle);
+        }
+        if idle && (!EVENTS || self.certain && self.classes[class].prompt) {
+            if self.has_schedulers {
+                self.levels[usize::from(self.classes[class].level)].note_only(class, bytes);
+            }
             self.classes[class].bytes += u64::from(bytes);
             self.serve(now, class, joining, own, schedule);
             self.tally.stays(self.free_at.since(now), bytes);
-            return Ok(());
+            return;
         }
         self.tally.joins(now, bytes);
         if let Some(stops) = self.stops.as_ref().filter(|_| EVENTS) {
@@ -88,7 +125,6 @@ impl<W: SwitchHalf> Port<W> {
         } else {
             self.announce(schedule);
         }
-        Ok(())
     }
 
     /// Counts a packet that was offered. If there is room for it in a class, and the switch half

@@ -75,9 +75,8 @@ pub(super) struct Class<W> {
     pub(super) paused: bool,
     /// Packets without room are trimmed.
     pub(super) trims: bool,
-    /// If no packet waits and nothing can stop the port, a packet is served as it joins: the class is the
-    /// only one of its level, has no limit of its rate, and its switch half does not see packets that
-    /// leave.
+    /// If no packet waits and nothing can stop the port, a packet is served as it joins: the class has no
+    /// limit of its rate, and its switch half does not see packets that leave.
     pub(super) prompt: bool,
     /// Index of its level.
     pub(super) level: u8,
@@ -88,7 +87,7 @@ pub(super) struct Class<W> {
     /// Packets dropped at the port.
     pub(super) dropped: Count,
     /// Bytes of packets that were sent in this class, now and at most. Counted by ports of kind
-    /// [`PortKind::Class`], like the next two.
+    /// [`PortKind::Event`], like the next two.
     pub(super) own_bytes: u64,
     pub(super) max_own_bytes: u64,
     /// Bytes of packets that were sent in a class that the port does not have and joined this one
@@ -102,11 +101,10 @@ impl<W: SwitchHalf> Class<W> {
     pub(super) fn new(config: &ClassConfig<W>, kind: PortKind, levels: &[Level]) -> Self {
         let queue = match kind {
             PortKind::Fifo => Ring::default(),
-            PortKind::Strict | PortKind::Class => Ring::with_slots(FIRST_SLOTS),
+            PortKind::Lazy | PortKind::Event => Ring::with_slots(FIRST_SLOTS),
         };
         let level = levels.iter().position(|level| level.priority == config.priority);
         let level = level.expect("each priority has a level");
-        let alone = levels[level].several.is_none() && config.rate_limit.is_none();
         Self {
             queue,
             bytes: 0,
@@ -114,7 +112,7 @@ impl<W: SwitchHalf> Class<W> {
             bucket: config.rate_limit.as_ref().map(|limit| Box::new(TokenBucket::new(limit))),
             paused: false,
             trims: config.trim.is_some(),
-            prompt: alone && !config.algorithm.acts_on_dequeue(),
+            prompt: config.rate_limit.is_none() && !config.algorithm.acts_on_dequeue(),
             level: level as u8,
             pauses: 0,
             limit: config.limit.get(),
@@ -176,10 +174,16 @@ impl<W: SwitchHalf> Class<W> {
         }
     }
 
+    /// Returns the first packet that waits.
+    #[inline(always)]
+    pub(super) fn first(&self) -> Option<Head> {
+        self.queue.front().map(|waiting| Head { bytes: waiting.bytes })
+    }
+
     /// Returns the first packet if it may be served. `not_before` becomes the time from which there
     /// are tokens for it, if that is in the future.
     #[inline(always)]
-    fn head(&self, now: Time, not_before: &mut Option<Time>) -> Option<Head> {
+    pub(super) fn head(&self, now: Time, not_before: &mut Option<Time>) -> Option<Head> {
         let bytes = self.queue.front().filter(|_| !self.paused)?.bytes;
         if let Some(bucket) = &self.bucket {
             let ready = bucket.ready_at(bytes);
@@ -206,6 +210,7 @@ impl<W: SwitchHalf> Class<W> {
 }
 
 /// The classes of one priority.
+#[derive(Clone)]
 pub(super) struct Level {
     priority: u8,
     /// The number of the first class.
@@ -215,6 +220,7 @@ pub(super) struct Level {
 }
 
 /// Several classes of one priority.
+#[derive(Clone)]
 struct Several {
     scheduler: BuiltInScheduler,
     /// Their numbers, ascending.
@@ -246,19 +252,29 @@ impl Level {
         priorities.into_iter().map(level).collect()
     }
 
-    /// Returns the number of the class to be served from `now` on.
+    /// Returns the number of the class to be served next, of those that have a packet by `head`; `None` if none has.
     #[inline(always)]
-    pub(super) fn choose<W: SwitchHalf>(
-        &mut self,
-        classes: &[Class<W>],
-        now: Time,
-        not_before: &mut Option<Time>,
-    ) -> Option<usize> {
+    pub(super) fn choose(&mut self, mut head: impl FnMut(usize) -> Option<Head>) -> Option<usize> {
         if let Some(several) = &mut self.several {
-            return several.choose(classes, now, not_before);
+            return several.choose(head);
         }
         let class = usize::from(self.first);
-        classes[class].head(now, not_before).map(|_| class)
+        head(class).map(|_| class)
+    }
+
+    /// Notes that a packet of a class is served, the only one at the port.
+    #[inline]
+    pub(super) fn note_only(&mut self, class: usize, bytes: u32) {
+        if let Some(several) = &mut self.several
+            && let Some(place) = several.classes.iter().position(|&of| usize::from(of) == class)
+        {
+            several.scheduler.only(place, Head { bytes });
+        }
+    }
+
+    /// Returns `true` if a scheduler chooses among its classes.
+    pub(super) fn has_scheduler(&self) -> bool {
+        self.several.is_some()
     }
 
     /// Returns `true` if no packet of its classes waits.
@@ -272,7 +288,7 @@ impl Level {
         }
     }
 
-    /// The port has run empty: the next packet begins a new busy period.
+    /// A packet joins the empty port: it begins a new busy period.
     #[inline]
     pub(super) fn on_idle(&mut self) {
         if let Some(several) = &mut self.several {
@@ -287,14 +303,9 @@ impl Level {
 }
 
 impl Several {
-    fn choose<W: SwitchHalf>(
-        &mut self,
-        classes: &[Class<W>],
-        now: Time,
-        not_before: &mut Option<Time>,
-    ) -> Option<usize> {
+    fn choose(&mut self, mut head_of: impl FnMut(usize) -> Option<Head>) -> Option<usize> {
         for (head, &class) in self.heads.iter_mut().zip(&self.classes) {
-            *head = classes[usize::from(class)].head(now, not_before);
+            *head = head_of(usize::from(class));
         }
         let place = self.scheduler.next(&self.heads)?;
         Some(usize::from(self.classes[place]))

@@ -9,7 +9,6 @@ use apus_units::{ClassId, Rate, Span, SwitchId, Time};
 
 use super::class::Waiting;
 use super::service::InService;
-use super::trimming::Trimmer;
 use super::{Port, SharedBuffer};
 use crate::config::{Buffer, PortConfig};
 use crate::counters::DropReason;
@@ -18,15 +17,13 @@ use crate::impairment::{Fate, Impairment};
 use crate::network::Common;
 use crate::packet::PacketRef;
 
-/// What may stop or delay the packets of a port of kind [`PortKind::Class`](crate::PortKind::Class).
+/// What may stop or delay the packets of a port of kind [`PortKind::Event`](crate::PortKind::Event).
 pub(super) struct Stops {
     /// The switch whose memory stores the packets, and the threshold over its free part.
     memory: Option<(SwitchId, f64)>,
     pub(super) pausable: bool,
     pub(super) variable: bool,
     pub(super) up: bool,
-    /// Removes payloads instead of dropping packets.
-    pub(super) trimmer: Option<Trimmer>,
     impairment: Option<Impairment>,
     /// Rate and bytes of the port, and bytes of each class, as configured.
     configured: (Rate, u64, Box<[u64]>),
@@ -44,7 +41,6 @@ impl Stops {
             Buffer::Shared { alpha } => Some((owner.expect("a switch's memory is shared"), alpha)),
         };
         let (pausable, variable) = (config.pausable, config.variable);
-        let trimmer = Trimmer::of(&config.classes);
         let (impairment, held_back) = (None, VecDeque::new());
         let limit = match config.buffer {
             Buffer::Own(limit) => limit.get(),
@@ -52,7 +48,7 @@ impl Stops {
         };
         let of_classes = config.classes.iter().map(|class| class.limit.get()).collect();
         let configured = (config.rate, limit, of_classes);
-        Self { memory, pausable, variable, up: true, trimmer, impairment, configured, held_back }
+        Self { memory, pausable, variable, up: true, impairment, configured, held_back }
     }
 
     /// Returns `true` if nothing may stop packets, and no other port counts them.

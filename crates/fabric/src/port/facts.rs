@@ -1,12 +1,14 @@
 //! Read access to a port, which may not have caught up with `now`.
 
+use alloc::vec::Vec;
+
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, ClassId, Rate, Span, Time};
 
 use super::Port;
-use super::class::Waiting;
 use crate::config::PortKind;
 use crate::counters::{ClassCounters, Count, PortCounters};
+use crate::scheduler::Head;
 
 impl<W: SwitchHalf> Port<W> {
     pub(crate) fn kind(&self) -> PortKind {
@@ -92,22 +94,29 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Packets that wait at a strict port that has not caught up with `now`, and have left by then:
-    /// the number of the class, the bytes and the departure of each.
-    fn served_by(&self, now: Time) -> impl Iterator<Item = (usize, u32, Time)> {
-        let lags = self.kind == PortKind::Strict && self.free_at <= now;
+    /// Packets that wait at a port that has not caught up with `now`, and have left by then: the number of the class, the
+    /// bytes and the departure of each. Changes nothing: the services are rehearsed.
+    fn served_by(&self, now: Time) -> Vec<(usize, u32, Time)> {
+        let mut served = Vec::new();
+        if self.kind != PortKind::Lazy || self.waiting == 0 || self.free_at > now {
+            return served;
+        }
         let mut departs = self.free_at;
-        self.waiting_in_order().take_while(move |_| lags).map_while(move |(class, packet)| {
+        let mut levels = self.levels.clone();
+        let mut taken = alloc::vec![0; self.classes.len()];
+        while departs <= now {
+            let head = |class: usize| {
+                let waiting = self.classes[class].queue.get(taken[class])?;
+                Some(Head { bytes: waiting.bytes })
+            };
+            let Some(class) = levels.iter_mut().find_map(|level| level.choose(head)) else { break };
+            let Some(packet) = self.classes[class].queue.get(taken[class]) else { break };
+            taken[class] += 1;
             departs += self.serialization_time(packet.bytes);
-            (departs <= now).then_some((class, packet.bytes, departs))
-        })
-    }
-
-    /// Returns every packet that waits at a strict port with the number of its class, in the order
-    /// of service without further arrivals.
-    fn waiting_in_order(&self) -> impl Iterator<Item = (usize, &Waiting)> {
-        let classes = self.levels.iter().map(|level| level.only_class());
-        classes.flat_map(|class| self.classes[class].queue.iter().map(move |p| (class, p)))
+            served.push((class, packet.bytes, departs));
+        }
+        served.retain(|&(_, _, departs)| departs <= now);
+        served
     }
 
     /// Packets of one class in the port.
@@ -173,7 +182,7 @@ impl<W: SwitchHalf> Port<W> {
         }
         let mut counters = tally.counters(self.queued(now));
         counters.pauses = self.classes.iter().map(|class| u64::from(class.pauses)).sum();
-        if let Some(trimmer) = self.stops.as_ref().and_then(|stops| stops.trimmer.as_ref()) {
+        if let Some(trimmer) = &self.trimmer {
             (counters.trimmed, counters.headers_lost) = trimmer.counts();
         }
         counters

@@ -282,7 +282,7 @@ impl Link {
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.
     #[inline(always)]
-    pub(crate) fn pop<S: Schedule>(&mut self, now: Time, schedule: &mut S) -> (InFlight, Node) {
+    pub(crate) fn pop(&mut self, now: Time) -> InFlight {
         // Copied instead of taken: a hop writes no default value into the slot.
         let entry = *self.ring.front().expect("an arrival is pending only while a packet is");
         self.ring.discard(1);
@@ -290,12 +290,7 @@ impl Link {
         if self.shared {
             self.sorted -= 1;
             self.kept -= 1;
-            if self.kept > 0 {
-                schedule.at(FabricEvent::Arrival(self.port), self.next_kept());
-            }
-        } else if let Some(next) = self.ring.front() {
-            schedule.at(FabricEvent::Arrival(self.port), next.arrives);
         }
-        (entry, self.peer)
+        entry
     }
 }

@@ -26,11 +26,11 @@ use crate::counters::Tally;
 use crate::event::Schedule;
 use crate::network::Common;
 use crate::packet::PacketRef;
-use crate::topology::Node;
 
 use class::{Class, Level};
 use control::Stops;
 use service::InService;
+use trimming::Trimmer;
 
 pub use link::InFlight;
 pub(crate) use link::Link;
@@ -71,6 +71,10 @@ pub(crate) struct Port<W> {
     /// A packet enters the link when its service begins: no event can stop or delay it, and no other
     /// port counts its bytes.
     certain: bool,
+    /// A lazy port without switch halves, whose classes have no limits of their own.
+    brief: bool,
+    /// Some level has a scheduler.
+    has_schedulers: bool,
     /// A `Service` event is pending.
     service_armed: bool,
     /// A `Wake` event is pending.
@@ -84,8 +88,10 @@ pub(crate) struct Port<W> {
     levels: Box<[Level]>,
     /// By number of a class, for switch halves. The bytes are set before each use.
     views: Box<[ClassView]>,
-    /// What may stop or delay packets; only of ports of kind [`PortKind::Class`].
+    /// What may stop or delay packets; only of ports of kind [`PortKind::Event`].
     stops: Option<Box<Stops>>,
+    /// Removes payloads instead of dropping packets.
+    trimmer: Option<Box<Trimmer>>,
 }
 
 impl<W: SwitchHalf> Port<W> {
@@ -116,13 +122,14 @@ impl<W: SwitchHalf> Port<W> {
             weight: class.weight,
             priority: class.priority,
         };
-        let stops = (kind == PortKind::Class).then(|| Box::new(Stops::new(config, owner)));
+        let stops = (kind == PortKind::Event).then(|| Box::new(Stops::new(config, owner)));
         let plain = classes.iter().all(|class| class.algorithm.is_plain());
         let limit = match (config.buffer, kind) {
             (Buffer::Own(limit), PortKind::Fifo) => limit.min(config.classes[0].limit).get(),
             (Buffer::Own(limit), _) => limit.get(),
             (Buffer::Shared { .. }, _) => u64::MAX,
         };
+        let limited = kind != PortKind::Fifo && classes.iter().any(Class::is_limited);
         Self {
             link,
             free_at: Time::ZERO,
@@ -136,8 +143,10 @@ impl<W: SwitchHalf> Port<W> {
             kind,
             plain,
             simple: plain && kind == PortKind::Fifo,
-            limited: kind != PortKind::Fifo && classes.iter().any(Class::is_limited),
+            limited,
+            brief: kind == PortKind::Lazy && plain && !limited,
             certain: stops.as_ref().is_none_or(|stops| stops.are_none()),
+            has_schedulers: levels.iter().any(Level::has_scheduler),
             service_armed: false,
             wake_armed: false,
             tally: Tally::default(),
@@ -147,6 +156,7 @@ impl<W: SwitchHalf> Port<W> {
             levels,
             views: config.classes.iter().map(view).collect(),
             stops,
+            trimmer: Trimmer::of(&config.classes).map(Box::new),
         }
     }
 
@@ -154,6 +164,12 @@ impl<W: SwitchHalf> Port<W> {
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch_first(self, Self::HOT_LINES);
+    }
+
+    /// Returns `true` if [`Port::accept_lazily`] may be used.
+    #[inline(always)]
+    pub(crate) fn is_brief(&self) -> bool {
+        self.brief
     }
 
     #[inline(always)]
@@ -171,8 +187,20 @@ impl<W: SwitchHalf> Port<W> {
     ) {
         match self.kind {
             PortKind::Fifo => self.settle(now),
-            PortKind::Strict => self.serve_until::<false, P, S>(now, common, schedule),
-            PortKind::Class => self.serve_until::<true, P, S>(now, common, schedule),
+            PortKind::Lazy => self.serve_until::<false, P, S>(now, common, schedule),
+            PortKind::Event => self.serve_until::<true, P, S>(now, common, schedule),
+        }
+    }
+
+    /// Brings the port up to `now` if it has no events for that.
+    pub(crate) fn serve_lazily<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
+        if self.kind == PortKind::Lazy {
+            self.serve_until::<false, P, S>(now, common, schedule);
         }
     }
 
@@ -187,31 +215,31 @@ impl<W: SwitchHalf> Port<W> {
         let lags = match self.kind {
             // Packets handed over before have departed, and no event removes them.
             PortKind::Fifo => self.link.is_shared(),
-            PortKind::Strict => self.waiting != 0,
-            PortKind::Class => false,
+            PortKind::Lazy => self.waiting != 0,
+            PortKind::Event => false,
         };
         if lags {
             self.catch_up(now, common, schedule);
         }
     }
 
-    /// Takes the packet that arrives at the peer now.
+    /// Takes the packet that arrives at the peer now. The caller sees to the [next arrival](Link::next_arrival).
     #[inline(always)]
     pub(crate) fn pop_arrived<P, S: Schedule>(
         &mut self,
         now: Time,
         common: &mut Common<P>,
         schedule: &mut S,
-    ) -> (InFlight, Node) {
+    ) -> InFlight {
         self.catch_up_link(now, common, schedule);
-        let (entry, peer) = self.link.pop(now, schedule);
+        let entry = self.link.pop(now);
         let lags = self.departed == 0;
         self.queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
         self.departed -= u32::from(!lags);
         if self.link.is_shared() {
             self.forget_handed_over();
         }
-        (entry, peer)
+        entry
     }
 
     /// Takes the packets that arrive at the peer before `limit`, in their order, and returns when the next one does.
@@ -225,7 +253,7 @@ impl<W: SwitchHalf> Port<W> {
         taken: &mut Vec<T>,
         mut take: impl FnMut(&Common<P>, &InFlight) -> T,
     ) -> Time {
-        if self.kind == PortKind::Strict {
+        if self.kind == PortKind::Lazy {
             let departed = limit.saturating_sub(self.link.delay());
             self.catch_up_link(departed, common, schedule);
         }
@@ -235,24 +263,19 @@ impl<W: SwitchHalf> Port<W> {
                 return next;
             }
             let packets = self.link.arriving_before(limit);
-            let bytes_of = |packet: &InFlight| u64::from(packet.bytes);
-            let mut bytes = 0;
-            let take = |packet: &InFlight| {
-                bytes += bytes_of(packet);
-                take(common, packet)
-            };
+            let is_here = |packet: &&InFlight| packet.packet != PacketRef::NONE;
+            let mut take = |packet: &InFlight| take(common, packet);
             if self.link.is_shared() {
-                taken.extend(
-                    packets.iter().filter(|packet| packet.packet != PacketRef::NONE).map(take),
-                );
-                bytes = packets.iter().map(bytes_of).sum();
+                taken.extend(packets.iter().filter(is_here).map(&mut take));
             } else {
-                taken.extend(packets.iter().map(take));
+                taken.extend(packets.iter().map(&mut take));
             }
             // What has left the link left the port before.
             let departed = packets.len().min(self.departed as usize);
+            for packet in &packets[departed..] {
+                self.queue_bytes -= u64::from(packet.bytes);
+            }
             self.departed -= departed as u32;
-            self.queue_bytes -= bytes - packets[..departed].iter().map(bytes_of).sum::<u64>();
             self.link.discard(packets.len());
             if self.link.is_shared() {
                 self.forget_handed_over();
@@ -302,9 +325,7 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
         schedule: &mut S,
     ) {
-        if self.kind == PortKind::Strict {
-            self.catch_up(now, common, schedule);
-        }
+        self.serve_lazily(now, common, schedule);
     }
 
     /// Keeps the next packet to be sorted: it arrives here.
@@ -323,7 +344,7 @@ impl<W: SwitchHalf> Port<W> {
     /// Ends the sorting; returns when another packet enters the link without any further event.
     #[inline]
     pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
-        if self.kind == PortKind::Strict && self.waiting != 0 {
+        if self.kind == PortKind::Lazy && self.waiting != 0 {
             return Some(self.free_at);
         }
         self.link.end_sort();

@@ -1,12 +1,12 @@
 //! A port of several classes, or whose link can be stopped: it serves a packet whenever the link is
 //! free.
 //!
-//! Departures of a strict port follow from arrivals alone, and a packet enters the link's ring when
+//! Departures of a port that nothing can stop follow from arrivals alone, and a packet enters the link's ring when
 //! its service begins. So the end of a service needs no event: the port catches up when it is next
 //! used, by a packet that joins or by one that is taken from its link. That is never too late. While
 //! packets wait, the packet whose service began last is on the link (on a shared link, the simulator
 //! sorts the packets that enter it). That packet arrives at the peer no earlier than it departs,
-//! which is when the next service begins. Ports of kind [`PortKind::Class`](crate::PortKind::Class) catch up at events: for
+//! which is when the next service begins. Ports of kind [`PortKind::Event`](crate::PortKind::Event) catch up at events: for
 //! these, `EVENTS` is `true`.
 
 use apus_cc::SwitchHalf;
@@ -25,7 +25,7 @@ pub(super) struct InService {
     /// 0: none.
     pub(super) bytes: u32,
     pub(super) class: u8,
-    /// The packet was sent in that class. Only of ports of kind [`PortKind::Class`](crate::PortKind::Class).
+    /// The packet was sent in that class. Only of ports of kind [`PortKind::Event`](crate::PortKind::Event).
     pub(super) own: bool,
     /// The link failed during the service: the packet is lost when its last bit would leave.
     pub(super) lost: bool,
@@ -67,9 +67,6 @@ impl<W: SwitchHalf> Port<W> {
             );
             self.end_service::<EVENTS, P, S>(common, schedule);
             if self.waiting == 0 {
-                if EVENTS {
-                    self.levels.iter_mut().for_each(|level| level.on_idle());
-                }
                 return;
             }
             self.begin_service::<EVENTS, P, S>(self.free_at, common, schedule);
@@ -137,7 +134,7 @@ impl<W: SwitchHalf> Port<W> {
     #[inline(always)]
     fn choose<const EVENTS: bool>(&mut self, now: Time) -> Choice {
         if !EVENTS {
-            return self.choose_strictly();
+            return self.choose_certainly();
         }
         let mut not_before = None;
         let mut levels = self.waiting;
@@ -145,7 +142,8 @@ impl<W: SwitchHalf> Port<W> {
             let index = levels.trailing_zeros() as usize;
             levels &= levels - 1;
             let level = &mut self.levels[index];
-            if let Some(class) = level.choose(&self.classes, now, &mut not_before) {
+            let head = |class: usize| self.classes[class].head(now, &mut not_before);
+            if let Some(class) = level.choose(head) {
                 let served = self.classes[class].take(now);
                 if level.is_empty(&self.classes) {
                     self.waiting &= !(1 << index);
@@ -156,17 +154,24 @@ impl<W: SwitchHalf> Port<W> {
         not_before.map_or(Choice::Nothing, Choice::NotBefore)
     }
 
-    /// Takes the packet to be served next, of the first level in which any waits.
+    /// Takes the packet to be served next at a port that nothing can stop: of the first level in which any waits.
     #[inline(always)]
-    fn choose_strictly(&mut self) -> Choice {
-        let Some(level) = self.levels.get(self.waiting.trailing_zeros() as usize) else {
+    fn choose_certainly(&mut self) -> Choice {
+        let Some(level) = self.levels.get_mut(self.waiting.trailing_zeros() as usize) else {
             return Choice::Nothing;
         };
-        let class = level.only_class();
+        let class = match level.has_scheduler() {
+            false => level.only_class(),
+            true => {
+                let head = |class: usize| self.classes[class].first();
+                let Some(class) = level.choose(head) else { return Choice::Nothing };
+                class
+            }
+        };
         let queue = &mut self.classes[class].queue;
         let Some(&served) = queue.front() else { return Choice::Nothing };
         queue.discard(1);
-        if queue.is_empty() {
+        if queue.is_empty() && level.is_empty(&self.classes) {
             self.waiting &= self.waiting - 1;
         }
         Choice::Serve(class, served)

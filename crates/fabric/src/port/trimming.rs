@@ -6,7 +6,7 @@ use apus_units::random::SplitMix64;
 
 use super::Port;
 use super::class::Waiting;
-use crate::config::{ClassConfig, Trim};
+use crate::config::{ClassConfig, PortKind, Trim};
 use crate::counters::DropReason;
 use crate::network::Common;
 use crate::packet::PacketRef;
@@ -48,10 +48,8 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
     ) -> (usize, u32) {
         let last_hop = matches!(self.link.peer(), Node::Host(_));
-        let Some(stops) = &mut self.stops else { return (class, bytes) };
-        let Some(trimmer) = stops.trimmer.as_mut().filter(|_| stops.up) else {
-            return (class, bytes);
-        };
+        let is_up = self.is_up();
+        let Some(trimmer) = self.trimmer.as_mut().filter(|_| is_up) else { return (class, bytes) };
         let to = (trimmer.config.class, trimmer.config.bytes);
         let keeps = trimmer.config.keeps_headers;
         if trimmer.config.tail && trimmer.random.uniform() < 0.5 {
@@ -99,7 +97,9 @@ impl<W: SwitchHalf> Port<W> {
             common.discard(self.id(), header.packet, DropReason::Buffer);
             return;
         }
-        self.classes[to].note_joining(header.bytes, true);
+        if self.kind == PortKind::Event {
+            self.classes[to].note_joining(header.bytes, true);
+        }
         self.tally.joins(now, header.bytes);
         self.queue_bytes += u64::from(header.bytes);
         self.enqueue(to, header);
@@ -110,7 +110,9 @@ impl<W: SwitchHalf> Port<W> {
         let from = &mut self.classes[class];
         from.queue.pop_back();
         from.bytes -= u64::from(last.bytes);
-        from.own_bytes -= u64::from(last.bytes) * u64::from(is_own);
+        if self.kind == PortKind::Event {
+            from.own_bytes -= u64::from(last.bytes) * u64::from(is_own);
+        }
         let level = from.level;
         if self.levels[usize::from(level)].is_empty(&self.classes) {
             self.waiting &= !(1 << level);
@@ -121,9 +123,7 @@ impl<W: SwitchHalf> Port<W> {
 
     /// Counts a trimmed packet, and returns whether class `to` has room for its header.
     fn note_trimmed<P>(&mut self, to: usize, common: &mut Common<P>) -> bool {
-        let Some(trimmer) = self.stops.as_mut().and_then(|stops| stops.trimmer.as_mut()) else {
-            return false;
-        };
+        let Some(trimmer) = &mut self.trimmer else { return false };
         trimmer.trimmed += 1;
         let has_room = self.classes[to].has_room(trimmer.config.bytes);
         trimmer.headers_lost += u64::from(!has_room);

@@ -16,6 +16,7 @@ use super::{Head, Scheduler};
 /// quantum to the operator. Here turns go by the number of the class. The bounds on the shares depend
 /// on neither.
 /// unverified: the text of the paper was not available.
+#[derive(Clone)]
 pub(crate) struct DeficitRoundRobin {
     classes: Box<[Class]>,
     smallest_weight: u64,
@@ -27,10 +28,35 @@ pub(crate) struct DeficitRoundRobin {
     largest: u64,
 }
 
+#[derive(Clone)]
 struct Class {
     weight: u64,
     /// Bytes that it may still send.
     deficit: u64,
+}
+
+impl DeficitRoundRobin {
+    /// Lets classes take turns until one serves its packet, and returns that class. One of them has a packet.
+    fn serve_turns(&mut self, head_of: impl Fn(usize) -> Option<Head>) -> usize {
+        loop {
+            let class = &mut self.classes[self.turn];
+            match head_of(self.turn) {
+                Some(head) => {
+                    if !self.granted {
+                        self.granted = true;
+                        class.deficit += self.largest * class.weight / self.smallest_weight;
+                    }
+                    if u64::from(head.bytes) <= class.deficit {
+                        class.deficit -= u64::from(head.bytes);
+                        return self.turn;
+                    }
+                }
+                None => class.deficit = 0,
+            }
+            self.turn = (self.turn + 1) % self.classes.len();
+            self.granted = false;
+        }
+    }
 }
 
 impl Scheduler for DeficitRoundRobin {
@@ -45,24 +71,13 @@ impl Scheduler for DeficitRoundRobin {
     fn next(&mut self, heads: &[Option<Head>]) -> Option<usize> {
         let bytes = |head: &Head| u64::from(head.bytes);
         self.largest = heads.iter().flatten().map(bytes).max()?.max(self.largest);
-        loop {
-            let class = &mut self.classes[self.turn];
-            match &heads[self.turn] {
-                Some(head) => {
-                    if !self.granted {
-                        self.granted = true;
-                        class.deficit += self.largest * class.weight / self.smallest_weight;
-                    }
-                    if bytes(head) <= class.deficit {
-                        class.deficit -= bytes(head);
-                        return Some(self.turn);
-                    }
-                }
-                None => class.deficit = 0,
-            }
-            self.turn = (self.turn + 1) % self.classes.len();
-            self.granted = false;
-        }
+        Some(self.serve_turns(|class| heads[class]))
+    }
+
+    #[inline]
+    fn only(&mut self, class: usize, head: Head) {
+        self.largest = self.largest.max(u64::from(head.bytes));
+        self.serve_turns(|number| (number == class).then_some(head));
     }
 
     fn on_idle(&mut self) {

@@ -18,7 +18,7 @@ pub(crate) struct Head {
 /// The port serves levels in strict priority and asks the scheduler of the highest level that has a
 /// packet to serve. A level of one class has no scheduler. Classes are numbered within their level, in
 /// the order of their numbers in the port.
-pub(crate) trait Scheduler: Sized {
+pub(crate) trait Scheduler: Clone {
     /// Creates the scheduler of classes with these weights, all above 0.
     fn new(weights: &[u32]) -> Self;
 
@@ -32,7 +32,10 @@ pub(crate) trait Scheduler: Sized {
     /// work-conserving.
     fn next(&mut self, heads: &[Option<Head>]) -> Option<usize>;
 
-    /// The port has run empty: the next packet begins a new busy period.
+    /// Notes a choice that [`Scheduler::next`] need not make: only this class has a packet.
+    fn only(&mut self, class: usize, head: Head);
+
+    /// The port has run empty, and the next packet begins a new busy period.
     fn on_idle(&mut self);
 }
 
@@ -66,6 +69,7 @@ macro_rules! schedulers {
         }
 
         /// A scheduler of any kind, so that a call is resolved by one branch.
+        #[derive(Clone)]
         pub(crate) enum BuiltInScheduler {
             $($variant($type),)+
         }
@@ -76,6 +80,14 @@ macro_rules! schedulers {
             pub(crate) fn next(&mut self, heads: &[Option<Head>]) -> Option<usize> {
                 match self {
                     $(Self::$variant(scheduler) => scheduler.next(heads),)+
+                }
+            }
+
+            /// Notes a choice; see [`Scheduler::only`].
+            #[inline]
+            pub(crate) fn only(&mut self, class: usize, head: Head) {
+                match self {
+                    $(Self::$variant(scheduler) => scheduler.only(class, head),)+
                 }
             }
 

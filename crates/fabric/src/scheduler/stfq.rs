@@ -13,11 +13,13 @@ const TAG_UNITS: u64 = 1 << 12;
 /// predecessor) and the finish tag start + bytes / weight. The packet with the smallest start tag is
 /// served, and the virtual time is the start tag in service. A class that was
 /// idle, paused or out of tokens is therefore not compensated for missed service.
+#[derive(Clone)]
 pub(crate) struct StartTime {
     virtual_time: u64,
     classes: Box<[Class]>,
 }
 
+#[derive(Clone)]
 struct Class {
     /// Finish tag of its packet served last.
     finish: u64,
@@ -40,11 +42,16 @@ impl Scheduler for StartTime {
                 first = Some((start, index, head));
             }
         }
-        let (start, index, head) = first?;
-        let class = &mut self.classes[index];
-        class.finish = start + u64::from(head.bytes) * TAG_UNITS / class.weight;
-        self.virtual_time = start;
+        let (_, index, head) = first?;
+        self.only(index, head);
         Some(index)
+    }
+
+    #[inline]
+    fn only(&mut self, class: usize, head: Head) {
+        let class = &mut self.classes[class];
+        self.virtual_time = class.finish.max(self.virtual_time);
+        class.finish = self.virtual_time + u64::from(head.bytes) * TAG_UNITS / class.weight;
     }
 
     fn on_idle(&mut self) {

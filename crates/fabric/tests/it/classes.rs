@@ -22,7 +22,7 @@ fn with_classes(classes: Vec<ClassConfig>) -> PortConfig {
 fn both_kinds(classes: Vec<ClassConfig>) -> [Sim; 2] {
     let general = with_classes(classes);
     let strict = PortConfig { pausable: false, ..general.clone() };
-    assert_eq!((strict.kind(), general.kind()), (PortKind::Strict, PortKind::Class));
+    assert_eq!((strict.kind(), general.kind()), (PortKind::Lazy, PortKind::Event));
     [strict, general].map(|port| Sim::build(&wire(port)))
 }
 

@@ -7,7 +7,7 @@ use apus_algorithms::bolt::BoltFields;
 use apus_algorithms::dctcp::switch::{EcnMarker, MarkAt};
 use apus_algorithms::notified::switch::QueueReport;
 use apus_cc::Ecn;
-use apus_fabric::{ClassCounters, PortCounters, PortKind, Sent, Signalling};
+use apus_fabric::{ClassCounters, PortCounters, PortKind, SchedulerKind, Sent, Signalling, Trim};
 use apus_units::{Bytes, ClassId, HostId, PortId, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -129,7 +129,7 @@ proptest! {
         port.classes[0].limit = class_limit.unwrap_or(Bytes::MAX);
         let topology = wire_of(delay, port);
         let fifo = observe(Sim::build(&topology), &arrivals, false);
-        for least in [PortKind::Strict, PortKind::Class] {
+        for least in [PortKind::Lazy, PortKind::Event] {
             for events_first in [false, true] {
                 let sim = Sim::build_at_least(&topology, least);
                 let other = observe(sim, &arrivals, events_first);
@@ -160,12 +160,73 @@ proptest! {
             port.classes[0].limit_packets = packets;
             port.classes[1].limit = Bytes::new(bytes);
         }
-        prop_assert_eq!(port.kind(), PortKind::Strict);
+        prop_assert_eq!(port.kind(), PortKind::Lazy);
         let topology = wire_of(delay, port);
-        let general = observe(Sim::build_at_least(&topology, PortKind::Class), &arrivals, false);
+        let general = observe(Sim::build_at_least(&topology, PortKind::Event), &arrivals, false);
         for events_first in [false, true] {
             let strict = observe(Sim::build(&topology), &arrivals, events_first);
             prop_assert_eq!(&general, &strict);
+        }
+    }
+
+    /// Weights, and strict priorities above and below; some packets are of classes that the port does not have.
+    #[test]
+    fn one_port_of_weights(
+        rate in rates(),
+        limit in prop_oneof![Just(Bytes::MAX), (1000..60_000_u64).prop_map(Bytes::new)],
+        threshold in (0..30_000_u64).prop_map(Bytes::new),
+        classes in prop::collection::vec((0..3_u8, 1..6_u32), 2..5),
+        drr in any::<bool>(),
+        limits in prop::option::of((1..20_u32, 1000..20_000_u64)),
+        delay in delays(),
+        arrivals in arrivals(),
+    ) {
+        let mut port = PortConfig::new(rate, limit);
+        let class = |&(priority, weight)| ClassConfig { priority, weight, ..ClassConfig::default() };
+        port.classes = classes.iter().map(class).collect();
+        port.scheduler = SchedulerKind::WORDS[usize::from(drr)].1;
+        port.classes[1].algorithm = BuiltInSwitch::Ecn(EcnMarker::new(threshold));
+        if let Some((packets, bytes)) = limits {
+            port.classes[0].limit_packets = packets;
+            port.classes[1].limit = Bytes::new(bytes);
+        }
+        prop_assert_eq!(port.kind(), PortKind::Lazy);
+        let topology = wire_of(delay, port);
+        let by_events = observe(Sim::build_at_least(&topology, PortKind::Event), &arrivals, false);
+        for events_first in [false, true] {
+            let lazily = observe(Sim::build(&topology), &arrivals, events_first);
+            prop_assert_eq!(&by_events, &lazily);
+        }
+    }
+
+    /// Packets without room in their class lose their payload, or the last one of the queue does.
+    #[test]
+    fn one_port_that_trims(
+        rate in rates(),
+        limit in (1000..20_000_u64).prop_map(Bytes::new),
+        headers in (64..2000_u64).prop_map(Bytes::new),
+        (tail, keeps_headers) in any::<(bool, bool)>(),
+        priorities in prop::sample::select(vec![[0, 0], [1, 0]]),
+        delay in delays(),
+        arrivals in arrivals(),
+    ) {
+        let mut port = PortConfig::new(rate, Bytes::MAX);
+        let class = |priority| ClassConfig { priority, ..ClassConfig::default() };
+        port.classes = priorities.map(class).to_vec();
+        let to = ClassId::new(1);
+        port.classes[0].trim = Some(Trim { class: to, bytes: 64, tail, keeps_headers, seed: 7 });
+        port.classes[0].limit = limit;
+        port.classes[1].limit = headers;
+        prop_assert_eq!(port.kind(), PortKind::Lazy);
+        let topology = wire_of(delay, port);
+        let run = |least, events_first| {
+            let mut sim = Sim::build_at_least(&topology, least);
+            sim.net.trim_packets(|_, _| true);
+            observe(sim, &arrivals, events_first)
+        };
+        let by_events = run(PortKind::Event, false);
+        for events_first in [false, true] {
+            prop_assert_eq!(&by_events, &run(PortKind::Fifo, events_first));
         }
     }
 
@@ -205,7 +266,7 @@ proptest! {
             (sim.delivered, sim.dropped, *sim.net.counters(), ports)
         };
         let fifo = run(Sim::new(topology.build(seed).unwrap()));
-        for least in [PortKind::Strict, PortKind::Class] {
+        for least in [PortKind::Lazy, PortKind::Event] {
             let other = run(Sim::new(topology.build_at_least(seed, least).unwrap()));
             prop_assert_eq!(&fifo, &other);
         }
@@ -213,7 +274,7 @@ proptest! {
             let data = ClassConfig { priority: 1, ..port.classes[0].clone() };
             port.classes = vec![data, ClassConfig::default()];
         });
-        let kinds = [PortKind::Fifo, PortKind::Class];
+        let kinds = [PortKind::Fifo, PortKind::Event];
         let [strict, general] =
             kinds.map(|least| run(Sim::new(strict.build_at_least(seed, least).unwrap())));
         prop_assert_eq!(strict, general);
@@ -224,20 +285,20 @@ proptest! {
 fn the_configuration_chooses_the_kind() {
     let port = PortConfig::new(Rate::from_gbps(100), Bytes::MAX);
     assert_eq!(port.kind(), PortKind::Fifo);
-    assert_eq!(PortConfig { pausable: true, ..port.clone() }.kind(), PortKind::Class);
-    assert_eq!(PortConfig { variable: true, ..port.clone() }.kind(), PortKind::Class);
+    assert_eq!(PortConfig { pausable: true, ..port.clone() }.kind(), PortKind::Event);
+    assert_eq!(PortConfig { variable: true, ..port.clone() }.kind(), PortKind::Event);
     let with = |priority, weight| {
         let other = ClassConfig { priority, weight, ..ClassConfig::default() };
         PortConfig { classes: vec![ClassConfig::default(), other], ..port.clone() }
     };
-    assert_eq!(with(1, 1).kind(), PortKind::Strict);
-    assert_eq!(with(0, 1).kind(), PortKind::Class);
-    assert_eq!(PortConfig { pausable: true, ..with(1, 1) }.kind(), PortKind::Class);
+    assert_eq!(with(1, 1).kind(), PortKind::Lazy);
+    assert_eq!(with(0, 1).kind(), PortKind::Lazy);
+    assert_eq!(PortConfig { pausable: true, ..with(1, 1) }.kind(), PortKind::Event);
     let marker = EcnMarker::new(Bytes::new(3000)).at(MarkAt::Dequeue);
     let marked = with(1, 1).with_algorithm(&BuiltInSwitch::Ecn(marker));
-    assert_eq!(marked.kind(), PortKind::Class);
+    assert_eq!(marked.kind(), PortKind::Event);
     let topology = wire(port);
-    for least in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+    for least in [PortKind::Fifo, PortKind::Lazy, PortKind::Event] {
         let sim = Sim::build_at_least(&topology, least);
         assert_eq!(sim.net.port_kind(PortId::new(0)), least);
     }

@@ -16,7 +16,7 @@ const D: u64 = 1_000_000;
 
 /// All kinds of port.
 fn all_kinds(topology: &Topology) -> [Sim; 3] {
-    let kinds = [PortKind::Fifo, PortKind::Strict, PortKind::Class];
+    let kinds = [PortKind::Fifo, PortKind::Lazy, PortKind::Event];
     kinds.map(|least| Sim::build_at_least(topology, least))
 }
 

@@ -23,7 +23,7 @@ fn rcp_counts_packets_that_its_port_drops() {
         port.buffer = Buffer::Own(Bytes::new(3000));
         port.classes[0].algorithm = half.clone();
     });
-    for least in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+    for least in [PortKind::Fifo, PortKind::Lazy, PortKind::Event] {
         let mut sim = Sim::build_at_least(&topology, least);
         let route = sim.route(0, 1);
         let send = |sim: &mut Sim, id| {

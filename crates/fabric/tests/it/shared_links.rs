@@ -32,7 +32,7 @@ fn queued_packets_are_handed_over_before_they_arrive() {
     let level = |priority| ClassConfig { priority, ..ClassConfig::default() };
     let port =
         PortConfig { classes: vec![level(1), level(0)], ..PortConfig::new(gbps(100), UNLIMITED) };
-    assert_eq!(port.kind(), PortKind::Strict);
+    assert_eq!(port.kind(), PortKind::Lazy);
     let mut net: Network<u32> = wire(port).build(1).expect("valid");
     net.share_link(PORT);
     let (from, to) = (HostId::new(0), HostId::new(1));

@@ -106,7 +106,7 @@ fn ports_with_a_half_that_acts_on_dequeue_are_class_ports() {
     let bolt = dumbbell("bolt");
     let hpcc = dumbbell("hpcc");
     let port = apus_fabric::opposite(hpcc.net.host_port(HostId::new(0)));
-    assert_eq!(hpcc.net.port_kind(port), PortKind::Class);
+    assert_eq!(hpcc.net.port_kind(port), PortKind::Event);
     assert_eq!(bolt.net.port_kind(bolt.net.host_port(HostId::new(0))), PortKind::Fifo);
 }
 

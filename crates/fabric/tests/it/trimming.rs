@@ -49,7 +49,7 @@ fn sim(topology: &Topology) -> Sim {
 #[test]
 fn a_packet_without_room_loses_its_payload_and_its_header_goes_first() {
     let mut sim = sim(&wire(port(TRIM)));
-    assert_eq!(sim.net.port_kind(PORT), PortKind::Class);
+    assert_eq!(sim.net.port_kind(PORT), PortKind::Lazy);
     let route = sim.route(0, 1);
     for id in 0..5 {
         assert_eq!(sim.send_bytes(route, 1500, id), Sent::Accepted);

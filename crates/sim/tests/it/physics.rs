@@ -168,7 +168,7 @@ fn m_d_1(load: f64, packets: u32, kind: PortKind) -> Queueing {
 /// Pollaczek-Khinchine for deterministic service: mean wait = rho / (2 (1 - rho)) service times.
 #[test]
 fn m_d_1_waiting_times_follow_pollaczek_khinchine() {
-    for kind in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+    for kind in [PortKind::Fifo, PortKind::Lazy, PortKind::Event] {
         for (load, tolerance) in [(0.3, 0.02), (0.6, 0.02), (0.9, 0.06)] {
             let queueing = m_d_1(load, 1_000_000, kind);
             let expected = load / (2.0 * (1.0 - load));

@@ -89,9 +89,9 @@ fn all_kinds_of_port_give_the_same_run() {
     {
         let mut plan = incast(100, buffer, host);
         let fifo = run(&plan);
-        plan.least_ports = PortKind::Strict;
+        plan.least_ports = PortKind::Lazy;
         assert_eq!(fingerprint(&fifo), fingerprint(&run(&plan)));
-        plan.least_ports = PortKind::Class;
+        plan.least_ports = PortKind::Event;
         let mut class = run(&plan);
         assert!(buffer > 60_000 || fifo.packets.dropped > 0, "the small buffer must overflow");
         // One more event per packet: that is the point.
@@ -104,7 +104,7 @@ fn all_kinds_of_port_give_the_same_run() {
 /// A fault of a port that is not made for one would go by without a trace.
 #[test]
 fn a_fault_that_a_port_cannot_have_is_an_error() {
-    for least_ports in [PortKind::Fifo, PortKind::Strict, PortKind::Class] {
+    for least_ports in [PortKind::Fifo, PortKind::Lazy, PortKind::Event] {
         let mut plan = incast(4, 1 << 20, HostModel::IDEAL);
         plan.least_ports = least_ports;
         plan.faults.push(Fault {

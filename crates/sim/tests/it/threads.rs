@@ -123,7 +123,7 @@ fn messages_that_end_the_run_with_the_last_op() {
 #[test]
 fn class_ports() {
     let mut plan = crowd(1 << 20, ("swift", &[]));
-    plan.least_ports = PortKind::Class;
+    plan.least_ports = PortKind::Event;
     check(&plan);
 }
 
@@ -144,12 +144,12 @@ fn strict_priorities() {
         let strict = run(&plan);
         assert_eq!(strict.packets.dropped > 0, algorithm == "constant");
         let strict = fingerprint(&strict);
-        plan.least_ports = PortKind::Strict;
+        plan.least_ports = PortKind::Lazy;
         assert_eq!(fingerprint(&run(&plan)), strict, "NICs");
-        plan.least_ports = PortKind::Class;
+        plan.least_ports = PortKind::Event;
         let mut general = run(&plan);
         // These have service events.
-        let work = run(&Plan { least_ports: PortKind::Strict, ..plan.clone() }).work;
+        let work = run(&Plan { least_ports: PortKind::Lazy, ..plan.clone() }).work;
         general.work.events = work.events;
         general.work.event_hash = work.event_hash;
         assert_eq!(fingerprint(&general), strict, "the general kind");

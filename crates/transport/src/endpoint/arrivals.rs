@@ -1,7 +1,7 @@
 //! Packets that arrive at an endpoint.
 
 use apus_cc::{AlgorithmFactory, DataEvent, Receiver};
-use apus_units::Time;
+use apus_units::{Time, prefetch};
 use apus_wire::{Attached, Body, Control, Header, Segment, SegmentKind, WORD_BYTES};
 
 use super::{Endpoint, Handled, enqueue};
@@ -120,6 +120,12 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if let Some(flow) = self.flows.get(header.flow.index()) {
             flow.prefetch(matches!(header.body, Body::Data(_)));
         }
+    }
+
+    /// Prefetches what packets of any flow need.
+    #[inline]
+    pub fn prefetch_all(&self) {
+        self.flows.iter().for_each(prefetch);
     }
 
     /// Prefetches the parts that the flow stores elsewhere: call it once the flow is in the cache.
