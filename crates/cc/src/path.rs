@@ -154,6 +154,10 @@ pub trait PathPolicy {
     /// Returns `true` if packets of one window may take different paths, and thus overtake each other in
     /// normal operation.
     fn sprays(&self) -> bool;
+    /// Returns the number of entropy values that [`PathPolicy::next`] may return: those below it.
+    fn values(&self) -> u32 {
+        1 << u16::BITS
+    }
 }
 
 /// A path policy with its description and parameters. Its value is the prototype of the state of flows.
@@ -182,6 +186,7 @@ macro_rules! forward_path_policy {
             fn at_switches(&self) -> Option<$crate::SwitchChoice>;
             fn reads_marks(&self) -> bool;
             fn sprays(&self) -> bool;
+            fn values(&self) -> u32;
         }
     };
 }

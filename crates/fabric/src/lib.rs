@@ -75,4 +75,5 @@ pub use routing::{Avoided, PathSet, Rehash, RouteError, RouteId, Terminal, oppos
 pub use scheduler::SchedulerKind;
 pub use topology::{
     LinkSpec, MAX_HOST_PORTS, Node, Rails, SwitchSpec, Tier, Topology, TopologyError,
+    ports_of_hosts,
 };

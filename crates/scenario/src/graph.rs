@@ -4,7 +4,7 @@ use crate::set::{LinkSpec, Tier, Topology};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use apus_fabric::{MAX_HOST_PORTS, Node, SwitchSpec};
+use apus_fabric::{MAX_HOST_PORTS, Node, SwitchSpec, ports_of_hosts};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
 use super::declared::{Keys, Kind, key};
@@ -209,13 +209,8 @@ impl GraphSpec {
 
     /// Returns the number of links of each host.
     fn ports(&self) -> Vec<u32> {
-        let mut ports = vec![0; self.hosts as usize];
-        for end in self.links.iter().flat_map(|link| [link.a, link.b]) {
-            if let End::Host(host) = end {
-                ports[host as usize] += 1;
-            }
-        }
-        ports
+        let ends = self.links.iter().flat_map(|link| [link.a, link.b]);
+        ports_of_hosts(self.hosts, ends.map(node_of))
     }
 
     /// Returns the smallest number of links of a host.
@@ -294,10 +289,6 @@ impl GraphSpec {
 
     /// The topology.
     pub(super) fn build(&self) -> Topology {
-        let node = |end| match end {
-            End::Host(host) => Node::Host(HostId::new(host)),
-            End::Switch(switch) => Node::Switch(SwitchId::new(switch)),
-        };
         let links = self.links.iter().map(|link| {
             let Links { rate, delay, buffer } = link.links;
             let tier = Tier::switches(rate, delay, buffer);
@@ -305,7 +296,13 @@ impl GraphSpec {
                 End::Host(_) => Tier::hosts(rate, delay, buffer).up,
                 End::Switch(_) => tier.up.clone(),
             };
-            LinkSpec { a: node(link.a), b: node(link.b), delay, ab: port(link.a), ba: port(link.b) }
+            LinkSpec {
+                a: node_of(link.a),
+                b: node_of(link.b),
+                delay,
+                ab: port(link.a),
+                ba: port(link.b),
+            }
         });
         Topology {
             hosts: self.hosts,
@@ -350,5 +347,13 @@ impl Nodes {
         }
         let next = self.switches.len() as u32;
         Some(End::Switch(*self.switches.entry(name.to_owned()).or_insert(next)))
+    }
+}
+
+/// Returns the node at a link's end.
+fn node_of(end: End) -> Node {
+    match end {
+        End::Host(host) => Node::Host(HostId::new(host)),
+        End::Switch(switch) => Node::Switch(SwitchId::new(switch)),
     }
 }

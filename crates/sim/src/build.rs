@@ -40,6 +40,15 @@ pub enum PlanError {
     NotExternal,
     /// The connection with this index has atomic ops, which need memory.
     AtomicOps(usize),
+    /// A path policy has fewer entropy values than its hosts have pairs of ports.
+    FewValues {
+        /// Index of the connection.
+        connection: u32,
+        /// Number of values.
+        values: u32,
+        /// Number of pairs.
+        pairs: usize,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -63,6 +72,11 @@ impl fmt::Display for PlanError {
                 f,
                 "connection {connection} has atomic ops, but simulated hosts have no memory; use writes, reads \
                  or messages"
+            ),
+            Self::FewValues { connection, values, pairs } => write!(
+                f,
+                "the path policy of connection {connection} has {values} entropy values for {pairs} pairs of ports, each \
+                 of which needs one; set `evs` of the policy to {pairs} or more"
             ),
             Self::Thread(error) => {
                 write!(f, "the system starts no thread ({error}); fewer threads may do")
@@ -139,8 +153,7 @@ pub(crate) fn make_hosts<F: AlgorithmFactory>(
         if connection.from != connection.to && (ends.0.ports.is_some() || ends.1.ports.is_some()) {
             world.terminals.insert(index as u32, ends);
         }
-        open(world, &mut hosts, first_host, &mut flows, ids, (connection, ends))
-            .map_err(PlanError::Route)?;
+        open(world, &mut hosts, first_host, &mut flows, ids, (connection, ends))?;
     }
     Ok(hosts)
 }
@@ -213,7 +226,7 @@ pub(crate) fn open_further<F: AlgorithmFactory>(
     index: usize,
     world: &mut World<F>,
     hosts: &mut [Host<F>],
-) -> Result<(), RouteError> {
+) -> Result<(), PlanError> {
     let connection = &plan.connections[index];
     let mut flows = vec![0; connection.from.index().max(connection.to.index()) + 1];
     for host in [connection.from, connection.to] {
@@ -236,7 +249,7 @@ fn open<F: AlgorithmFactory>(
     flows: &mut [u32],
     (seed, connection): (u64, u32),
     (plan, ends): (&ConnectionPlan<F>, (Terminal, Terminal)),
-) -> Result<(), RouteError> {
+) -> Result<(), PlanError> {
     let key = u64::from(connection);
     let mut ids = [plan.from, plan.to].map(|host| {
         let id = FlowId::new(flows[host.index()]);
@@ -246,9 +259,12 @@ fn open<F: AlgorithmFactory>(
     for (own, other) in [ends, (ends.1, ends.0)] {
         let (host, peer) = (own.host, other.host);
         // Every part resolves every route, so that route identifiers agree.
-        let route = world.network.route(own, other, key, 0)?;
+        let route = world.network.route(own, other, key, 0).map_err(PlanError::Route)?;
         let spreads = plan.spread.is_some();
-        let set = if spreads { Some(world.network.path_set(own, other)?) } else { None };
+        let mut set = None;
+        if spreads {
+            set = Some(world.network.path_set(own, other).map_err(PlanError::Route)?);
+        }
         let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
         if let Some(local) = local {
             let is_spread = plan.spread.is_some();
@@ -283,7 +299,11 @@ fn open<F: AlgorithmFactory>(
                 let seed = Stream::new(seed, Purpose::Path, 2 * key + side).bits();
                 local.endpoint.spread(id, spread.policy.clone(), spread.transport, seed);
                 if let Some(paths) = local.spreads.last() {
-                    local.endpoint.set_ports(id, ports, paths.planes());
+                    let (values, pairs) = (spread.policy.values(), paths.pairs());
+                    if (values as usize) < pairs {
+                        return Err(PlanError::FewValues { connection, values, pairs });
+                    }
+                    local.endpoint.set_ports(id, ports, paths.pairs());
                 }
             }
             if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {

@@ -245,6 +245,7 @@ impl<F: AlgorithmFactory> Host<F> {
     /// Handles the wake-up event of the host.
     pub(crate) fn on_wake(&mut self, now: Time, world: &mut World<F>) {
         self.wake_at = Time::MAX;
+        self.ports.unblock();
         while self.on_the_way.front().is_some_and(|next| next.arrives <= now) {
             let Some(next) = self.on_the_way.pop_front() else { break };
             world.send(self.id, next);
@@ -278,6 +279,7 @@ impl<F: AlgorithmFactory> Host<F> {
         receiver_level: u8,
         world: &mut World<F>,
     ) -> Handled {
+        self.ports.unblock();
         // The header is read in place and freed afterwards, because it is long.
         let pool = world.network.pool();
         let telemetry = pool.telemetry(packet);

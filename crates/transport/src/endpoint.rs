@@ -180,11 +180,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     /// Sets the number of ports by which packets of a flow that [spreads](Self::spread) them leave a host with several:
-    /// [`EndpointConfig::flow_rate`] is that of one. An entropy value modulo the number of planes names the port of a packet
-    /// ([`Endpoint::poll_data_of`]); without planes, it names none.
-    pub fn set_ports(&mut self, id: FlowId, ports: u32, planes: usize) {
+    /// [`EndpointConfig::flow_rate`] is that of one. An entropy value modulo the number of pairs of ports names that of a packet
+    /// ([`Endpoint::poll_data_of`]); without pairs, it names none.
+    pub fn set_ports(&mut self, id: FlowId, ports: u32, pairs: usize) {
         if let Some(flow) = self.flows.get_mut(id.index()) {
-            flow.set_ports(ports, planes);
+            flow.set_ports(ports, pairs);
         }
     }
 

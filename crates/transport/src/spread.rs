@@ -83,7 +83,7 @@ pub(crate) struct Spread<P> {
 }
 
 /// The next packet of a flow that spreads its packets, for a host with several ports: the value modulo the number of
-/// [planes](crate::Endpoint::set_ports) names the port.
+/// [pairs of ports](crate::Endpoint::set_ports) names the port.
 #[derive(Clone, Copy, Debug)]
 pub struct NextEv<'a> {
     /// The entropy value that the policy has chosen.

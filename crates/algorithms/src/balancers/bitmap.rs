@@ -64,6 +64,10 @@ impl Bitmap {
 }
 
 impl PathPolicy for Bitmap {
+    fn values(&self) -> u32 {
+        self.evs
+    }
+
     fn reseed(&mut self, seed: u64) {
         self.rounds.reseed(seed);
         self.penalties.fill(0);

@@ -38,6 +38,10 @@ impl Balancer for Mixed {
 }
 
 impl PathPolicy for Mixed {
+    fn values(&self) -> u32 {
+        self.bitmap.values()
+    }
+
     fn reseed(&mut self, seed: u64) {
         self.recycled.clear();
         self.bitmap.reseed(seed);

@@ -56,6 +56,10 @@ impl Balancer for Oblivious {
 }
 
 impl PathPolicy for Oblivious {
+    fn values(&self) -> u32 {
+        self.evs
+    }
+
     fn reseed(&mut self, seed: u64) {
         match &mut self.form {
             Form::Random(random) => *random = SplitMix64::new(seed),

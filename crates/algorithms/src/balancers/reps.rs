@@ -204,6 +204,10 @@ impl Reps {
 }
 
 impl PathPolicy for Reps {
+    fn values(&self) -> u32 {
+        self.rules.evs
+    }
+
     fn reseed(&mut self, seed: u64) {
         *self = Self { random: SplitMix64::new(seed), ..Self::of(self.rules) };
     }

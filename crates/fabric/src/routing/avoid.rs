@@ -8,10 +8,10 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use apus_units::random::mix;
+use apus_units::random::{below, mix};
 use apus_units::{PortId, SwitchId};
 
-use super::{Ends, Node, Paths, Terminal, UNREACHABLE, absorb, opposite, pick};
+use super::{Ends, Node, Paths, Terminal, UNREACHABLE, absorb, opposite};
 
 /// Word that separates the hashes of detours from those of paths.
 const DETOUR: u64 = 0x6465_746f_7572;
@@ -128,7 +128,7 @@ impl Paths {
         };
         let all: Vec<Ends> = self.ends(low, high).into_iter().filter(is_used).collect();
         let hash = absorb(mix(self.seed ^ DETOUR), word);
-        let Some(ends) = all.get(pick(hash, all.len())) else { return };
+        let Some(ends) = all.get(below(hash, all.len() as u64) as usize) else { return };
         let mut other = Vec::new();
         if self.walk_between(*ends, hash, &mut other).is_some() {
             if src != low {

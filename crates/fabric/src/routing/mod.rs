@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use apus_cc::SwitchHalf;
-use apus_units::random::{INCREMENT, mix};
+use apus_units::random::{INCREMENT, below, mix};
 use apus_units::{HostId, PortId, SwitchId};
 
 use avoid::Live;
@@ -82,11 +82,6 @@ pub(crate) const fn absorb(hash: u64, word: u64) -> u64 {
     mix(hash.wrapping_add(INCREMENT) ^ word)
 }
 
-/// Returns a number below `count` that is drawn by a hash.
-const fn pick(hash: u64, count: usize) -> usize {
-    ((hash as u128 * count as u128) >> 64) as usize
-}
-
 const UNREACHABLE: u8 = u8::MAX;
 
 /// The ends of links, and the distance of every switch from every switch that has hosts.
@@ -132,8 +127,10 @@ impl Paths {
             }
         }
         nics.sort_by_key(|(host, _)| *host);
-        let first_of = |host| nics.partition_point(|(of, _)| *of < HostId::new(host)) as u32;
-        let first_nic = (0..=topology.hosts).map(first_of).collect();
+        let mut first_nic = vec![0];
+        for ports in topology.ports_of_hosts() {
+            first_nic.push(first_nic[first_nic.len() - 1] + ports);
+        }
         let nics = nics.into_iter().map(|(_, nic)| nic).collect();
         let mut ranges = Vec::with_capacity(switches);
         let mut uplinks = Vec::new();
@@ -236,7 +233,7 @@ impl Paths {
             None => {
                 let all = self.ends(low, high);
                 hash = absorb(hash, u64::from(UNREACHABLE));
-                *all.get(pick(hash, all.len()))?
+                *all.get(below(hash, all.len() as u64) as usize)?
             }
         };
         self.walk_between(ends, hash, path)
@@ -266,7 +263,7 @@ impl Paths {
             // One digit per switch, each from a fresh hash: choices at successive tiers are
             // independent.
             hash = absorb(hash, u64::from(closer));
-            let (port, peer) = *next_hops().nth(pick(hash, next_hops().count()))?;
+            let (port, peer) = *next_hops().nth(below(hash, next_hops().count() as u64) as usize)?;
             path.push(port);
             switch = peer;
         }

@@ -19,7 +19,7 @@ const MAX_PATHS: usize = 1 << 16;
 ///
 /// Paths whose numbers differ by one differ at the first node with a choice, as seen from the host with
 /// the smaller number: the choice there is the lowest digit of the number. If that host has several ports on
-/// equal networks ([`PathSet::planes`]), the choice is the port.
+/// equal networks ([`PathSet::port_pairs`]), the choice is the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSet {
     /// The words of the table of routes where the first path starts, there and back.
@@ -29,8 +29,8 @@ pub struct PathSet {
     count: u32,
     /// Numbers per path of a network without failures: 1, or several if some of these paths are avoided.
     variants: u32,
-    /// See [`PathSet::planes`].
-    planes: u32,
+    /// See [`PathSet::port_pairs`].
+    port_pairs: u32,
 }
 
 impl PathSet {
@@ -38,8 +38,8 @@ impl PathSet {
     /// path n of a network without failures uses pair n modulo this number. Otherwise 1.
     #[inline]
     #[must_use]
-    pub const fn planes(&self) -> u32 {
-        self.planes
+    pub const fn port_pairs(&self) -> u32 {
+        self.port_pairs
     }
 
     /// Returns the number of paths, at least 1.
@@ -166,7 +166,7 @@ impl PathSets {
 }
 
 /// Stores paths of equal length, each followed by its reverse.
-fn store((paths, planes): (Vec<Vec<PortId>>, u32), routes: &mut RouteTable) -> PathSet {
+fn store((paths, port_pairs): (Vec<Vec<PortId>>, u32), routes: &mut RouteTable) -> PathSet {
     let ids: Vec<[u32; 2]> = paths
         .iter()
         .map(|path| {
@@ -176,7 +176,7 @@ fn store((paths, planes): (Vec<Vec<PortId>>, u32), routes: &mut RouteTable) -> P
         .collect();
     let stride = ids.get(1).map_or(1, |second| second[0] - ids[0][0]);
     // At most 65536.
-    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, planes }
+    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, port_pairs }
 }
 
 /// Stores the paths of a pair of hosts around avoided links, all in the same room, each followed by that of the
@@ -203,7 +203,7 @@ fn store_detours(
     let ids: Vec<u32> = all.iter().map(|path| routes.insert_in(path, room).get()).collect();
     let stride = (2 * room + 2) as u32; // at most 2 * 256
     let first = [ids[0], ids[1]];
-    PathSet { first, stride, count: set.count * variants, variants, planes: set.planes }
+    PathSet { first, stride, count: set.count * variants, variants, port_pairs: set.port_pairs }
 }
 
 /// A path that is not complete.
@@ -217,7 +217,7 @@ struct Open {
 
 impl Paths {
     /// Returns all shortest paths from `low` to `high`, at most [`MAX_PATHS`] of them and at least one, with
-    /// [`PathSet::planes`].
+    /// [`PathSet::port_pairs`].
     fn find_all(
         &self,
         low: Terminal,
@@ -267,13 +267,13 @@ impl Paths {
             (0..ends.len()).cycle().zip(&open).all(|(plane, open)| {
                 open.choices.last().is_some_and(|first| *first as usize == plane)
             }) && open.len().is_multiple_of(ends.len());
-        let planes = if is_regular { ends.len() as u32 } else { 1 };
+        let port_pairs = if is_regular { ends.len() as u32 } else { 1 };
         let complete = |mut open: Open| {
             if let Node::Switch(_) = open.at {
                 open.path.push(opposite(open.ends.last.0));
             }
             open.path
         };
-        Ok((open.into_iter().map(complete).collect(), planes))
+        Ok((open.into_iter().map(complete).collect(), port_pairs))
     }
 }

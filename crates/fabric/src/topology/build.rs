@@ -2,7 +2,6 @@
 
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use apus_cc::SwitchHalf;
@@ -79,14 +78,11 @@ impl<W: SwitchHalf> Topology<W> {
                 "more than 2^31 links; ports are numbered in 32 bits".into(),
             ));
         }
-        let mut links_of_host = vec![0_u32; self.hosts as usize];
         for (l, link) in self.links.iter().enumerate() {
             let name = |node| self.node_name(node);
             for node in [link.a, link.b] {
                 match node {
-                    Node::Host(host) if host.get() < self.hosts => {
-                        links_of_host[host.index()] += 1;
-                    }
+                    Node::Host(host) if host.get() < self.hosts => {}
                     Node::Switch(switch) if switch.index() < self.switches.len() => {}
                     _ => {
                         return Err(TopologyError(format!(
@@ -111,6 +107,7 @@ impl<W: SwitchHalf> Topology<W> {
             }
         }
         let allowed = 1..=u32::from(MAX_HOST_PORTS);
+        let links_of_host = self.ports_of_hosts();
         if let Some(host) = links_of_host.iter().position(|links| !allowed.contains(links)) {
             return Err(TopologyError(format!(
                 "host {host} has {} links; every host must have 1 to {MAX_HOST_PORTS}",

@@ -233,6 +233,11 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
+    /// Returns the number of ports of each host.
+    pub(crate) fn ports_of_hosts(&self) -> Vec<u32> {
+        ports_of_hosts(self.hosts, self.links.iter().flat_map(|link| [link.a, link.b]))
+    }
+
     /// Every egress port with its owner and its peer, in the order of port numbers.
     pub(crate) fn ports(&self) -> impl Iterator<Item = (PortId, Node, Node)> + '_ {
         self.links.iter().enumerate().flat_map(|(l, link)| {
@@ -240,6 +245,19 @@ impl<W: SwitchHalf> Topology<W> {
             [(PortId::new(port), link.a, link.b), (PortId::new(port + 1), link.b, link.a)]
         })
     }
+}
+
+/// Returns the number of ports of each of `hosts` hosts, from the ends of all links; other hosts do not count.
+pub fn ports_of_hosts(hosts: u32, ends: impl Iterator<Item = Node>) -> Vec<u32> {
+    let mut ports = vec![0; hosts as usize];
+    for end in ends {
+        if let Node::Host(host) = end
+            && let Some(count) = ports.get_mut(host.index())
+        {
+            *count += 1;
+        }
+    }
+    ports
 }
 
 /// An invalid topology: the place of the mistake, and a valid value.

@@ -203,7 +203,7 @@ fn hosts_leave_a_network_that_does_not_join_them() {
     let lost = port(&net, "plane 1 leaf 0 -> plane 1 spine 0");
     net.prepare_detours(&[avoiding(&[lost], &[lost], Rehash::Resilient)]);
     let before = net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
-    assert_eq!((before.count(), before.planes()), (2, 2));
+    assert_eq!((before.count(), before.port_pairs()), (2, 2));
     net.set_detours(Some(0));
     assert!(paths(&mut net, 0, 1).iter().all(|path| path.iter().all(|p| p.contains("plane 0"))));
     // Numbers of a set keep their plane; the host asks which ones are cut.

@@ -175,7 +175,7 @@ fn planes_are_equal_networks_on_ports_of_their_own() {
     assert_eq!(ports, [PortId::new(0), PortId::new(16)]);
     assert_eq!(net.port_name(ports[1]), "host 0 -> plane 1 leaf 0");
     let set = net.path_set(host(0), host(3)).expect("paths");
-    assert_eq!((set.count(), set.planes()), (4, 2));
+    assert_eq!((set.count(), set.port_pairs()), (4, 2));
     for path in 0..4 {
         let route = net.route_ports(set.route(path));
         assert_eq!((route.len(), route[0]), (4, ports[path as usize % 2]));
@@ -208,7 +208,7 @@ fn rails_join_the_nics_of_one_number() {
         let set = net.path_set(a, b).expect("paths");
         let ports = net.route_ports(set.route(0));
         let last = net.port_name(*ports.last().expect("ports"));
-        (set.count(), set.planes(), ports.len(), last)
+        (set.count(), set.port_pairs(), ports.len(), last)
     };
     // Plane 0, group 0: leaves 0 and 1; group 1: 2 and 3.
     assert_eq!(hops(end(0, 1), end(1, 1)), (2, 2, 2, "leaf 1 -> host 1".to_owned()));

@@ -9,7 +9,7 @@ use apus_wire::Header;
 
 use crate::plan::{AckPath, EvForm};
 
-/// In place of a port: no plane is used whose links are avoided.
+/// In place of the port of a pair: no pair is used whose links are avoided.
 const CUT: u8 = u8::MAX;
 
 /// The paths of a flow that spreads its packets.
@@ -20,8 +20,8 @@ pub(crate) struct FlowPaths {
     planned: PathSet,
     /// Ports of the host where the paths begin, as bits.
     ports: u64,
-    /// By plane: the port, or [`CUT`]; empty if the host has one port, or its ports lead to unequal networks.
-    planes: Box<[u8]>,
+    /// By pair of ports: the own one, or [`CUT`]; empty if the host has one port, or its ports lead to unequal networks.
+    pairs: Box<[u8]>,
     /// Hash of the run and the connection, the same at both ends.
     key: u64,
     form: EvForm,
@@ -40,8 +40,8 @@ impl FlowPaths {
         (form, ack_path): (EvForm, AckPath),
         way: Way,
     ) -> Self {
-        let (ports, planes) = (1, Box::default());
-        Self { set, planned: set, ports, planes, key, form, ack_path, way, left_at: Time::ZERO }
+        let (ports, pairs) = (1, Box::default());
+        Self { set, planned: set, ports, pairs, key, form, ack_path, way, left_at: Time::ZERO }
     }
 
     /// Notes that a port will have sent data of a job at `left_at`. Returns when the last data so far has left.
@@ -58,8 +58,8 @@ impl FlowPaths {
     /// Sets the ports of a host with several. `port_of` returns the number of the port where a route begins, and
     /// whether the host avoids the route now; routes that are all avoided are used.
     pub(crate) fn set_ports(&mut self, port_of: impl Fn(RouteId) -> (u8, bool)) {
-        let planes = self.planned.planes();
-        let paths = if planes > 1 { planes } else { self.planned.count() };
+        let pairs = self.planned.port_pairs();
+        let paths = if pairs > 1 { pairs } else { self.planned.count() };
         let mut ports: Vec<(u8, bool)> =
             (0..paths).map(|path| port_of(self.planned.route(path))).collect();
         if ports.iter().all(|(_, is_avoided)| *is_avoided) {
@@ -67,8 +67,8 @@ impl FlowPaths {
         }
         let used = ports.iter().filter(|(_, is_avoided)| !is_avoided);
         self.ports = used.fold(0, |all, (port, _)| all | 1 << port);
-        if planes > 1 {
-            self.planes =
+        if pairs > 1 {
+            self.pairs =
                 ports.iter().map(|&(port, is_cut)| if is_cut { CUT } else { port }).collect();
         }
     }
@@ -82,12 +82,12 @@ impl FlowPaths {
     /// Returns `true` if entropy values name ports of the host.
     #[inline]
     pub(crate) fn names_ports(&self) -> bool {
-        !self.planes.is_empty()
+        !self.pairs.is_empty()
     }
 
     /// Returns the number of pairs of ports that entropy values name.
-    pub(crate) fn planes(&self) -> usize {
-        self.planes.len()
+    pub(crate) fn pairs(&self) -> usize {
+        self.pairs.len()
     }
 
     /// Returns the entropy value with which the next packet leaves by a port that is `free`, and the port; `None` if the
@@ -104,12 +104,11 @@ impl FlowPaths {
         up: u64,
         first: u32,
     ) -> Option<(Ev, u32)> {
-        let (ev, planes) = (next.ev, self.planes.len());
-        let own = usize::from(ev.get()).checked_rem(planes)?;
-        let port = |plane: usize| u32::from(self.planes[plane]);
-        let is_in = |ports: u64, plane: usize| {
-            ports.checked_shr(port(plane)).is_some_and(|bit| bit & 1 == 1)
-        };
+        let (ev, pairs) = (next.ev, self.pairs.len());
+        let own = usize::from(ev.get()).checked_rem(pairs)?;
+        let port = |pair: usize| u32::from(self.pairs[pair]);
+        let is_in =
+            |ports: u64, pair: usize| ports.checked_shr(port(pair)).is_some_and(|bit| bit & 1 == 1);
         if is_in(free, own) {
             return Some((ev, port(own)));
         }
@@ -119,23 +118,23 @@ impl FlowPaths {
             return None;
         }
         let best = |may_fail: bool| {
-            let found = (0..planes).filter(|&plane| {
-                let fails = next.failing.get(plane).is_some_and(|fails| *fails);
-                is_in(free, plane) && (may_fail || !fails)
+            let found = (0..pairs).filter(|&pair| {
+                let fails = next.failing.get(pair).is_some_and(|fails| *fails);
+                is_in(free, pair) && (may_fail || !fails)
             });
             found.map(port).min_by_key(|&port| (port < first, port))
         };
         let other = best(false).or_else(|| if waits { None } else { best(true) })?;
-        let before = (0..own).filter(|&plane| port(plane) == port(own)).count();
-        let of_other = || (0..planes).filter(|&plane| port(plane) == other);
-        let plane = of_other().nth(before % of_other().count())?;
-        let base = usize::from(ev.get()) - own + plane;
+        let before = (0..own).filter(|&pair| port(pair) == port(own)).count();
+        let of_other = || (0..pairs).filter(|&pair| port(pair) == other);
+        let pair = of_other().nth(before % of_other().count())?;
+        let base = usize::from(ev.get()) - own + pair;
         // The value must stay below the number of values of the policy, a power of two.
-        let other = match base.checked_sub(planes) {
-            Some(lower) if plane > own && !planes.is_power_of_two() => lower,
+        let other = match base.checked_sub(pairs) {
+            Some(lower) if pair > own && !pairs.is_power_of_two() => lower,
             _ => base,
         };
-        Some((Ev::new(u16::try_from(other).unwrap_or(ev.get())), port(plane)))
+        Some((Ev::new(u16::try_from(other).unwrap_or(ev.get())), port(pair)))
     }
 
     /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it. `is_up` says
@@ -149,7 +148,7 @@ impl FlowPaths {
     ) -> (RouteId, Way) {
         let count = self.set.count();
         let number = match (path, self.form) {
-            (Path::Spread(ev), EvForm::Hashed) => self.on_its_plane(ev),
+            (Path::Spread(ev), EvForm::Hashed) => self.on_its_pair(ev),
             (Path::Spread(ev), EvForm::Indexed) => self.indexed(u32::from(ev.get())),
             (Path::Back(number), _) if self.ack_path == AckPath::Symmetric => number % count,
             // Upper bits that no entropy value has.
@@ -157,7 +156,7 @@ impl FlowPaths {
             (Path::Label(label), _) => label % count,
         };
         let number =
-            if self.planes.is_empty() { number } else { self.on_a_used_plane(number, is_up) };
+            if self.pairs.is_empty() { number } else { self.on_a_used_pair(number, is_up) };
         let way = if let Path::Spread(_) = path { self.way } else { Way::FORWARD };
         (self.set.route(number), way)
     }
@@ -201,31 +200,31 @@ impl FlowPaths {
     /// Returns the path by the hash of an entropy value. Of several ports of the host, the value itself names one: a NIC
     /// chooses its port, switches hash.
     #[inline]
-    fn on_its_plane(&self, ev: Ev) -> u32 {
-        let (word, planes) = (u64::from(ev.get()), self.planes.len() as u32);
-        if planes == 0 {
+    fn on_its_pair(&self, ev: Ev) -> u32 {
+        let (word, pairs) = (u64::from(ev.get()), self.pairs.len() as u32);
+        if pairs == 0 {
             return self.hashed(word);
         }
         let variants = self.set.variants();
-        let drawn = self.drawn(word, u64::from(self.set.count() / planes));
-        let path = u32::from(ev.get()) % planes + planes * (drawn / variants);
+        let drawn = self.drawn(word, u64::from(self.set.count() / pairs));
+        let path = u32::from(ev.get()) % pairs + pairs * (drawn / variants);
         path * variants + drawn % variants
     }
 
-    /// Returns the number of a path, or that of the same path on the next plane in use.
-    fn on_a_used_plane(&self, number: u32, is_up: impl Fn(u8) -> bool) -> u32 {
-        let (variants, planes) = (self.set.variants(), self.planes.len() as u32);
+    /// Returns the number of a path, or that of the same path between the next pair in use.
+    fn on_a_used_pair(&self, number: u32, is_up: impl Fn(u8) -> bool) -> u32 {
+        let (variants, pairs) = (self.set.variants(), self.pairs.len() as u32);
         let (path, variant) = (number / variants, number % variants);
-        let own = path % planes;
-        let is_used = |plane: &u32| {
-            let port = self.planes[*plane as usize];
+        let own = path % pairs;
+        let is_used = |pair: &u32| {
+            let port = self.pairs[*pair as usize];
             port != CUT && is_up(port)
         };
         if is_used(&own) {
             return number;
         }
-        let plane = (own..planes).chain(0..own).find(is_used).unwrap_or(own);
-        (path - own + plane) * variants + variant
+        let pair = (own..pairs).chain(0..own).find(is_used).unwrap_or(own);
+        (path - own + pair) * variants + variant
     }
 
     #[inline]

@@ -46,7 +46,7 @@ struct Several {
     ports: Vec<NicPort>,
     /// Port from which the search for a free one begins.
     next: u32,
-    /// All data that is left waits for a port that is busy.
+    /// All data that is left waits for a port that is busy, and nothing has happened at the host since.
     is_blocked: bool,
 }
 
@@ -123,6 +123,14 @@ impl NicPorts {
     pub(super) fn set_rate(&mut self, port: PortId, rate: Rate) {
         let port = self.port_mut(self.number_of(port));
         (port.rate, port.byte_time) = (rate, rate.whole_byte_time());
+    }
+
+    /// Something happens at the host, after which a packet may have a free port.
+    #[inline]
+    pub(super) fn unblock(&mut self) {
+        if let Some(several) = &mut self.others {
+            several.is_blocked = false;
+        }
     }
 
     fn all(&self) -> impl Iterator<Item = &NicPort> {

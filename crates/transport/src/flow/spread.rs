@@ -84,11 +84,11 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
-    /// Sets the numbers of ports and of planes.
-    pub(crate) fn set_ports(&mut self, ports: u32, planes: usize) {
+    /// Sets the numbers of ports and of their pairs.
+    pub(crate) fn set_ports(&mut self, ports: u32, pairs: usize) {
         if let Some(spread) = self.spread_mut() {
             spread.ports = ports;
-            spread.failing = alloc::vec![false; planes].into();
+            spread.failing = alloc::vec![false; pairs].into();
         }
     }
 
