@@ -376,3 +376,21 @@ fn results_of_hosts_with_several_ports_do_not_depend_on_threads() {
     assert_eq!(one, run(2));
     assert_eq!(one, run(3));
 }
+
+/// With fewer values than ports a NIC would move a packet to a value that the policy does not have.
+#[test]
+fn a_policy_needs_an_entropy_value_for_each_pair_of_ports() {
+    let star = "star hosts=2 planes=4 25Gbps 1us 100MB";
+    let scenario = |evs: u32| {
+        let routing = format!("[routing]\nbalancer = \"oblivious evs={evs}\"\n");
+        message(star, &routing, 1, 2)
+    };
+    let run = |evs| {
+        let plan = good(&scenario(evs)).runs[0].setup.plan().expect("plan");
+        Simulation::with_threads(&plan, 1).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(run(4), Ok(()));
+    let error = run(2).expect_err("two values for four ports");
+    assert!(error.contains("has 2 entropy values for 4 pairs of ports"), "{error}");
+    assert!(error.contains("set `evs` of the policy to 4 or more"), "{error}");
+}
