@@ -9,7 +9,7 @@ pub use super::grid::Axis;
 use super::grid::Point;
 use super::plan::Plan;
 use super::results::{self, Partial};
-use super::table::{self, DEFAULT_METRICS, Done};
+use super::table::{self, Done};
 use crate::output::{OutputDir, to_json};
 use crate::store::{self, Store};
 
@@ -46,8 +46,9 @@ impl SweepFolder {
     ) -> Result<Self, String> {
         let dir = OutputDir::open_shared(out)?;
         let store = Store::open(&dir)?;
-        let mut runs = Vec::new();
+        let (mut runs, mut setups) = (Vec::new(), Vec::new());
         for SweepPoint { values, variant, setup } in points {
+            setups.push(setup);
             let point = Point {
                 values: values.to_vec(),
                 variant: variant.map(str::to_owned),
@@ -56,11 +57,11 @@ impl SweepFolder {
             };
             runs.push(Done { summary: store.load(setup), point, failure: None });
         }
-        let metrics = DEFAULT_METRICS.map(str::to_owned).to_vec();
+        let metrics = table::default_metrics(setups);
         let points = runs.iter().map(|run| run.point.clone()).collect();
         let plan = Plan::new(file, vary, metrics, points);
         plan.save(&store)?;
-        let partial = Partial::new(Some(dir.clone()), &plan.vary, runs)?;
+        let partial = Partial::new(Some(dir.clone()), &plan, runs)?;
         Ok(Self { dir, store, plan, partial })
     }
 

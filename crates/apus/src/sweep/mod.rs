@@ -20,7 +20,7 @@ use plan::Plan;
 use results::Partial;
 pub use results::of_rows;
 use shard::{Shard, read_shard};
-use table::{DEFAULT_METRICS, Done};
+use table::Done;
 
 use crate::batch::{self, Job, Limits};
 use crate::failure::Failure;
@@ -112,7 +112,7 @@ impl Sweep {
     }
 
     fn run(&self, file: &str, out: &Path) -> Result<(), Failure> {
-        let metrics = self.metrics()?;
+        self.check_metrics()?;
         self.check_settings()?;
         let options = Options {
             set: self.set.clone(),
@@ -121,6 +121,10 @@ impl Sweep {
         };
         let all = grid::points(file, &options, &self.vary, self.seeds.unwrap_or(1))?;
         let (points, setups): (Vec<Point>, Vec<Setup>) = all.into_iter().unzip();
+        let metrics = match self.metric.as_slice() {
+            [] => table::default_metrics(&setups),
+            given => given.to_vec(),
+        };
         let plan = Plan::new(file, &self.vary, metrics, points);
         let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
@@ -142,7 +146,7 @@ impl Sweep {
         }
         let kept = runs.len() - jobs.len();
         let table = self.shard.is_none().then(|| dir.clone());
-        let partial = Partial::new(table, &plan.vary, runs).map_err(Failure::Input)?;
+        let partial = Partial::new(table, &plan, runs).map_err(Failure::Input)?;
         let watch = interrupt::watch(self.limits.watchdog)?;
         batch::run_each(file, jobs, Some(&store), self.limits, &watch, &|job, result| {
             partial.add(places[job], result);
@@ -192,7 +196,7 @@ impl Sweep {
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
-    fn metrics(&self) -> Result<Vec<String>, Failure> {
+    fn check_metrics(&self) -> Result<(), Failure> {
         for name in &self.metric {
             if pattern_of(name).is_none() {
                 let hint = suggestion(name, METRICS.iter().chain(SCOPED.iter()).copied());
@@ -200,9 +204,6 @@ impl Sweep {
                 return Err(Failure::Input(message));
             }
         }
-        if self.metric.is_empty() {
-            return Ok(DEFAULT_METRICS.map(str::to_owned).to_vec());
-        }
-        Ok(self.metric.clone())
+        Ok(())
     }
 }

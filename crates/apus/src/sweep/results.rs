@@ -42,7 +42,7 @@ pub fn write(
 ) -> Result<(), String> {
     let first = plan.vary.first().map_or("", |axis| axis.key.as_str());
     let title = format!("{} over {first}", plan.file);
-    table::write(dir, &plan.vary, runs)?;
+    table::write(dir, &plan.vary, &plan.metrics, runs)?;
     dir.write("sweep.json", json)?;
     dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))?;
     let done = runs.iter().filter(|run| run.summary.is_some()).count();
@@ -100,6 +100,7 @@ const SHARE: u32 = 50;
 /// Runs of a sweep in progress, whose table is renewed as runs end.
 pub struct Partial {
     axes: Vec<Axis>,
+    metrics: Vec<String>,
     dir: Option<OutputDir>,
     runs: Mutex<Vec<Done>>,
     /// Time of the next version of the table.
@@ -109,12 +110,13 @@ pub struct Partial {
 impl Partial {
     /// Writes the table of the runs that are already there, if there is a directory. This also shows before a
     /// long run that results can be written.
-    pub fn new(dir: Option<OutputDir>, axes: &[Axis], runs: Vec<Done>) -> Result<Self, String> {
+    pub fn new(dir: Option<OutputDir>, plan: &Plan, runs: Vec<Done>) -> Result<Self, String> {
+        let (axes, metrics) = (plan.vary.clone(), plan.metrics.clone());
         if let Some(dir) = &dir {
-            table::write(dir, axes, &runs)?;
+            table::write(dir, &axes, &metrics, &runs)?;
         }
-        let axes = axes.to_vec();
-        Ok(Self { axes, dir, runs: Mutex::new(runs), next: Mutex::new(Instant::now()) })
+        let next = Mutex::new(Instant::now());
+        Ok(Self { axes, metrics, dir, runs: Mutex::new(runs), next })
     }
 
     /// Adds the result of a run.
@@ -133,7 +135,7 @@ impl Partial {
             return;
         }
         // The final table is written again, and its error is reported.
-        let _ = table::write(dir, &self.axes, &self.runs());
+        let _ = table::write(dir, &self.axes, &self.metrics, &self.runs());
         let now = Instant::now();
         *next = now + INTERVAL.max(now.duration_since(started) * SHARE);
     }

@@ -1,5 +1,6 @@
 //! Results of a sweep as tables: one row per run in the file, medians over seeds on the terminal.
 
+use apus_scenario::Setup;
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::{CellType, Column, Table, Value as Cell, unit_of};
 use apus_sim::results::{METRICS, TABLES};
@@ -10,8 +11,8 @@ use crate::output::OutputDir;
 use crate::tables::{column, write_any};
 use crate::text;
 
-/// Metrics of tables and chart without `--metric`.
-pub const DEFAULT_METRICS: [&str; 7] = [
+/// Metrics of tables and chart without `--metric`, after the times of jobs.
+const DEFAULT_METRICS: [&str; 7] = [
     "goodput_gbps",
     "loss_rate",
     "fabric_rtt_us.p50",
@@ -20,6 +21,13 @@ pub const DEFAULT_METRICS: [&str; 7] = [
     "op_latency_us.unfinished",
     "jain",
 ];
+
+/// Returns the metrics of tables and chart without `--metric`: times of jobs come first.
+pub fn default_metrics<'a>(setups: impl IntoIterator<Item = &'a Setup>) -> Vec<String> {
+    let jobs = setups.into_iter().map(|setup| setup.job_names().count()).max().unwrap_or(0);
+    let times = (0..jobs).map(|job| format!("jobs.{job}.completion_us"));
+    times.chain(DEFAULT_METRICS.map(str::to_owned)).collect()
+}
 
 /// A run and its summary, once it is finished.
 pub struct Done {
@@ -31,9 +39,20 @@ pub struct Done {
     pub failure: Option<String>,
 }
 
-/// Writes every finished run with every metric. A cell is empty if the number was not
+/// Returns the metrics of a table of runs: all common ones, and those of the chart that not every scenario has.
+fn columns_of(metrics: &[String]) -> impl Iterator<Item = &str> + Clone {
+    let own = metrics.iter().map(String::as_str).filter(|name| !METRICS.contains(name));
+    METRICS.iter().copied().chain(own)
+}
+
+/// Writes every finished run with every metric, and with those of the chart. A cell is empty if the number was not
 /// measured or is censored; the columns `lower` and `upper` of its distribution have the bounds.
-pub fn write(dir: &OutputDir, axes: &[Axis], runs: &[Done]) -> Result<(), String> {
+pub fn write(
+    dir: &OutputDir,
+    axes: &[Axis],
+    metrics: &[String],
+    runs: &[Done],
+) -> Result<(), String> {
     let row = |run| {
         let Done { point, summary, .. }: &Done = run;
         let summary = summary.as_ref()?;
@@ -41,18 +60,20 @@ pub fn write(dir: &OutputDir, axes: &[Axis], runs: &[Done]) -> Result<(), String
             point.values.iter().map(|value| Cell::Text(value.as_str())).collect();
         cells.push(point.variant.as_deref().map_or(Cell::Missing, Cell::Text));
         cells.push(Cell::Count(point.seed));
-        let known = |name| Bounds::of_metric(summary, name).and_then(Bounds::value);
-        cells.extend(METRICS.iter().map(|name| known(name).map_or(Cell::Missing, Cell::Number)));
+        let number = |name: &str| {
+            let known = Bounds::of_metric(summary, name).and_then(Bounds::value);
+            known.map_or(Cell::Missing, Cell::Number)
+        };
+        cells.extend(columns_of(metrics).map(number));
         Some(cells)
     };
-    write_any(dir, &table_of_runs(axes), runs.iter().filter_map(row).collect())
+    write_any(dir, &table_of_runs(axes, metrics), runs.iter().filter_map(row).collect())
 }
 
 /// Returns the declaration of the table.
-fn table_of_runs(axes: &[Axis]) -> Table {
+fn table_of_runs(axes: &[Axis], metrics: &[String]) -> Table {
     let setting = |axis: &Axis| column(&axis.key, CellType::Text, "value of this setting");
-    let metric = |name: &&str| {
-        let name = *name;
+    let metric = |name: &str| {
         // As of a summary, whose columns stand for several metrics each.
         let declared = TABLES.iter().flat_map(|table| &table.columns);
         let found = declared.clone().find(|column| column.explains(name)).cloned();
@@ -63,7 +84,7 @@ fn table_of_runs(axes: &[Axis]) -> Table {
     let mut columns: Vec<Column> = axes.iter().map(setting).collect();
     columns.push(column("variant", CellType::Text, "variant of the scenario, if it has variants"));
     columns.push(column("seed", CellType::Count, "seed of the run"));
-    columns.extend(METRICS.iter().map(metric));
+    columns.extend(columns_of(metrics).map(metric));
     Table { file: "sweep.csv", row: "a run", columns }
 }
 

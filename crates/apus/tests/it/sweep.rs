@@ -209,3 +209,28 @@ fn wrong_sweeps_are_refused() {
     refused(&output, "unknown metric `goodput`");
     assert!(!folder.join("out").exists(), "nothing is written");
 }
+
+/// The time of a job comes first on the terminal, in the chart and, as a column, in the table.
+#[test]
+fn the_time_of_a_job_is_the_first_metric_and_a_column() {
+    let folder = folder("jobs");
+    let job = "[[workload]]\nkind = \"all-reduce\"\n";
+    let scenario = SCENARIO.replace("[[workload]]\nkind = \"incast\"\n", job);
+    fs::write(folder.join("mine.toml"), scenario).expect("file");
+    let vary = ["sweep", "mine.toml", "--vary", "workload.size=64kB,1MB", "--out", "out"];
+    let output = apus(&folder, &vary).output().expect("process");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let header = text.lines().next().expect("header");
+    assert!(header.contains("jobs.0.completion_us [us]"), "{header}");
+    assert!(header.find("jobs.0.completion_us") < header.find("goodput_gbps"), "{header}");
+    let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
+    assert!(svg.contains("jobs.0.completion_us [us]"));
+    let csv = fs::read_to_string(folder.join("out/sweep.csv")).expect("table");
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let place = lines[0].iter().position(|name| *name == "jobs.0.completion_us").expect("column");
+    let set = ["run", "mine.toml", "--json", "--set", "workload.size=1MB"];
+    let output = apus(&folder, &set).output().expect("process");
+    let run: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let time = run["runs"][0]["jobs"][0]["completion_us"].as_f64();
+    assert!(time.is_some() && lines[2][place].parse().ok() == time, "{:?}", lines[2][place]);
+}
