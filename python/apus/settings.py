@@ -21,6 +21,7 @@ __all__ = [
     "Engine",
     "Fault",
     "Flow",
+    "Groups",
     "Host",
     "Link",
     "Measure",
@@ -181,6 +182,16 @@ class Sizes(TypedDict, total=False):
     file: str
     """A file with size and cumulative percent per line (text)."""
     points: str
+    """The text of such a file (text)."""
+
+
+class Groups(TypedDict, total=False):
+    """A table of a scenario."""
+
+    file: str
+    """A JSON file of groups and their ranks, like {"1": [0, 2]}: ASTRA-sim's
+    `--comm-group-configuration` (text)."""
+    members: str
     """The text of such a file (text)."""
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apus._types import Rate, Size, Time
-    from apus.settings import Flow, Places, Service, Sizes
+    from apus.settings import Flow, Groups, Places, Service, Sizes
 
 __all__ = [
     "Workload",
@@ -606,6 +606,8 @@ def job(
     *,
     file: str | None = None,
     operations: str | None = None,
+    groups: Groups | None = None,
+    lenient: bool | None = None,
     hosts: int | Sequence[int] | None = None,
     ranks_per_host: int | None = None,
     placement: Literal["block", "round-robin", "random"] | None = None,
@@ -635,6 +637,11 @@ def job(
         file: A job: GOAL (text or binary), .cm of htsim with triggers, workload.txt of SimAI, or
             the beginning of the names of Chakra traces; told by its content (text).
         operations: The text of such a file (text).
+        groups: With Chakra traces: the ranks of the groups that their `pg_name` names, unless the
+            traces define them (table).
+        lenient: With Chakra traces: leaves out dependencies on absent nodes, collectives of unknown
+            groups and other things without meaning here, and the notes of the results list them.
+            Without it they are errors (true or false; default "false").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
         ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
             of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
@@ -681,6 +688,8 @@ def job(
         {
             "file": file,
             "operations": operations,
+            "groups": groups,
+            "lenient": lenient,
             "hosts": hosts,
             "ranks_per_host": ranks_per_host,
             "placement": placement,

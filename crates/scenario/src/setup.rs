@@ -174,7 +174,12 @@ impl Setup {
 
     /// Returns sentences about what the files of the scenario have and the run has not.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
-        self.topology.left_out().into_iter()
+        let jobs = self.workloads.iter().filter_map(|workload| match &workload.demand {
+            Demand::Job(job) => Some(job),
+            _ => None,
+        });
+        let of_jobs = jobs.flat_map(|job| &job.skipped).map(String::as_str);
+        self.topology.left_out().into_iter().chain(of_jobs)
     }
 
     /// Returns the packets and events that a recorded run traces.

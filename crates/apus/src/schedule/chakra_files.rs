@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use apus_jobs::Graph;
-use apus_scenario::import::chakra::{RankTrace, compose, write_trace};
+use apus_scenario::import::chakra::{RankTrace, compose, text_of, write_trace};
 
 use super::{Job, Reading, read_bytes};
 use crate::failure::Failure;
@@ -75,6 +75,12 @@ pub(super) fn find(path: &Path) -> Result<Option<Vec<PathBuf>>, Failure> {
         ));
     }
     Ok(Some(found.into_values().collect()))
+}
+
+/// Reads the files of all ranks as a text of a scenario.
+pub(super) fn read_as_text(files: &[PathBuf]) -> Result<String, Failure> {
+    let bytes = files.iter().map(|file| read_bytes(file));
+    Ok(text_of(&bytes.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// Reads the traces of all ranks.

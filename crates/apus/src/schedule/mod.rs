@@ -131,9 +131,13 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-/// Returns a job as GOAL text, for a file that is not text; `None` if it is none that can be read as a job.
+/// Returns a file of a job that is no text as a text that a scenario can have: Chakra traces as they are, a binary file
+/// as GOAL text.
 pub fn read_as_text(path: &Path) -> Result<String, String> {
     let text_of = |failure: Failure| failure.to_string();
+    if let Some(files) = chakra_files::find(path).map_err(text_of)? {
+        return chakra_files::read_as_text(&files).map_err(text_of);
+    }
     let Job { graph, .. } = read(path, &Reading::default()).map_err(text_of)?;
     let mut text = String::new();
     match goal::write_text(&graph, &mut text) {

@@ -16,6 +16,29 @@ pub(crate) static PLACES: Keys = Keys::of(&[
     key("ranks", Kind::Text, "The text of such a file"),
 ]);
 
+/// Keys of `groups`.
+pub(crate) static GROUPS: Keys = Keys::of(&[
+    key(
+        "file",
+        Kind::Text,
+        "A JSON file of groups and their ranks, like {\"1\": [0, 2]}: ASTRA-sim's `--comm-group-configuration`",
+    ),
+    key("members", Kind::Text, "The text of such a file"),
+]);
+
+pub(crate) const GROUPS_KEY: Key = key(
+    "groups",
+    Kind::Table(&GROUPS),
+    "With Chakra traces: the ranks of the groups that their `pg_name` names, unless the traces define them",
+);
+pub(crate) const LENIENT: Key = key(
+    "lenient",
+    Kind::Flag,
+    "With Chakra traces: leaves out dependencies on absent nodes, collectives of unknown groups and other things without \
+     meaning here, and the notes of the results list them. Without it they are errors",
+)
+.or("false");
+
 pub(crate) const FILE: Key = key(
     "file",
     Kind::Text,

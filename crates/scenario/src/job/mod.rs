@@ -1,6 +1,7 @@
 //! Jobs: ranks on hosts that run the operations of a graph, which is read from a file or generated.
 
 mod collective;
+mod file;
 pub(super) mod keys;
 mod training;
 
@@ -15,7 +16,6 @@ use apus_units::{HostId, Rate, Span, Time};
 
 use super::frame::Frame;
 use super::hosts::read_hosts;
-use super::import;
 use super::section::Section;
 use super::tree::{Table, Value};
 use apus_jobs::Done;
@@ -164,6 +164,8 @@ pub(super) struct JobSpec {
     /// A program outside sends the messages.
     is_external: bool,
     flows_per_pair: u32,
+    /// Sentences about what the file has and the job has not.
+    pub(super) skipped: Vec<String>,
     /// Largest number of connections for any placement.
     pub(super) connections: u64,
 }
@@ -187,8 +189,9 @@ impl JobSpec {
         let flows_per_pair: u32 = section.get_or_default("flows_per_pair");
         let places = places?;
         let room = places.room();
+        let mut skipped = Vec::new();
         let (graph, collective) = match kind {
-            "job" => (read_file(section)?, None),
+            "job" => (file::read(section, &mut skipped)?, None),
             "training" => (training::read(section, room)?, None),
             "external" => (ranks_alone(section.get_or("ranks", room))?, None),
             _ => {
@@ -209,6 +212,7 @@ impl JobSpec {
             nics,
             is_external: kind == "external",
             flows_per_pair,
+            skipped,
             connections: 0,
         };
         // As if each rank had a host of its own.
@@ -290,18 +294,4 @@ fn read_local(
     };
     let delay = scale_up.map_or(Span::ZERO, |network| network.delay);
     Some(Some(LocalNetwork { rate, delay: section.get_or("local_delay", delay) }))
-}
-
-fn read_file(section: &Section<'_>) -> Option<Graph> {
-    let (key, name, text) = section.text_or_file("operations", "GOAL, .cm, SimAI or Chakra")?;
-    match import::parse_job(&text) {
-        Ok(graph) => {
-            section.record("operations", Value::Text(text));
-            Some(graph)
-        }
-        Err(why) => {
-            section.problem(key, format_args!("{name}{why}"));
-            None
-        }
-    }
 }

@@ -156,7 +156,12 @@ pub const WORKLOADS: [KindKeys; 15] = [
     KindKeys {
         name: "job",
         doc: "ranks that send, receive and compute in the order of a `file`; the first result is the completion time",
-        keys: job_keys![job_key::FILE, job_key::OPERATIONS],
+        keys: job_keys![
+            job_key::FILE,
+            job_key::OPERATIONS,
+            job_key::GROUPS_KEY,
+            job_key::LENIENT,
+        ],
     },
     KindKeys {
         name: "all-reduce",

@@ -5,6 +5,7 @@ mod support;
 
 mod builder;
 mod bursts_and_marks;
+mod chakra_groups;
 mod checks;
 mod clusters;
 mod drain;

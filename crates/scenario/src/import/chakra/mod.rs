@@ -15,6 +15,7 @@
 mod compose;
 mod nodes;
 mod schema;
+mod text;
 mod write;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use apus_jobs::Graph;
 use prost::Message as _;
 
 use schema::{GlobalMetadata, Node};
+pub use text::{of_text, text_of};
 pub use write::write_trace;
 
 /// Members of each group by its name.

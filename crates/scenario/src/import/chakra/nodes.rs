@@ -191,8 +191,9 @@ fn collective(
 ) -> Result<Option<Step>, ChakraError> {
     let name = node.text("pg_name").unwrap_or_default();
     let Some(group) = members.names.get(name).copied() else {
-        let what =
-            format!("its group `{name}` is defined nowhere; name the file of groups with --groups");
+        let what = format!(
+            "its group `{name}` is defined nowhere; name a file of groups (`groups` of a scenario, --groups of `apus convert`)"
+        );
         report.skip(trace, node, "collectives of unknown groups", what)?;
         return Ok(None);
     };
