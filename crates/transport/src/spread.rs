@@ -20,7 +20,8 @@ pub enum LossRule {
     Count(u64),
     /// A packet is lost once a packet sent this much later is acknowledged (RACK, RFC 8985 §6.2).
     Time(Span),
-    /// A packet is lost once a later packet with its entropy value is acknowledged: a path keeps the order.
+    /// A packet is lost once a later packet with its entropy value is acknowledged: a path keeps the order. Each packet has a
+    /// timeout of its own too, since its value may not be used again.
     EvOrder,
     /// Only timeouts detect losses, each packet by its own (uet-htsim 40ccb05).
     Timeout,

@@ -26,7 +26,7 @@ fn a_lone_flow_ends_at_the_ideal_time_to_the_picosecond() {
                 r#"
 duration = "1ms"
 warmup = "0s"
-topology = {{ kind = "fat-tree", k = 8, rate = "100Gbps", delay = "1us", buffer = "1MB" }}
+topology = {{ kind = "fat-tree", k = 8, rate = "100Gbps", delay = "1us", buffer = "1MB", ecn = {{ threshold = "500kB" }} }}
 packets = {{ payload = "4096B", header = "64B", control = "64B" }}
 algorithm = {{ name = "nscc", profile = "drop-tail" }}
 {routing}
@@ -40,7 +40,10 @@ start_us,from,to,bytes
             );
             let summary = run(&text);
             let found = summary.makespan_us.expect("the flow ends") * 1e3;
-            assert!((found - ideal_ns).abs() < 1e-3, "to {to}: {found} ns, not {ideal_ns} {routing}");
+            assert!(
+                (found - ideal_ns).abs() < 1e-3,
+                "to {to}: {found} ns, not {ideal_ns} {routing}"
+            );
         }
     }
 }
@@ -71,4 +74,70 @@ size = "10MB"
         let mean = (0..draws).map(share).sum::<f64>() / f64::from(draws);
         assert!((mean - expected).abs() < band, "{links} links: {mean}, not {expected}");
     }
+}
+
+/// Random permutations over whole trees with one path per flow, all flows endless: the mean rate of max-min fair shares by Monte Carlo,
+/// of which single draws are within 5 %. NSCC's shares are near to these: here the mean of six draws.
+#[test]
+fn permutations_by_hash_get_the_mean_rate_of_max_min_fairness() {
+    for (tree, expected) in [
+        ("kind = \"fat-tree\"\nk = 8", 0.478),
+        ("kind = \"leaf-spine\"\nleaves = 16\nspines = 8\nhosts_per_leaf = 8", 0.566),
+        ("kind = \"leaf-spine\"\nleaves = 8\nspines = 16\nhosts_per_leaf = 16", 0.602),
+    ] {
+        let share = |seed| {
+            let text = format!(
+                r#"
+seed = {seed}
+duration = "600us"
+warmup = "300us"
+[topology]
+{tree}
+rate = "100Gbps"
+delay = "1us"
+buffer = "1MB"
+ecn = {{ k_min = "37440B", k_max = "145600B", p_max = 1.0 }}
+[algorithm]
+name = "nscc"
+profile = "drop-tail"
+[[workload]]
+kind = "permutation"
+size = "1GB"
+"#
+            );
+            run(&text).goodput_gbps / (128.0 * 100.0 * 4096.0 / 4160.0)
+        };
+        let mean = (1..=6).map(share).sum::<f64>() / 6.0;
+        assert!((mean / expected - 1.0).abs() < 0.05, "{tree}: {mean}, not {expected}");
+    }
+}
+
+/// Four hosts spray packets onto four ports at the rate of these, each by an independent draw: the mean queue after t packet times is
+/// sqrt(2 (1 - 1/n) t / pi), so that its mean over a time T is 2/3 of that at T. After 164 us, 492.8 packet times of 4160 B:
+/// 10.2 packets. 24 runs of 4 ports have a standard error of 0.2.
+#[test]
+fn queues_of_random_spraying_grow_as_the_root_of_time() {
+    let flow = |host| format!("[[workload.flow]]\nfrom = {host}\nto = {}\n", host + 4);
+    let flows: String = (0..4).map(flow).collect();
+    let queue = |seed| {
+        let text = format!(
+            r#"
+seed = {seed}
+duration = "164us"
+topology = {{ kind = "leaf-spine", leaves = 2, spines = 4, hosts_per_leaf = 4, rate = "100Gbps", delay = "1us", buffer = "unlimited" }}
+algorithm = {{ name = "constant", window = 1000.0, min_rto = "100ms", initial_rto = "100ms" }}
+routing = {{ balancer = "oblivious form=random evs=65536", loss = "timeout", range = 16384 }}
+measure = {{ window = "10us", ports = {{ up = ["leaf 0 -> spine *"] }} }}
+[[workload]]
+kind = "flows"
+size = "1GB"
+{flows}"#
+        );
+        let summary = run(&text);
+        summary.ports["up"].totals.queue_bytes.mean.expect("measured") / 4160.0
+    };
+    let mean = (1..=24).map(queue).sum::<f64>() / 24.0;
+    let packets: f64 = 164e-6 * 100e9 / (4160.0 * 8.0);
+    let expected = 2.0 / 3.0 * (2.0 * 0.75 * packets / std::f64::consts::PI).sqrt();
+    assert!((mean / expected - 1.0).abs() < 0.08, "{mean}, not {expected}");
 }

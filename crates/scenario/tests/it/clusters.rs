@@ -325,6 +325,37 @@ at = "{at}"
     assert!(slower < healthy + 1000.0, "{slower} {healthy}");
 }
 
+/// One of two ports of the receiver is dead, nobody says so, and the policy does not listen: every other packet is lost, and a window that
+/// losses have closed waits for a timeout for each of them. Flows go on all the same: 245 packets need about as many timeouts again,
+/// of 1 ms.
+#[test]
+fn windows_go_on_over_a_dead_port_that_nobody_reports() {
+    for algorithm in ["swift", "cubic", "bolt", "mswift"] {
+        for loss in ["time", "count", "ev-order", "timeout"] {
+            let summary = run_scenario(&format!(
+                r#"
+duration = "1s"
+topology = "star hosts=2 planes=2 25Gbps 1us 100MB"
+algorithm = {{ name = "{algorithm}" }}
+routing = {{ balancer = "oblivious", loss = "{loss}" }}
+[[workload]]
+kind = "trace"
+flows = """
+start_us,from,to,bytes
+0,0,1,1000000
+"""
+[[fault]]
+link = "plane 1 switch 0 -> host 1"
+kind = "down"
+at = "50us"
+"#
+            ));
+            let took = summary.makespan_us.expect("the flow ends");
+            assert!(took < 400_000.0, "{algorithm}, {loss}: {took}");
+        }
+    }
+}
+
 /// Hosts of a list of links may have several, which must join all pairs: hosts pass nothing on.
 #[test]
 fn hosts_of_a_list_of_links_have_the_links_that_it_gives_them() {

@@ -75,7 +75,7 @@ impl Losses {
     /// Returns `true` if each packet has a timeout of its own.
     #[inline]
     pub(crate) fn times_packets(&self) -> bool {
-        matches!(self.rule, LossRule::Timeout | LossRule::Sleek(_))
+        matches!(self.rule, LossRule::EvOrder | LossRule::Timeout | LossRule::Sleek(_))
     }
 
     /// Returns when the next probe is due.

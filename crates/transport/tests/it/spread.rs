@@ -62,6 +62,38 @@ fn timeout__is_that_of_the_lost_packets() {
     assert_eq!((counters.timeouts, counters.fast_losses), (1, 0));
 }
 
+/// A window of 64 packets of a stream has each of 64 values once. Of the values of packets 5 and 9, which are lost, later packets
+/// arrive within the next round, if there is one: until then, and without one, only their own timeouts find them, and
+/// acknowledgements of other packets do not put these off.
+#[test]
+fn ev_order__has_a_timeout_for_values_that_are_not_used_again() {
+    // 20 packets of 20 values; a stream that goes on for 100 windows but for one packet whose value is not drawn again.
+    let mut few = pair(LossRule::EvOrder, 0);
+    few.lose = vec![(0, 5), (0, 9)];
+    few.submit(0, WRITE, 4096 * 20);
+    few.run_until(FAR);
+    let counters = few.sides[0].endpoint.counters(few.flow).expect("a flow");
+    assert_eq!((counters.timeout_losses, counters.fast_losses, counters.packets_sent), (2, 0, 22));
+
+    let algorithm =
+        build("constant", None, &[("window", "64"), ("min_rto", "100us")]).expect("constant");
+    let policy = balancers::build("oblivious", None, &[("evs", "65536")], None, &[]);
+    let policy = policy.expect("oblivious");
+    let mut many = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    let config = SpreadConfig { loss: LossRule::EvOrder, range: 16_384, ack_bytes: 0 };
+    let flow = many.flow;
+    for side in &mut many.sides {
+        side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+    }
+    many.lose = vec![(0, 5)];
+    // 6400 packets in 100 round trips of 10 us; without the timeout packet 5 would be sent again after the last of them.
+    many.submit(0, WRITE, 4096 * 6400);
+    many.run_until(FAR);
+    let counters = many.sides[0].endpoint.counters(flow).expect("a flow");
+    assert_eq!((counters.timeout_losses, counters.packets_sent), (1, 6401));
+    assert!((1000..1040).contains(&completed_us(&many)), "{}", completed_us(&many));
+}
+
 /// Eight of 20 packets are lost. After base RTT and target of silence a probe finds the path free, so that
 /// they are sent again: 10 + 20 + 10 + 10 us. If five packets out of order are enough, they
 /// are sent again at 10 us, with the two whose acknowledgements have not come yet.
