@@ -26,6 +26,7 @@ __all__ = [
     "Mswift",
     "Notified",
     "Nscc",
+    "Rccc",
     "Rcp",
     "Swift",
     "Timely",
@@ -1133,6 +1134,10 @@ class Nscc(Algorithm):
         quick_adapt_part: float | None = None,
         adjust_packets: float | None = None,
         median_samples: int | None = None,
+        receiver_penalty: bool | None = None,
+        penalty_from: float | None = None,
+        penalty_full: float | None = None,
+        restore_window: bool | None = None,
         rto: Time | None = None,
     ) -> None:
         """Set the parameters that are given.
@@ -1172,6 +1177,14 @@ class Nscc(Algorithm):
             median_samples: number of delays of which the median is taken; 1 is the delay itself
                 (whole number, from 1 to 4). Default in trimming: 1. Default in drop-tail: 1.
                 Default in median: 4.
+            receiver_penalty: obey receivers whose buffers fill: the window shrinks by up to the
+                bytes that are acknowledged (true or false). Default: false.
+            penalty_from: filled part of the receiver's buffer from which on it penalises (number,
+                above 0 and at most 1). Default: 0.25.
+            penalty_full: filled part of the receiver's buffer with the largest penalty (number,
+                above 0 and at most 1). Default: 0.75.
+            restore_window: after the penalty the window is what it was before (true or false).
+                Default: true.
             rto: retransmission timeout, without back-off (time, above 0). Default in trimming:
                 100us. Default in drop-tail: 450us. Default in median: 450us. From the network in
                 trimming: 15 us and 6 times the time that a BDP, in whole packets, takes on the
@@ -1199,6 +1212,10 @@ class Nscc(Algorithm):
                 "quick_adapt_part": quick_adapt_part,
                 "adjust_packets": adjust_packets,
                 "median_samples": median_samples,
+                "receiver_penalty": receiver_penalty,
+                "penalty_from": penalty_from,
+                "penalty_full": penalty_full,
+                "restore_window": restore_window,
                 "rto": rto,
             },
         )
@@ -1269,6 +1286,71 @@ class Mswift(Algorithm):
                 "hop_scale": hop_scale,
                 "initial_cwnd": initial_cwnd,
                 "max_cwnd": max_cwnd,
+            },
+        )
+
+
+class Rccc(Algorithm):
+    """Algorithm `rccc`.
+
+    Sends while the receiver grants credit; receivers grant in turns, a little below their rate.
+
+    Source: uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.14.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Literal["credits", "nscc"] | None = None,
+        network_rtt: Time | None = None,
+        window_factor: float | None = None,
+        pace: float | None = None,
+        grant_packets: int | None = None,
+        window: Literal["none", "nscc"] | None = None,
+        target_queueing: Time | None = None,
+        regulated: bool | None = None,
+        rto: Time | None = None,
+    ) -> None:
+        """Set the parameters that are given.
+
+        Args:
+            profile: Profile of defaults. "credits": credits alone; "nscc": credits, and the window
+                of NSCC.
+            network_rtt: RTT of a full packet and its acknowledgement over the longest path without
+                queues (time, above 0). Default: 12us. From the network in credits, nscc: the
+                unloaded RTT between the NICs of the longest path.
+            window_factor: most credit, also that of a flow that begins, over line rate times RTT
+                (number, at least 1). Default: 1.5.
+            pace: part of its line rate at which a host grants (number, above 0 and at most 1).
+                Default: 0.99.
+            grant_packets: payloads of full packets that a turn grants (whole number, at least 1).
+                Default: 4.
+            window: "nscc": packets in flight are limited by NSCC's window too, for which packets
+                trimmed at the last hop do not count ("none", "nscc"). Default in credits: none.
+                Default in nscc: nscc.
+            target_queueing: with `window = "nscc"`: queueing delay above which marked packets
+                shrink the window (time, above 0). Default: 9us. From the network in nscc: 0.75
+                network_rtt.
+            regulated: lower the rate of grants by marks, and by trims before the last hop: for
+                networks with less capacity within than at hosts (true or false). Default: false.
+            rto: retransmission timeout, without back-off; after it a sender without credit asks for
+                some (time, above 0). Default: 100us. From the network in credits, nscc: 15 us and 6
+                times the time that a BDP, in whole packets, takes on the path.
+        """
+        super().__init__(
+            "Rccc",
+            {"name": "rccc"},
+            {},
+            {
+                "profile": profile,
+                "network_rtt": network_rtt,
+                "window_factor": window_factor,
+                "pace": pace,
+                "grant_packets": grant_packets,
+                "window": window,
+                "target_queueing": target_queueing,
+                "regulated": regulated,
+                "rto": rto,
             },
         )
 

@@ -10,7 +10,7 @@ local kinds = {
   [1] = "Write", [2] = "Message", [3] = "ReadRequest", [4] = "ReadResponse", [5] = "Ack",
   [6] = "Cancel", [7] = "Reject", [8] = "CreditRequest", [9] = "Credit", [10] = "CreditStop",
   [11] = "Notification", [12] = "Signal", [13] = "CompareAndSwap", [14] = "FetchAdd",
-  [26] = "Probe", [27] = "ProbeAnswer",
+  [24] = "Grant", [26] = "Probe", [27] = "ProbeAnswer",
   [0x40] = "Hello", [0x41] = "Cookie", [0x42] = "Init", [0x43] = "Response", [0x44] = "Refused",
   [0x45] = "Unknown", [0x46] = "Control",
 }

@@ -27,6 +27,7 @@ pub mod hull;
 pub mod mswift;
 pub mod notified;
 pub mod nscc;
+pub mod rccc;
 pub mod rcp;
 pub mod registry;
 mod set;

@@ -7,9 +7,9 @@ use alloc::sync::Arc;
 
 use apus_cc::{
     Algorithm, AlgorithmFactory, BoxedReceiver, BoxedSender, BoxedSwitch, Configured, CreditLimit,
-    FieldLayout, FlowInfo, ForeignAlgorithm, Plain, Receiver, ReplaySender, Sender, SettingError,
-    Settings, SwitchHalf, SwitchInfo, foreign, forward_receiver, forward_replay_sender,
-    forward_sender, forward_switch,
+    FieldLayout, FlowInfo, ForeignAlgorithm, GrantPace, Plain, Receiver, ReplaySender, Sender,
+    SettingError, Settings, SwitchHalf, SwitchInfo, foreign, forward_receiver,
+    forward_replay_sender, forward_sender, forward_switch,
 };
 
 use crate::dcqcn::switch::RampMarker;
@@ -127,6 +127,10 @@ macro_rules! algorithms {
                 to_params!(self credit_limit ())
             }
 
+            fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace> {
+                to_params!(self grant_pace (flow))
+            }
+
             fn reads_receiver_level(&self) -> bool {
                 to_params!(self reads_receiver_level ())
             }
@@ -200,6 +204,8 @@ algorithms! {
     Nscc(crate::nscc::Nscc);
     /// MSwift and LSwift: Swift for packets on several paths.
     MSwift(crate::mswift::MSwift);
+    /// RCCC of Ultra Ethernet: credits of the receiver.
+    Rccc(crate::rccc::Rccc);
     /// A constant window or rate.
     Constant(crate::constant::Constant);
 }

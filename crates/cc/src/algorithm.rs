@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use core::fmt::Debug;
 
 use crate::{
-    AlgorithmInfo, BoxedPath, CreditLimit, Derivation, FieldLayout, FlowInfo, PathPolicy,
-    ProfilePackets, Receiver, ReplaySender, Sender, SettingError, Settings, SwitchHalf, SwitchInfo,
-    Tunable,
+    AlgorithmInfo, BoxedPath, CreditLimit, Derivation, FieldLayout, FlowInfo, GrantPace,
+    PathPolicy, ProfilePackets, Receiver, ReplaySender, Sender, SettingError, Settings, SwitchHalf,
+    SwitchInfo, Tunable,
 };
 
 /// An algorithm, named by its sender half.
@@ -55,6 +55,13 @@ pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'stati
         None
     }
 
+    /// The pace at which the receiver halves of a host take turns to grant, if they do
+    /// ([`Receiver::turn`]).
+    #[must_use]
+    fn grant_pace(_params: &Self::Params, _flow: &FlowInfo) -> Option<GrantPace> {
+        None
+    }
+
     /// Returns `true` if the algorithm reads the level of the receiver's buffer
     /// ([`AckEvent::receiver_level`](crate::AckEvent)).
     #[must_use]
@@ -93,6 +100,8 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
+    /// The pace at which the receiver halves of a host grant, if they take turns.
+    fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace>;
     /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
 }
@@ -156,6 +165,10 @@ impl<A: Algorithm> AlgorithmFactory for Configured<A> {
 
     fn credit_limit(&self) -> Option<CreditLimit> {
         A::credit_limit(&self.0)
+    }
+
+    fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace> {
+        A::grant_pace(&self.0, flow)
     }
 
     fn reads_receiver_level(&self) -> bool {

@@ -297,6 +297,12 @@ pub struct SendInfo {
     pub in_flight: u32,
     /// Whether the packet counts against the window: data does, the request of a read does not.
     pub is_windowed: bool,
+    /// Payload bytes of the packet.
+    pub payload: Bytes,
+    /// Packets to be sent again that have not left, this one excluded. Only for algorithms with control packets.
+    pub resends: u32,
+    /// Flows of the host that could send now, this one included. Only for algorithms with control packets.
+    pub ready_flows: u32,
 }
 
 impl SendInfo {
@@ -304,6 +310,15 @@ impl SendInfo {
     #[inline]
     #[must_use]
     pub const fn new(now: Time, seq: PacketNumber) -> Self {
-        Self { now, seq, pending: Bytes::ZERO, in_flight: 0, is_windowed: true }
+        Self {
+            now,
+            seq,
+            pending: Bytes::ZERO,
+            in_flight: 0,
+            is_windowed: true,
+            payload: Bytes::ZERO,
+            resends: 0,
+            ready_flows: 1,
+        }
     }
 }

@@ -14,8 +14,9 @@ use apus_units::Bytes;
 
 use crate::{
     Algorithm, AlgorithmFactory, AlgorithmInfo, Configured, CongestionHeader, CreditLimit,
-    Derivation, FieldLayout, FlowInfo, PortView, ProfilePackets, Receiver, ReplaySender, Sender,
-    SettingError, Settings, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, Tunable, Verdict,
+    Derivation, FieldLayout, FlowInfo, GrantPace, PortView, ProfilePackets, Receiver, ReplaySender,
+    Sender, SettingError, Settings, SwitchFeedback, SwitchHalf, SwitchInfo, Telemetry, Tunable,
+    Verdict,
 };
 
 /// An algorithm that is not part of the set that runs it.
@@ -51,6 +52,8 @@ pub trait ForeignFactory: Any + Debug + Send + Sync {
     fn fine_timers(&self) -> bool;
     /// The limit that ports set to the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
+    /// The pace at which the receiver halves of a host grant, if they take turns.
+    fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace>;
     /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
     /// Returns a text that differs between implementations of one name and the same parameters, such as a hash of
@@ -117,6 +120,10 @@ impl<A: Algorithm> ForeignFactory for Configured<A> {
 
     fn credit_limit(&self) -> Option<CreditLimit> {
         AlgorithmFactory::credit_limit(self)
+    }
+
+    fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace> {
+        AlgorithmFactory::grant_pace(self, flow)
     }
 
     fn reads_receiver_level(&self) -> bool {

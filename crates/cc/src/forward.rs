@@ -16,6 +16,7 @@ macro_rules! forward_sender {
             fn on_idle(&mut self, now: $crate::Time);
             fn rto(&self) -> $crate::Span;
             fn on_credit(&mut self, event: &$crate::CreditEvent);
+            fn on_grant(&mut self, now: $crate::Time, total: u32);
             fn on_signal(&mut self, event: &$crate::SignalEvent);
             fn on_notification(&mut self, now: $crate::Time);
             fn on_packet_size(&mut self, event: &$crate::PacketSizeEvent);
@@ -54,6 +55,9 @@ macro_rules! forward_receiver {
             fn sends_control(&self) -> bool;
             fn on_credit_request(&mut self, now: $crate::Time, packets: u32);
             fn on_credit_stop(&mut self, now: $crate::Time);
+            fn on_trimmed(&mut self, event: &$crate::DataEvent);
+            fn turn(&self) -> $crate::Turn;
+            fn take_turn(&mut self, asked: bool) -> $crate::Bytes;
             fn next_control(&self) -> $crate::Time;
             fn poll_control(&mut self, now: $crate::Time) -> Option<$crate::ReceiverControl>;
         }

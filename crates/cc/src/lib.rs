@@ -25,6 +25,7 @@ mod fields;
 mod flow;
 mod foreign;
 mod forward;
+mod grants;
 mod packets;
 mod path;
 mod receiver;
@@ -48,6 +49,7 @@ pub use flow::FlowInfo;
 pub use foreign::{
     BoxedReceiver, BoxedSender, BoxedSwitch, ForeignAlgorithm, ForeignFactory, foreign,
 };
+pub use grants::{ArrivedAs, GrantPace, Regulation, Regulator, Turn};
 pub use packets::ProfilePackets;
 pub use path::{
     Balancer, BoxedPath, Ev, ForeignBalancer, MAX_EVS, PathEvent, PathFeedback, PathPolicy,

@@ -2,9 +2,9 @@
 
 use alloc::boxed::Box;
 
-use apus_units::Time;
+use apus_units::{Bytes, Time};
 
-use crate::{DataEvent, FieldLayout, Fields};
+use crate::{DataEvent, FieldLayout, Fields, Turn};
 
 /// A control packet that a receiver half sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub enum ReceiverControl {
     },
     /// Packets arrived marked (DCQCN's congestion notification packet).
     Notification,
+    /// The sender may send: a count that only grows, modulo 2^32, in a unit that both halves know. A
+    /// lost grant is made up for by the next one.
+    Grant {
+        /// The count.
+        total: u32,
+    },
 }
 
 /// Maximum number of bytes by which one credit is longer than another. ExpressPass: 76 to 92 B on the
@@ -50,6 +56,18 @@ pub trait Receiver {
     /// The sender has no more data, and the half sends no more credits. An acknowledgement is then
     /// due.
     fn on_credit_stop(&mut self, _now: Time) {}
+    /// A switch removed the payload of a data packet that is missing; the sender is informed.
+    fn on_trimmed(&mut self, _event: &DataEvent) {}
+    /// Returns what the half waits for. Asked after events of its flow, if its host has a
+    /// [`GrantPace`](crate::GrantPace): the halves of a host take turns, those that were asked first.
+    fn turn(&self) -> Turn {
+        Turn::None
+    }
+    /// It is the half's turn, of the kind `asked` or unasked. Returns the bytes that it grants now, which
+    /// decide when the host's next turn is; [`Receiver::poll_control`] then returns the grant.
+    fn take_turn(&mut self, _asked: bool) -> Bytes {
+        Bytes::ZERO
+    }
     /// Returns the time at which [`Receiver::poll_control`] will return a packet; [`Time::MAX`] if
     /// no packet is due before the next event.
     #[inline]

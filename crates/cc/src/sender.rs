@@ -122,6 +122,8 @@ pub trait Sender {
     fn rto(&self) -> Span;
     /// A credit arrived; the transport sends a packet for it if it has one.
     fn on_credit(&mut self, _event: &CreditEvent) {}
+    /// A grant of the receiver arrived ([`ReceiverControl::Grant`](crate::ReceiverControl)).
+    fn on_grant(&mut self, _now: Time, _total: u32) {}
     /// A switch reported its congestion (Bolt's SRC).
     fn on_signal(&mut self, _event: &SignalEvent) {}
     /// The receiver saw marked packets (DCQCN's congestion notification packet).

@@ -3,7 +3,9 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use apus_cc::{AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl};
+use apus_cc::{
+    AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl, Turn,
+};
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
 
@@ -27,6 +29,8 @@ pub(crate) struct ControlState {
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
+    /// The queue of turns that has the flow.
+    listed: Turn,
 }
 
 /// Returns a time as credits carry it.
@@ -80,6 +84,11 @@ impl<F: AlgorithmFactory> Flow<F> {
         control.is_some_and(|control| control.pending.is_some())
     }
 
+    /// Returns the queue of turns that has the flow; `None` without control packets.
+    pub(crate) fn listed(&mut self) -> Option<&mut Turn> {
+        control_of(&mut self.extra).map(|control| &mut control.listed)
+    }
+
     /// Polls the sender half for a control packet. Returns `true` if a control packet is due.
     #[inline]
     pub(crate) fn prepare_control(&mut self, now: Time) -> bool {
@@ -104,6 +113,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             Some(SenderControl::CreditStop) => Control::CreditStop,
             None => match self.receiver.poll_control(now)? {
                 ReceiverControl::Notification => Control::Notification,
+                ReceiverControl::Grant { total } => Control::Grant { total },
                 ReceiverControl::Credit { padding } => {
                     let (number, received) = (control.next_credit, self.receive.received());
                     control.next_credit = number.wrapping_add(1);
@@ -138,6 +148,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             }
             Control::CreditStop => self.receiver.on_credit_stop(arrival.now),
             Control::Notification => self.algorithm.on_notification(arrival.now),
+            Control::Grant { total } => self.algorithm.on_grant(arrival.now, *total),
             // Not numbered as these packets are, and handled before.
             Control::Probe { .. } | Control::ProbeAnswer { .. } => return Handled::Refused,
         }

@@ -11,6 +11,7 @@
 //! Several packets handled before the next poll yield one acknowledgement per flow (Swift §3.6); an
 //! acknowledgement is never queued behind data.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -23,9 +24,11 @@ use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::spread::{Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
+use grants::Grants;
 
 mod arrivals;
 mod control;
+mod grants;
 mod polls;
 mod trimmed;
 
@@ -118,6 +121,8 @@ pub struct Endpoint<F: AlgorithmFactory> {
     completions: VecDeque<Completion>,
     wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
     expired: Vec<(Time, u32)>,
+    /// Turns of receiver halves, if the algorithm of a flow has them.
+    grants: Option<Box<Grants>>,
     /// A lower bound of the wheel's next deadline.
     next_timeout: Time,
     /// The latest time at which any flow was looked at.
@@ -140,6 +145,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             completions: VecDeque::new(),
             wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
             expired: Vec::new(),
+            grants: None,
             next_timeout: Time::MAX,
             looked_at: Time::ZERO,
         }
@@ -157,6 +163,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn open(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
         let flow = Flow::new(peer, sender, receiver, self.config.max_payload);
+        if self.grants.is_none() {
+            self.grants = algorithm.grant_pace(info).map(|pace| Box::new(Grants::new(pace)));
+        }
         if let Some(id) = self.free.pop() {
             let place = &mut self.flows[id.index()];
             // The released flow may still be in the queues.
@@ -237,7 +246,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             }
         }
         self.expired = expired;
-        self.next_timeout = self.wheel.next_at().unwrap_or(Time::MAX);
+        self.run_turns(now);
+        self.next_timeout = self.wheel.next_at().unwrap_or(Time::MAX).min(self.next_turn());
         // Its time is known long before.
         if let Some(next) = self.wheel.next_key().and_then(|key| self.flows.get(key as usize)) {
             next.prefetch(false);
@@ -280,7 +290,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn settle_timers(&mut self) {
         for _ in 0..MAX_SETTLED_TIMERS {
             let Some(key) = self.wheel.next_key() else {
-                self.next_timeout = Time::MAX;
+                self.next_timeout = self.next_turn();
                 return;
             };
             let Some(flow) = self.flows.get_mut(key as usize) else { return };
@@ -303,7 +313,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 self.arm(FlowId::new(key), due);
             }
         }
-        self.next_timeout = self.wheel.next_deadline(MAX_SETTLED_TIMERS).unwrap_or(Time::MAX);
+        let timer = self.wheel.next_deadline(MAX_SETTLED_TIMERS).unwrap_or(Time::MAX);
+        self.next_timeout = timer.min(self.next_turn());
     }
 
     /// Ends a flow whose peer is gone: unsent ops fail, the outcome of the others is unknown.

@@ -184,14 +184,17 @@ impl<F: AlgorithmFactory> Flow<F> {
         &mut self,
         now: Time,
         config: &EndpointConfig,
+        ready_flows: u32,
     ) -> Option<(Header, CongestionHeader)> {
         let in_flight = self.send.data_in_flight();
         let (seq, mut segment) = self.send.send_data(now, self.max_payload, config)?;
+        let mut info = SendInfo::new(now, seq);
         let mut markable = false;
         if self.extra.is_some() {
             markable = self.attach(now, seq, &mut segment);
+            // A queue of 2^32 packets would not fit into memory.
+            (info.resends, info.ready_flows) = (self.send.retransmits() as u32, ready_flows);
         }
-        let mut info = SendInfo::new(now, seq);
         (info.in_flight, info.is_windowed) = (in_flight, true);
         let (header, mut congestion) = self.stamp(info, segment);
         if markable && congestion.ecn == Ecn::NotCapable {
@@ -229,6 +232,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     #[inline]
     fn stamp(&mut self, mut info: SendInfo, segment: Segment) -> (Header, CongestionHeader) {
         info.pending = Bytes::new(self.send.pending);
+        info.payload = Bytes::new(u64::from(segment.length));
         let mut congestion = CongestionHeader::default();
         self.algorithm.on_transmit(&mut congestion, &info);
         let body = Body::Data(segment);

@@ -126,7 +126,7 @@ impl SendSide {
         self.rare.as_ref().map_or(0, |rare| rare.answers_waiting)
     }
 
-    fn retransmits(&self) -> usize {
+    pub(crate) fn retransmits(&self) -> usize {
         self.rare.as_ref().map_or(0, |rare| rare.retransmit.len())
     }
 

@@ -23,6 +23,11 @@ pub enum Control {
     CreditStop,
     /// Data packets arrived marked (DCQCN's congestion notification packet).
     Notification,
+    /// The receiver lets the sender send up to this count, which only grows, modulo 2^32; its unit is the algorithm's.
+    Grant {
+        /// The count.
+        total: u32,
+    },
     /// Asks whether a path is free: the receiver answers with a [`Control::ProbeAnswer`]. Not numbered as
     /// other control packets are.
     Probe {
@@ -105,13 +110,14 @@ mod kind {
     pub(super) const CREDIT: u8 = 9;
     pub(super) const CREDIT_STOP: u8 = 10;
     pub(super) const NOTIFICATION: u8 = 11;
+    pub(super) const GRANT: u8 = 24;
     pub(super) const PROBE: u8 = 26;
     pub(super) const PROBE_ANSWER: u8 = 27;
 }
 
 /// Bytes of a credit's body without padding.
 const CREDIT_BYTES: usize = 33;
-/// Bytes of the body of a request, and of a probe and its answer.
+/// Bytes of the body of a request, of a grant, and of a probe and its answer.
 const REQUEST_BYTES: usize = 4;
 
 /// Returns the bytes of the body of a control packet of this kind, without a credit's padding;
@@ -119,7 +125,9 @@ const REQUEST_BYTES: usize = 4;
 pub(crate) fn body_bytes(kind: u8) -> Option<usize> {
     match kind {
         kind::CREDIT => Some(CREDIT_BYTES),
-        kind::CREDIT_REQUEST | kind::PROBE | kind::PROBE_ANSWER => Some(REQUEST_BYTES),
+        kind::CREDIT_REQUEST | kind::GRANT | kind::PROBE | kind::PROBE_ANSWER => {
+            Some(REQUEST_BYTES)
+        }
         kind::CREDIT_STOP | kind::NOTIFICATION => Some(0),
         _ => None,
     }
@@ -141,6 +149,7 @@ impl Control {
             Self::Credit(_) => kind::CREDIT,
             Self::CreditStop => kind::CREDIT_STOP,
             Self::Notification => kind::NOTIFICATION,
+            Self::Grant { .. } => kind::GRANT,
             Self::Probe { .. } => kind::PROBE,
             Self::ProbeAnswer { .. } => kind::PROBE_ANSWER,
         }
@@ -149,9 +158,10 @@ impl Control {
     pub(crate) fn body_len(&self) -> usize {
         match self {
             Self::Credit(credit) => CREDIT_BYTES + usize::from(credit.padding),
-            Self::CreditRequest { .. } | Self::Probe { .. } | Self::ProbeAnswer { .. } => {
-                REQUEST_BYTES
-            }
+            Self::CreditRequest { .. }
+            | Self::Grant { .. }
+            | Self::Probe { .. }
+            | Self::ProbeAnswer { .. } => REQUEST_BYTES,
             Self::CreditStop | Self::Notification => 0,
         }
     }
@@ -167,6 +177,7 @@ impl Control {
         let credit = match self {
             Self::Credit(credit) => credit,
             Self::CreditRequest { packets: word }
+            | Self::Grant { total: word }
             | Self::Probe { number: word }
             | Self::ProbeAnswer { number: word } => return writer.put(word.to_be_bytes()),
             Self::CreditStop | Self::Notification => return,
@@ -188,6 +199,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, kind: u8) -> Result<Control, Illegal
     match kind {
         kind::CREDIT => {}
         kind::CREDIT_REQUEST => return Ok(Control::CreditRequest { packets: reader.u32() }),
+        kind::GRANT => return Ok(Control::Grant { total: reader.u32() }),
         kind::PROBE => return Ok(Control::Probe { number: reader.u32() }),
         kind::PROBE_ANSWER => return Ok(Control::ProbeAnswer { number: reader.u32() }),
         kind::CREDIT_STOP => return Ok(Control::CreditStop),

@@ -163,11 +163,11 @@
 //!     23    1  flags: 1 at the last hop, 2 the header carried an ECN mark
 //! ```
 //!
-//! Kinds 10 (CreditStop) and 11 (Notification) have no body. Those of kind 8, a CreditRequest, and of
+//! Kinds 10 (CreditStop) and 11 (Notification) have no body. Those of kind 8, a CreditRequest, of kind 24, a Grant, and of
 //! kinds 26 and 27, a Probe of a path and its answer, have 4 bytes:
 //!
 //! ```text
-//!     15    4  packets that the sender has to send, saturating; or number of the probe
+//!     15    4  packets that the sender has to send, saturating; or the count granted; or number of the probe
 //! ```
 //!
 //! The body of kind 9, a Credit, has 33 bytes and its padding:

@@ -261,6 +261,10 @@ impl ForeignFactory for SharedFactory {
         None
     }
 
+    fn grant_pace(&self, _: &FlowInfo) -> Option<apus_cc::GrantPace> {
+        None
+    }
+
     fn reads_receiver_level(&self) -> bool {
         false
     }

@@ -61,9 +61,19 @@ impl Algorithm for Nscc {
     fn switch(_: &Arc<Params>, _: &SwitchInfo) -> Plain {
         Plain
     }
+
+    fn reads_receiver_level(params: &Params) -> bool {
+        params.penalty.is_some()
+    }
 }
 
 impl Nscc {
+    /// The port to the receiver trimmed a packet, whose credits handle that port (RCCC).
+    pub(crate) fn on_trim_at_last_hop(&mut self, event: &TrimEvent) {
+        let bytes = event.payload.get() + self.window.header;
+        self.window.on_trim_at_last_hop(&self.params, bytes);
+    }
+
     fn packets_to_bytes(&self, packets: u32) -> u64 {
         u64::from(packets) * self.window.packet
     }
@@ -75,6 +85,10 @@ impl Sender for Nscc {
         let bytes = event.acked_bytes.get() + headers;
         let in_flight = self.packets_to_bytes(event.in_flight);
         let drawn_by = (event.fabric_delay, event.marked_packets > 0);
+        if let Some(penalty) = &self.params.penalty {
+            let level = penalty.of(event.receiver_level);
+            self.window.penalise(penalty, level, (bytes, in_flight));
+        }
         self.window.on_ack(&self.params, event.now, drawn_by, (bytes, in_flight));
     }
 

@@ -9,7 +9,9 @@
 mod host;
 mod median;
 mod params;
+mod penalty;
 mod window;
 
 pub use host::Nscc;
 pub use params::Params;
+pub(crate) use params::trimming_rto;

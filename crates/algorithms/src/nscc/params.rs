@@ -65,6 +65,17 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default_of(DROP_TAIL, "1", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the delay of each acknowledgement")
         .default_of(MEDIAN, "4", "unverified: MSwift and MNSCC (arXiv 2509.07907): at most 4, at most half \
             a window"),
+    flag("receiver_penalty", "obey receivers whose buffers fill: the window shrinks by up to the bytes that are acknowledged")
+        .default("false", "uet-htsim 40ccb05: `rcv_cwnd_pen` is neutral"),
+    number("penalty_from", FRACTION, "filled part of the receiver's buffer from which on it penalises")
+        .default("0.25", "unverified: UE Specification 1.0 §3.6.13.2 leaves it open; 25 to 75 % in the manual of a \
+            simulated NIC"),
+    number("penalty_full", FRACTION, "filled part of the receiver's buffer with the largest penalty")
+        .default("0.75", "unverified: UE Specification 1.0 §3.6.13.2 leaves it open; 25 to 75 % in the manual of a \
+            simulated NIC"),
+    flag("restore_window", "after the penalty the window is what it was before")
+        .default("true", "unverified: UE Specification 1.0 §3.6.13.2: the receiver says so with each acknowledgement; \
+            deviation: a setting of the flow"),
     time("rto", POSITIVE, "retransmission timeout, without back-off")
         .default_of(TRIMMING, "100us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
         .default_of(DROP_TAIL, "450us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
@@ -99,7 +110,7 @@ pub(super) const DERIVED: &[Derivation] = &[
         profiles: &[TRIMMING],
         rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path",
         source: "uet-htsim 40ccb05: a trimming queue holds one BDP",
-        value: |network, settings| rto(network, settings, 1),
+        value: trimming_rto,
     },
     Derivation {
         parameter: "rto",
@@ -112,6 +123,11 @@ pub(super) const DERIVED: &[Derivation] = &[
 
 /// Full queues that drain before the timeout expires.
 const DRAINS: u64 = 6;
+
+/// The timeout where queues trim at one bandwidth-delay product.
+pub(crate) fn trimming_rto(network: &NetworkInfo, settings: &Settings) -> String {
+    rto(network, settings, 1)
+}
 
 /// 15 us and [`DRAINS`] queues of `bdps` bandwidth-delay products, each in whole packets.
 fn rto(network: &NetworkInfo, settings: &Settings, bdps: u64) -> String {
@@ -154,8 +170,21 @@ pub struct Params {
     pub adjust_packets: f64,
     /// Most delays of which the median is taken, from 1 to 4.
     pub median_samples: u32,
+    /// The receiver's penalty, if it is obeyed.
+    pub penalty: Option<Penalty>,
     /// The retransmission timeout.
     pub rto: Span,
+}
+
+/// When a receiver's buffer penalises a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Penalty {
+    /// Filled part of the buffer without a penalty.
+    pub from: f64,
+    /// Filled part of the buffer with the largest penalty.
+    pub full: f64,
+    /// Whether the window is restored afterwards.
+    pub restores: bool,
 }
 
 impl Params {
@@ -185,10 +214,28 @@ impl Params {
             quick_adapt_part,
             adjust_packets: settings.number("adjust_packets"),
             median_samples: settings.count("median_samples"),
+            penalty: Penalty::from_settings(settings)?,
             rto: settings.time("rto"),
         };
         let above = params.rto >= params.network_rtt;
         require(above, "rto", "at least network_rtt", params.rto)?;
         Ok(params)
+    }
+}
+
+impl Penalty {
+    fn from_settings(settings: &mut Settings) -> Result<Option<Self>, SettingError> {
+        let penalty = Self {
+            from: settings.number("penalty_from"),
+            full: settings.number("penalty_full"),
+            restores: settings.flag("restore_window"),
+        };
+        if !settings.flag("receiver_penalty") {
+            let names = ["penalty_from", "penalty_full", "restore_window"];
+            settings.without_effect(&names, "while `receiver_penalty` is false")?;
+            return Ok(None);
+        }
+        require(penalty.full > penalty.from, "penalty_full", "above penalty_from", penalty.full)?;
+        Ok(Some(penalty))
     }
 }

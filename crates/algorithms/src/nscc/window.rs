@@ -7,7 +7,8 @@ use apus_cc::FlowInfo;
 use apus_units::{Bytes, Rate, Span, Time};
 
 use super::median::{MAX_SAMPLES, Median};
-use super::params::Params;
+use super::params::{Params, Penalty};
+use super::penalty::Penalised;
 
 /// Rate and RTT of the network for which the gains are stated (UEC, reference network).
 const REFERENCE_RATE: Rate = Rate::from_gbps(100);
@@ -94,6 +95,9 @@ pub(super) struct Window {
     quick_adapt_after: Time,
     last_adjust: Time,
     last_decrease: Time,
+    penalised: Penalised,
+    /// The receiver penalises the flow: its window does not grow.
+    is_penalised: bool,
 }
 
 impl Window {
@@ -120,6 +124,8 @@ impl Window {
             quick_adapt_after: Time::ZERO,
             last_adjust: Time::ZERO,
             last_decrease: Time::ZERO,
+            penalised: Penalised::default(),
+            is_penalised: false,
         };
         window.limit(params);
         // UEC: the first window is the largest one: line rate, without slow start and pacing.
@@ -189,6 +195,7 @@ impl Window {
         let mut raised = Raised::default();
         match (marked, delay >= target) {
             // UEC `fair_increase`: late, but the queue has drained.
+            (false, _) if self.is_penalised => {}
             (false, true) => self.increase += whole(self.gains.fair * bytes as f64),
             (false, false) => raised.fast = self.increase_below_target(params, bytes, delay),
             (true, true) => self.decrease(params, now),
@@ -204,6 +211,25 @@ impl Window {
         }
         self.bound();
         raised
+    }
+
+    /// UEC `apply_cwnd_penalty`: an acknowledgement of `bytes` with this penalty of the receiver.
+    pub(super) fn penalise(
+        &mut self,
+        rules: &Penalty,
+        penalty: u64,
+        (bytes, in_flight): (u64, u64),
+    ) {
+        let window = (self.cwnd, self.packet);
+        (self.cwnd, self.is_penalised) =
+            self.penalised.apply(rules, penalty, window, (bytes, in_flight));
+    }
+
+    /// UEC `OnNACK` for a packet of `bytes` that was trimmed at the last hop, with RCCC: neither the window nor quick adaptation
+    /// hear of it. (uet-htsim 40ccb05 lets quick adaptation hear of it.)
+    pub(super) fn on_trim_at_last_hop(&mut self, params: &Params, bytes: u64) {
+        self.ignored += bytes;
+        self.average_in(params, params.network_rtt.as_ps_f64());
     }
 
     /// Adds a sample to the average delay (UEC `update_delay`).

@@ -15,6 +15,7 @@ mod hull;
 mod notified;
 mod packet_size;
 mod properties;
+mod rccc;
 mod rcp;
 mod registry;
 mod rtt;

@@ -47,8 +47,8 @@ fn rfc_8899_3_a_window_keeps_its_bytes_at_any_packet_size() {
         let mut algorithm = grown(info.name);
         let before = algorithm.allowance().window;
         // A window set in packets by the user stays, as does the packet by which RCP requests its
-        // rate; others have a rate instead of a window.
-        if ["constant", "rcp"].contains(&info.name) || !before.is_finite() {
+        // rate; others have a rate instead of a window, or credit in bytes (RCCC).
+        if ["constant", "rcp", "rccc"].contains(&info.name) || !before.is_finite() {
             continue;
         }
         windows += 1;

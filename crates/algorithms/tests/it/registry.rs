@@ -46,6 +46,7 @@ fn every_profile_of_every_algorithm_builds() {
             "notified",
             "nscc",
             "mswift",
+            "rccc",
             "constant"
         ]
     );
@@ -54,9 +55,15 @@ fn every_profile_of_every_algorithm_builds() {
             let config = build(info.name, Some(profile.name), &[]).unwrap();
             assert_eq!((config.info().name, config.profile()), (info.name, profile.name));
             assert!(config.sender(&FlowInfo::default()).allowance().window > 0.0);
-            // By default Bolt runs without Swift in parallel, whose parameters then have no effect.
+            // By default Bolt runs without Swift in parallel, NSCC without the receiver's penalty, and RCCC without
+            // NSCC's window, whose parameters then have no effect.
+            let is_idle = |name: &str| {
+                name.starts_with("fallback_")
+                    || ["penalty_from", "penalty_full", "restore_window"].contains(&name)
+                    || (profile.name, name) == ("credits", "target_queueing")
+            };
             let in_profile = |param: &&apus_cc::ParamInfo| {
-                param.default_in(profile.name).is_some() && !param.name.starts_with("fallback_")
+                param.default_in(profile.name).is_some() && !is_idle(param.name)
             };
             let listed = info.parameters.iter().filter(in_profile).count();
             assert_eq!(config.effective().len(), listed, "{} {}", info.name, profile.name);
@@ -117,7 +124,7 @@ fn unknown_names_suggest_the_nearest() {
     assert_eq!(unknown.parameter, None);
     assert!(unknown.to_string().contains("did you mean `swift`?"), "{unknown}");
     assert!(error("bbr", None, &[]).to_string().contains(
-        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, nscc, mswift, constant"
+        "swift, dctcp, bolt, hpcc, expresspass, cubic, timely, dx, dcqcn, rcp, hull, notified, nscc, mswift, rccc, constant"
     ));
     let profile = error("swift", Some("papers"), &[]);
     assert_eq!(profile.parameter, None);

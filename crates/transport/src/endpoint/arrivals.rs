@@ -1,6 +1,6 @@
 //! Packets that arrive at an endpoint.
 
-use apus_cc::{AlgorithmFactory, DataEvent, Receiver};
+use apus_cc::{AlgorithmFactory, ArrivedAs, DataEvent, Receiver};
 use apus_units::{Time, prefetch};
 use apus_wire::{Attached, Body, Control, Header, Segment, SegmentKind, WORD_BYTES};
 
@@ -72,10 +72,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 if *control == Control::CreditStop && handled == Handled::Control {
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
+                if matches!(control, Control::CreditRequest { .. }) {
+                    self.list_for_grants(arrival.now, id);
+                }
                 handled
             }
             Body::Trimmed(trimmed) => {
-                return self.handle_trimmed(arrival, header, trimmed);
+                return self.handle_trimmed(arrival, header, trimmed, observed);
             }
             Body::Nack(nack) => flow.on_nack(arrival.now, nack),
             Body::Data(segment) => {
@@ -100,6 +103,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 if due && !silent && flow.acks_now(segment, arrival, is_new) {
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
                 }
+                if self.grants.is_some() {
+                    let arrived = ArrivedAs::Whole { marked: arrival.marked };
+                    self.note_arrival(arrival.now, id, arrived);
+                }
+                let flow = &mut self.flows[id.index()];
                 // Whether the wheel or the queue of control packets already includes the next
                 // action of the receiver half.
                 let known = flow.in_controls || flow.next_control() >= flow.timer;

@@ -129,7 +129,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let known = flow.can_send && self.looked_at <= now;
         let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
         let first = flow.send.in_flight == 0;
-        let sent = if ready { flow.send_data(now, &self.config) } else { None };
+        let ready_flows = self.ready.len() as u32 + 1; // fewer than 2^32 flows
+        let sent = if ready { flow.send_data(now, &self.config, ready_flows) } else { None };
         let path = flow.path();
         if first || sent.is_none() || flow.has_control() {
             self.update(now, id);

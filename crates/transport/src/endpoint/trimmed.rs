@@ -1,6 +1,6 @@
 //! Headers of data packets whose payload a switch removed.
 
-use apus_cc::AlgorithmFactory;
+use apus_cc::{AlgorithmFactory, ArrivedAs, DataEvent, Pacing, Receiver, Sender};
 use apus_wire::{Body, Header, Nack, Trimmed};
 
 use super::{Endpoint, Handled, enqueue};
@@ -16,6 +16,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         arrival: &Arrival,
         header: &Header,
         trimmed: &Trimmed,
+        observed: &Observed<'_>,
     ) -> Handled {
         let id = header.flow;
         let Some(flow) = self.flows.get_mut(id.index()) else { return Handled::Refused };
@@ -29,14 +30,18 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if is_here || flow.has_packet(header.seq) {
             flow.record((header.seq, None), arrival, &Observed::default());
             // An algorithm with credits acknowledges data by them.
-            if !flow.has_control() {
+            if flow.algorithm.allowance().pacing != Pacing::Credits {
                 enqueue(&mut self.acks, &mut flow.in_acks, id);
             }
             return Handled::Duplicate;
         }
+        let mut event = DataEvent::new(arrival.now);
+        (event.marked, event.fields) = (arrival.marked, observed.fields);
+        flow.receiver.on_trimmed(&event);
         flow.note_trimmed(header.seq);
         let nack = Nack { packet: header.seq, last_hop: trimmed.last_hop, marked: arrival.marked };
         self.push_refusal(id, Body::Nack(nack));
+        self.note_arrival(arrival.now, id, ArrivedAs::Trimmed { last_hop: trimmed.last_hop });
         Handled::Trimmed
     }
 }

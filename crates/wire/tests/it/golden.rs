@@ -327,9 +327,11 @@ fn control_packets() {
     request[2] = 8;
     request.extend([0, 0, 0x12, 0x34]);
     check(with_body(Body::Control(Control::CreditRequest { packets: 0x1234 })), &request);
-    for (kind, control) in
-        [(26, Control::Probe { number: 0x1234 }), (27, Control::ProbeAnswer { number: 0x1234 })]
-    {
+    for (kind, control) in [
+        (24, Control::Grant { total: 0x1234 }),
+        (26, Control::Probe { number: 0x1234 }),
+        (27, Control::ProbeAnswer { number: 0x1234 }),
+    ] {
         request[2] = kind;
         check(with_body(Body::Control(control)), &request);
     }

@@ -130,7 +130,8 @@ fn control() -> impl Strategy<Value = Control> {
     let request = any::<u32>().prop_map(|packets| Control::CreditRequest { packets });
     let probe = any::<u32>().prop_map(|number| Control::Probe { number });
     let answer = any::<u32>().prop_map(|number| Control::ProbeAnswer { number });
-    prop_oneof![credit(), request, probe, answer, prop::sample::select(plain.to_vec())]
+    let grant = any::<u32>().prop_map(|total| Control::Grant { total });
+    prop_oneof![credit(), request, grant, probe, answer, prop::sample::select(plain.to_vec())]
 }
 
 fn header() -> impl Strategy<Value = Header> {
