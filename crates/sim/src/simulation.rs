@@ -128,7 +128,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             Some(_) => match DataBounds::new(plan, &mut network) {
                 Ok(bounds) => Some(bounds),
                 Err(BoundError::Route(error)) => return Err(PlanError::Route(error)),
-                Err(BoundError::Cycle | BoundError::Engine) => None,
+                Err(BoundError::Cycle | BoundError::Engine | BoundError::Faults) => None,
             },
             None => None,
         };
@@ -330,6 +330,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);
+            recording.note_hurt();
+            summary.faults.clone_from(&recording.faults);
             let most = recording.record.ops;
             recording.add_job_ops(crate::jobs::records(&self.parts, most));
             summary.notes.extend(recording.notes.iter().cloned());

@@ -35,7 +35,7 @@ function lineChart(width, options) {
   const marks = [];
   for (const fault of faults.filter(fault => !fault.instant)) {
     const from = Math.max(fault.from, shown[0]), to = Math.min(fault.to, shown[1]);
-    if (from < to) marks.push(Plot.rectX([[from, to]], { x1: d => d[0], x2: d => d[1], fill: theme.bad, fillOpacity: 0.1 }));
+    if (from < to) marks.push(Plot.rectX([[from, to]], { x1: d => d[0], x2: d => d[1], fill: theme.bad, fillOpacity: fault.after ? 0.05 : 0.1 }));
   }
   const moments = faults.flatMap(f => f.instant ? [f.from] : [f.from, f.to]).filter(x => x >= shown[0] && x <= shown[1]);
   if (moments.length) marks.push(Plot.ruleX(moments, { stroke: theme.bad, strokeOpacity: 0.55, strokeDasharray: "3 3" }));

@@ -31,7 +31,7 @@ function networkPictures() {
   const time = () => Math.max(0, Math.min(run().recording.network.times_us.length - 1, state.t !== undefined ? nearest(run().recording.network.times_us, Number(state.t)) : startTime()));
   // The middle of the first fault, or of the run.
   const startTime = () => {
-    const { network, duration_us } = run().recording, fault = faultsOf(run().recording).find(one => !one.instant);
+    const { network, duration_us } = run().recording, fault = faultsOf(run().recording).find(one => !one.instant && !one.after);
     return fault ? nearest(network.times_us, (fault.from + Math.min(fault.to, duration_us)) / 2) : Math.floor(network.times_us.length / 2);
   };
   let cached = null;
@@ -101,7 +101,7 @@ function networkPictures() {
       style: { background: "transparent", color: theme.ink, fontSize: "11px", fontFamily: "inherit" }, x: { domain, label: null }, y: { domain: [lines, 0], axis: null },
       marks: [Plot.axisX({ label: null, color: theme.soft, ticks: Math.max(3, Math.round(width / 110)), tickFormat: micros, tickSize: 4 }),
         Plot.text(Array.from({ length: lines }, (_, i) => i).filter(i => i % every === 0), { x: domain[0], y: i => i + 0.5, dx: -6, textAnchor: "end", text: i => names[i * per].length * 6.1 > left ? names[i * per].slice(0, Math.floor(left / 6.1) - 1) + "…" : names[i * per], fill: i => broken.has(names[i * per]) ? theme.bad : theme.ink, fontSize: Math.min(11, Math.max(8, height / lines * every)) }),
-        Plot.rectX(faults.filter(f => !f.instant), { x1: f => Math.max(f.from, domain[0]), x2: f => Math.min(f.to, domain[1]), y1: -lines * 0.03, y2: -lines * 0.008, fill: theme.bad, insetTop: 0, clip: false }),
+        Plot.rectX(faults.filter(f => !f.instant && !f.after), { x1: f => Math.max(f.from, domain[0]), x2: f => Math.min(f.to, domain[1]), y1: -lines * 0.03, y2: -lines * 0.008, fill: theme.bad, insetTop: 0, clip: false }),
       ] });
     const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "image");
     const first = x.to(Math.max(domain[0], 0));
@@ -114,7 +114,7 @@ function networkPictures() {
         for (const [key, value] of Object.entries({ x1: x.to(edge), x2: x.to(edge), y1: top - 8, y2: top + height, stroke: theme.bad, "stroke-dasharray": "3 3", "stroke-opacity": 0.8 })) rule.setAttribute(key, value);
         svg.append(rule);
       }
-      if (!fault.instant) {
+      if (!fault.instant && !fault.after) {
         const band = document.createElementNS(space, "rect");
         const [a, b] = [x.to(Math.max(fault.from, domain[0])), x.to(Math.min(fault.to, domain[1]))];
         for (const [key, value] of Object.entries({ x: a, y: top - 9, width: Math.max(1, b - a), height: 5, fill: theme.bad })) band.setAttribute(key, value);

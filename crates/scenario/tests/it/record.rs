@@ -32,3 +32,32 @@ fn a_scenario_sets_the_recorded_data() {
     assert_eq!(recording.times.len(), 100);
     assert_eq!(recording.sampled_ports.len(), 6); // both directions of three links
 }
+
+/// One of two links has a quarter of its rate from 1 to 2 ms: ops of 100 kB, 25 packets of 4160 B at 100 Gb/s, take 8 us there, and 33 us
+/// during the fault. Its flow is hurt until the op that begins before 2 ms has ended, the other one is not.
+#[test]
+fn a_fault_tells_whom_it_hurt_and_until_when() {
+    let flow = |from| format!("[[workload.flow]]\nfrom = {from}\nto = {}\n", from + 1);
+    let text = format!(
+        "duration = \"4ms\"\ntopology = \"star hosts=4 100Gbps 1us 1MB\"\n\
+         algorithm = {{ name = \"constant\", window = 64.0 }}\n\
+         [[workload]]\nkind = \"flows\"\nsize = \"100kB\"\n{}{}\
+         [[fault]]\nlink = \"host 0 -> switch 0\"\nkind = \"slow\"\nfraction = 0.25\nat = \"1ms\"\nuntil = \"2ms\"\n",
+        flow(0),
+        flow(2)
+    );
+    let setup = good(&text).runs.remove(0).setup.recorded(true);
+    let simulation = Simulation::new(&setup.plan().expect("plan")).expect("plan");
+    let simulation = simulation.record(setup.record().expect("recorded")).expect("record");
+    let summary = simulation.run("hurt", &mut |_| {}).expect("run");
+    let fault = &summary.faults[0];
+    assert_eq!((fault.kind, fault.hurt_flows), ("slow", Some(1)));
+    let most = fault.hurt_most.as_deref().expect("a flow");
+    assert!(most.contains('0') && most.contains('1') && !most.contains('2'), "{most}");
+    let until = fault.hurt_until_us.expect("a time");
+    assert!((2000.0..2040.0).contains(&until), "{until}");
+    // Without a recording nothing is known.
+    let alone = Simulation::new(&setup.plan().expect("plan")).expect("plan");
+    let alone = alone.run("hurt", &mut |_| {}).expect("run");
+    assert_eq!((alone.faults[0].hurt_flows, alone.faults[0].hurt_until_us), (None, None));
+}

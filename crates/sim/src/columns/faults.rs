@@ -39,6 +39,14 @@ row! {
         /// differ, over their mean, by no more than in any before the fault, or 10 %. Only of a recorded run
         /// that samples these ports, and of the first 256 faults, if they are down or slow
         pub even_again_us: Option<f64> = "-",
+        /// flows of which an op that was outstanding while it lasted was at least twice as slow, by its slowdown, as the median of
+        /// the ops outside all faults, or had not ended. Only of a recorded run, of the first 64 faults, and of faults that do not
+        /// last the whole measured phase
+        pub hurt_flows: Option<u64> = "-",
+        /// the flow with the slowest of these ops, by its hosts
+        pub hurt_most: Option<String> = "-",
+        /// when the last of these ops ended, or the run
+        pub hurt_until_us: Option<f64> = "-",
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",
         ;

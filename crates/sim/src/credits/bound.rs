@@ -38,7 +38,7 @@ use apus_units::{Bytes, PortId, Rate, Span};
 use apus_wire::Header;
 
 use super::credit_rate;
-use crate::plan::Plan;
+use crate::plan::{Fault, FaultKind, Plan};
 
 /// Reason for the absence of a bound.
 #[derive(Debug)]
@@ -47,6 +47,8 @@ pub(crate) enum BoundError {
     Cycle,
     /// A host's engine has costs without an upper limit.
     Engine,
+    /// Faults change rates, delays or paths.
+    Faults,
     /// Two hosts cannot reach each other.
     Route(RouteError),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for BoundError {
         match self {
             Self::Cycle => f.write_str("the paths of flows form a cycle"),
             Self::Engine => f.write_str("the hosts' engines take times without a limit"),
+            Self::Faults => f.write_str("faults change rates, delays or paths"),
             Self::Route(error) => error.fmt(f),
         }
     }
@@ -85,6 +88,15 @@ impl DataBounds {
     ) -> Result<Self, BoundError> {
         if plan.host.engine.is_some() {
             return Err(BoundError::Engine);
+        }
+        let reroutes = plan.rerouting.local.is_some() || plan.rerouting.global.is_some();
+        let changes = |fault: &Fault| match fault.kind {
+            FaultKind::Slow(_) | FaultKind::Reorder(..) => true,
+            FaultKind::Down => reroutes,
+            FaultKind::Loss(_) | FaultKind::Corrupt(_) => false,
+        };
+        if plan.faults.iter().any(changes) {
+            return Err(BoundError::Faults);
         }
         let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (key, connection) in (0..).zip(&plan.connections) {

@@ -6,6 +6,7 @@
 mod around;
 mod even;
 mod fold;
+mod hurt;
 mod ports;
 mod quantity;
 mod recorder;

@@ -1,0 +1,92 @@
+//! Which flows a fault hurt, and for how long.
+
+use super::Recording;
+use crate::columns::FaultRecord;
+
+/// A flow is hurt if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
+/// that share a link with one other are as slow as that without a fault.
+const HURT: f64 = 2.0;
+/// Faults that are looked at, in the order in which they begin. Rationale: each takes a step per op.
+const MOST: usize = 64;
+
+/// An op: its flow, its time in microseconds, and its slowdown, infinite if it had not ended.
+#[derive(Clone, Copy)]
+struct Seen {
+    flow: usize,
+    from: f64,
+    to: f64,
+    slowdown: f64,
+}
+
+impl Seen {
+    fn overlaps(&self, (from, to): (f64, f64)) -> bool {
+        self.from <= to && self.to >= from
+    }
+}
+
+impl Recording {
+    /// Notes of each fault which flows it hurt.
+    pub(crate) fn note_hurt(&mut self) {
+        let (warmup, duration) = (self.warmup.as_ps() as f64 * 1e-6, self.duration.as_us_f64());
+        let lasts = |fault: &FaultRecord| {
+            let (from, to) = time_of(fault);
+            from <= warmup && to >= duration
+        };
+        let is_fault = |fault: &&FaultRecord| fault.fault.is_some();
+        let times: Vec<(f64, f64)> = self.faults.iter().filter(is_fault).map(time_of).collect();
+        if times.is_empty() {
+            return;
+        }
+        let ops = self.seen();
+        let apart = ops.iter().filter(|op| !times.iter().take(MOST).any(|time| op.overlaps(*time)));
+        let mut apart: Vec<f64> = apart.map(|op| op.slowdown).collect();
+        apart.sort_unstable_by(f64::total_cmp);
+        let limit = HURT * apart.get(apart.len() / 2).copied().unwrap_or(1.0);
+        let mut worst = vec![0.0_f64; self.flows.len()];
+        for index in 0..self.faults.len().min(MOST) {
+            let fault = &self.faults[index];
+            if fault.fault.is_none() || lasts(fault) {
+                continue;
+            }
+            let time = time_of(fault);
+            worst.fill(0.0);
+            let mut until = time.0;
+            for op in ops.iter().filter(|op| op.slowdown >= limit && op.overlaps(time)) {
+                worst[op.flow] = worst[op.flow].max(op.slowdown);
+                until = until.max(op.to);
+            }
+            let hurt = worst.iter().filter(|slowdown| **slowdown > 0.0).count() as u64;
+            let most = (0..worst.len()).max_by(|a, b| worst[*a].total_cmp(&worst[*b]));
+            let most = most.filter(|_| hurt > 0).map(|flow| {
+                let flow = &self.flows[flow];
+                format!("{} -> {}", flow.from, flow.to)
+            });
+            let fault = &mut self.faults[index];
+            fault.hurt_flows = Some(hurt);
+            fault.hurt_most = most;
+            fault.hurt_until_us = (hurt > 0).then_some(until);
+        }
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        let us = |time: apus_units::Time| time.as_ps() as f64 * 1e-6;
+        let ended = self.ops.iter().map(|op| Seen {
+            flow: op.flow as usize,
+            from: us(op.submitted),
+            to: us(op.completed),
+            slowdown: self.slowdown(op),
+        });
+        let open = self.open_ops.iter().map(|op| Seen {
+            flow: op.flow as usize,
+            from: us(op.submitted),
+            to: us(op.submitted + op.age),
+            slowdown: f64::INFINITY,
+        });
+        ended.chain(open).collect()
+    }
+}
+
+/// The time of a fault in microseconds.
+fn time_of(fault: &FaultRecord) -> (f64, f64) {
+    (fault.at_us, fault.until_us.unwrap_or(f64::INFINITY))
+}
