@@ -53,9 +53,20 @@ impl Batch {
 /// Runs the cases of seeds until the watch stops them, also within a case: one that was stopped does not count.
 #[must_use]
 pub fn run_cases(seeds: Range<u64>, threads: NonZeroUsize, watch: &Watch) -> Batch {
+    run_drawn(Case::draw, seeds, threads, watch)
+}
+
+/// Runs cases as [`run_cases`] does, each drawn from its seed by `draw`.
+#[must_use]
+pub fn run_drawn(
+    draw: fn(u64) -> Case,
+    seeds: Range<u64>,
+    threads: NonZeroUsize,
+    watch: &Watch,
+) -> Batch {
     let batch = Mutex::new(Batch::default());
     each_seed(seeds, threads, |seed| {
-        let case = Case::draw(seed);
+        let case = draw(seed);
         let result = run_watched(&case, watch);
         let mut batch = lock(&batch);
         let goes_on = !watch.stop.load(Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::network::{self, Fabric};
-use super::parts;
+use super::parts::{self, Pair};
 use crate::draw::Draw;
 
 /// Time in microseconds at which workloads stop submitting ops, and by which all faults have ended. deviation: no source; about
@@ -21,8 +21,6 @@ pub struct Case {
     pub algorithm: &'static str,
     /// The name of its path policy.
     pub balancer: &'static str,
-    /// Whether the rates of links never change, as closed forms demand.
-    pub(super) steady: bool,
     fabric: Fabric,
     routing: String,
     /// The table of the algorithm.
@@ -37,16 +35,30 @@ impl Case {
     /// Returns the scenario of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut draw = Draw::new(seed, 2);
+        Self::of(seed, Draw::new(seed, 2), None)
+    }
+
+    /// Returns a scenario of a seed whose algorithm and path policy are the next pair of all, and that has faults: seeds below
+    /// [`pairs`](super::pairs) have all pairs.
+    #[must_use]
+    pub fn draw_pair(seed: u64) -> Self {
+        Self::of(seed, Draw::new(seed, 3), Some(Pair::of(seed)))
+    }
+
+    fn of(seed: u64, mut draw: Draw, pair: Option<Pair>) -> Self {
         let draw = &mut draw;
-        let algorithm = parts::algorithm(draw);
-        let fabric = Fabric::draw(draw, &algorithm);
-        let (balancer, mut routing) = parts::routing(draw, &algorithm, &fabric);
+        let algorithm = parts::algorithm(draw, pair);
+        let mut fabric = Fabric::draw(draw, &algorithm);
+        while pair.is_some_and(|pair| !pair.fits(&fabric)) {
+            fabric = Fabric::draw(draw, &algorithm);
+        }
+        let (balancer, mut routing) = parts::routing(draw, &algorithm, &fabric, pair);
         let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))
             .map(|number| parts::workload(draw, number, &fabric, STOP_US))
             .collect();
         // One after the other, since faults of one property of a link must not overlap.
-        let faults = draw.pick(&[0, 1, 1, 2, 2, 3, 4]);
+        let faults =
+            draw.pick(if pair.is_some() { &[1, 2, 3, 4] } else { &[0, 1, 1, 2, 2, 3, 4][..] });
         let time = |number| STOP_US * number / faults.max(1);
         let faults: Vec<String> = (0..faults)
             .map(|number| network::fault(draw, &fabric, time(number)..time(number + 1)))
@@ -63,7 +75,6 @@ impl Case {
             seed,
             algorithm: algorithm.name,
             balancer,
-            steady: !faults.iter().any(|fault| fault.contains("\"slow\"")),
             settings: algorithm.settings,
             fabric,
             routing,

@@ -35,63 +35,107 @@ impl Choice {
     }
 }
 
-/// Draws the algorithm and its profile.
-pub(super) fn algorithm(draw: &mut Draw) -> Choice {
-    let all: &[(&str, &[&str], Marks, bool, bool)] = &[
-        ("swift", &["paper", "falcon"], Marks::None, true, true),
-        ("dctcp", &["rfc8257", "gcn"], Marks::Threshold, true, true),
-        ("bolt", &["paper", "code"], Marks::None, true, false),
-        ("hpcc", &["paper", "bolt"], Marks::None, true, false),
-        ("expresspass", &["code", "paper", "code-2018"], Marks::None, false, false),
-        ("cubic", &["rfc9438"], Marks::None, true, true),
-        ("timely", &["paper", "patched"], Marks::None, true, true),
-        ("dx", &["paper"], Marks::None, true, true),
-        ("dcqcn", &["paper"], Marks::None, true, false),
-        ("rcp", &["paper"], Marks::None, true, false),
-        ("hull", &["paper"], Marks::None, true, false),
-        ("nscc", &["trimming", "drop-tail", "median"], Marks::Range, true, true),
-        ("mswift", &["mswift", "lswift"], Marks::None, true, true),
-        ("constant", &["constant"], Marks::None, true, true),
-    ];
-    let (name, profiles, marks, spreads, trims) = draw.pick(all);
+/// Name, profiles, marks, whether flows may spread their packets, whether ports may trim.
+type Row = (&'static str, &'static [&'static str], Marks, bool, bool);
+
+/// Every algorithm.
+const ALGORITHMS: &[Row] = &[
+    ("swift", &["paper", "falcon"], Marks::None, true, true),
+    ("dctcp", &["rfc8257", "gcn"], Marks::Threshold, true, true),
+    ("bolt", &["paper", "code"], Marks::None, true, false),
+    ("hpcc", &["paper", "bolt"], Marks::None, true, false),
+    ("expresspass", &["code", "paper", "code-2018"], Marks::None, false, false),
+    ("cubic", &["rfc9438"], Marks::None, true, true),
+    ("timely", &["paper", "patched"], Marks::None, true, true),
+    ("dx", &["paper"], Marks::None, true, true),
+    ("dcqcn", &["paper"], Marks::None, true, false),
+    ("rcp", &["paper"], Marks::None, true, false),
+    ("hull", &["paper"], Marks::None, true, false),
+    ("nscc", &["trimming", "drop-tail", "median"], Marks::Range, true, true),
+    ("mswift", &["mswift", "lswift"], Marks::None, true, true),
+    ("constant", &["constant"], Marks::None, true, true),
+    ("notified", &["study"], Marks::None, true, false),
+    ("rccc", &["credits"], Marks::None, true, true),
+    ("rccc", &["nscc"], Marks::Range, true, true),
+];
+
+/// Every path policy; those at the end look at the load of queues, so every queue must have a limit.
+const BALANCERS: &[&str] = &[
+    "ecmp",
+    "ecmp profile=prr",
+    "plb",
+    "flowlet",
+    "oblivious",
+    "oblivious form=random",
+    "oblivious form=round-robin",
+    "bitmap",
+    "reps",
+    "mixed",
+    "round-robin",
+    "switch-flowlet next=random",
+    "adaptive",
+    "switch-flowlet next=least-loaded",
+];
+const BY_LOAD: usize = 2;
+
+/// An algorithm and a policy, by their places in the tables.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    algorithm: usize,
+    balancer: usize,
+}
+
+impl Pair {
+    /// Returns the pair of a number: all pairs take turns.
+    pub(super) fn of(number: u64) -> Self {
+        let number = (number % (ALGORITHMS.len() * BALANCERS.len()) as u64) as usize;
+        Self { algorithm: number % ALGORITHMS.len(), balancer: number / ALGORITHMS.len() }
+    }
+
+    /// Returns `true` if the policy may run in this fabric.
+    pub(super) fn fits(self, fabric: &Fabric) -> bool {
+        fabric.limited || self.balancer < BALANCERS.len() - BY_LOAD
+    }
+}
+
+/// Number of pairs of an algorithm and a policy.
+#[must_use]
+pub fn pairs() -> u64 {
+    (ALGORITHMS.len() * BALANCERS.len()) as u64
+}
+
+/// Draws the algorithm, unless a pair names it, and its profile.
+pub(super) fn algorithm(draw: &mut Draw, pair: Option<Pair>) -> Choice {
+    let (name, profiles, marks, spreads, trims) = match pair {
+        Some(pair) => ALGORITHMS[pair.algorithm],
+        None => draw.pick(ALGORITHMS),
+    };
     let mut settings = format!("[algorithm]\nname = \"{name}\"\n");
+    // Falcon's Swift changes its path itself.
+    let profiles = if pair.is_some() && name == "swift" { &profiles[..1] } else { profiles };
     let profile = draw.pick(profiles);
     let _ = writeln!(settings, "profile = \"{profile}\"");
     if name == "constant" {
         let _ = writeln!(settings, "window = {}.0", draw.range(1, 100));
     }
-    // Falcon's Swift changes its path itself.
     Choice { name, settings, marks, spreads: spreads && profile != "falcon", trims }
 }
 
-/// Draws how flows use paths: the name of the policy, and the table.
+/// Draws how flows use paths, unless a pair names the policy: its name, and the table.
 pub(super) fn routing(
     draw: &mut Draw,
     algorithm: &Choice,
     fabric: &Fabric,
+    pair: Option<Pair>,
 ) -> (&'static str, String) {
-    if !algorithm.spreads || draw.chance(350) {
+    if !algorithm.spreads || pair.is_none() && draw.chance(350) {
         return ("none", String::new());
     }
-    let by_load = ["adaptive", "switch-flowlet next=least-loaded"];
-    let balancers = [
-        "ecmp",
-        "ecmp profile=prr",
-        "plb",
-        "flowlet",
-        "oblivious",
-        "oblivious form=random",
-        "oblivious form=round-robin",
-        "bitmap",
-        "reps",
-        "mixed",
-        "round-robin",
-        "switch-flowlet next=random",
-        by_load[0],
-        by_load[1],
-    ];
-    let without = if fabric.limited { 0 } else { by_load.len() };
-    let balancer = draw.pick(&balancers[..balancers.len() - without]);
+    let without = if fabric.limited { 0 } else { BY_LOAD };
+    let balancer = match pair {
+        Some(pair) => BALANCERS[pair.balancer],
+        None => draw.pick(&BALANCERS[..BALANCERS.len() - without]),
+    };
     let mut table = format!("[routing]\nbalancer = \"{balancer}\"\n");
     if balancer == "ecmp" {
         return (balancer, table);

@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 
+use apus_algorithms::{Registry, balancers};
 use apus_sim::Watch;
-use apus_worlds::fabric::{Case, Violation, run_case, run_cases, shrink_case};
+use apus_worlds::fabric::{Case, Violation, pairs, run_case, run_cases, run_drawn, shrink_case};
 use apus_worlds::median;
 
 /// Number of scenarios, which fits the budget of `make test`; `APUS_WORLDS` changes it.
@@ -24,6 +25,35 @@ fn no_scenario_violates_a_guarantee_and_all_parts_are_drawn() {
     let counts = batch.counts;
     for number in [counts.ops, counts.packets, counts.dropped, counts.trimmed, counts.jobs] {
         assert!(number > 0, "{counts:?}");
+    }
+}
+
+/// Loss with every algorithm and path policy: all flows end once faults have stopped. `APUS_PAIR_WORLDS` changes the number of
+/// worlds.
+#[test]
+fn flows_end_after_faults_with_every_algorithm_and_policy() {
+    let number = std::env::var("APUS_PAIR_WORLDS").ok();
+    let worlds = number.map_or(40, |number| number.parse().expect("a number of worlds"));
+    let two = NonZeroUsize::new(2).expect("not 0");
+    let batch = run_drawn(Case::draw_pair, 0..worlds, two, &Watch::default());
+    let texts = batch.failures.iter().map(|(seed, _)| Case::draw_pair(*seed).text());
+    assert!(batch.failures.is_empty(), "{:#?}\n{}", batch.failures, texts.collect::<String>());
+    assert_eq!(batch.cases, worlds);
+    assert!(batch.counts.dropped > 0);
+}
+
+/// The pairs are of all algorithms and policies that there are, so that none is left out when one is added.
+#[test]
+fn pairs_have_every_algorithm_and_policy() {
+    let cases: Vec<Case> = (0..pairs()).map(Case::draw_pair).collect();
+    for algorithm in Registry::BUILT_IN.algorithms().map(|info| info.name) {
+        for policy in balancers::all().map(|info| info.name) {
+            // Credits need one path.
+            let policy = if algorithm == "expresspass" { "none" } else { policy };
+            let is_pair = |case: &&Case| case.algorithm == algorithm && case.balancer == policy;
+            let case = cases.iter().find(is_pair);
+            assert!(case.is_some_and(|case| case.faults() > 0), "{algorithm} with {policy}");
+        }
     }
 }
 
