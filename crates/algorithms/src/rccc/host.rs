@@ -31,7 +31,10 @@ const REGULATION: Regulation = Regulation {
 
 /// The sender half of RCCC (uet-htsim 40ccb05, `UecSrc` with `_receiver_based_cc`).
 #[derive(Clone, Debug)]
-pub struct Rccc {
+pub struct Rccc(Box<State>);
+
+#[derive(Clone, Debug)]
+struct State {
     params: Arc<Params>,
     window: Option<Box<Nscc>>,
     /// Wire bytes of a full packet and of its headers, and payload bytes.
@@ -57,7 +60,7 @@ pub struct Rccc {
 
 impl Algorithm for Rccc {
     type Params = Params;
-    type Receiver = RcccReceiver;
+    type Receiver = Box<RcccReceiver>;
     type Switch = Plain;
     const FIELDS: Option<FieldLayout> = Some(LAYOUT);
     const INFO: AlgorithmInfo = AlgorithmInfo {
@@ -78,7 +81,7 @@ impl Algorithm for Rccc {
 
     fn new(params: Arc<Params>, flow: &FlowInfo) -> Self {
         let window = params.window.as_ref();
-        let mut half = Self {
+        let mut half = State {
             window: window.map(|window| Box::new(Nscc::new(Arc::clone(window), flow))),
             packet: flow.packet.get().max(1),
             header: flow.packet.get().saturating_sub(flow.payload.get()),
@@ -97,11 +100,11 @@ impl Algorithm for Rccc {
         };
         half.most = half.most_of(flow);
         half.credit = half.most;
-        half
+        Self(Box::new(half))
     }
 
-    fn receiver(params: &Arc<Params>, flow: &FlowInfo) -> RcccReceiver {
-        RcccReceiver::new(params, flow)
+    fn receiver(params: &Arc<Params>, flow: &FlowInfo) -> Box<RcccReceiver> {
+        Box::new(RcccReceiver::new(params, flow))
     }
 
     fn switch(_: &Arc<Params>, _: &SwitchInfo) -> Plain {
@@ -119,7 +122,7 @@ impl Algorithm for Rccc {
     }
 }
 
-impl Rccc {
+impl State {
     fn most_of(&self, flow: &FlowInfo) -> i64 {
         i64::try_from(self.params.most(flow)).unwrap_or(i64::MAX)
     }
@@ -166,7 +169,17 @@ impl Rccc {
     }
 }
 
+macro_rules! to_state {
+    ($self:ident $name:ident $args:tt) => {
+        $self.0.$name $args
+    };
+}
+
 impl Sender for Rccc {
+    apus_cc::forward_sender!(to_state);
+}
+
+impl Sender for State {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.hear(event.now);
         if let Some(window) = &mut self.window {

@@ -21,7 +21,7 @@ fn params(profile: &str, settings: &[(&str, &str)]) -> Arc<Params> {
     Arc::new(Params::from_settings(&mut settings).expect("valid"))
 }
 
-fn halves(profile: &str, settings: &[(&str, &str)]) -> (Rccc, RcccReceiver) {
+fn halves(profile: &str, settings: &[(&str, &str)]) -> (Rccc, Box<RcccReceiver>) {
     let (params, flow) = (params(profile, settings), FlowInfo::default());
     (Rccc::new(Arc::clone(&params), &flow), Rccc::receiver(&params, &flow))
 }
