@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use apus_udp::session::{
     Cipher, Config, Entry, EntryKey, Event, Extended, KeyPair, KeyRing, MAX_HANDSHAKE_BYTES,
-    Received, SessionId, Sessions, SharedKey,
+    Peer, Received, SessionId, Sessions, SharedKey,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{
@@ -77,6 +77,8 @@ struct World {
     sent: Vec<Sent>,
     /// Bytes of each datagram of [`World::datagrams`] that is a probe, by who sent it.
     probed: BTreeSet<(usize, usize)>,
+    /// As `probed`, for requests to accept a port.
+    joined: BTreeSet<(usize, u8, usize)>,
     hellos: BTreeSet<Vec<u8>>,
     delivered: BTreeSet<(usize, u8, SessionId, u64)>,
 }
@@ -87,6 +89,9 @@ enum Answer {
     Refuse,
     Nothing,
 }
+
+/// Ports of each side.
+const PORTS: u16 = 4;
 
 const CONFIG: fn() -> Config = || Config { max_sessions: 8, max_pending: 4, ..Config::default() };
 
@@ -192,6 +197,7 @@ impl World {
             datagrams: Vec::new(),
             sent: Vec::new(),
             probed: BTreeSet::new(),
+            joined: BTreeSet::new(),
             hellos: BTreeSet::from([b"answer".to_vec()]),
             delivered: BTreeSet::new(),
         }
@@ -219,6 +225,7 @@ impl World {
                     }
                     Event::Connected { session, hello } => {
                         assert!(self.hellos.contains(&hello[..]), "words that nobody said");
+                        self.tables[side].use_ports(session, PORTS, PORTS);
                         self.sessions[side] = Some(session);
                     }
                     Event::Ended { session, .. } => {
@@ -284,6 +291,15 @@ impl World {
         }
     }
 
+    fn join(&mut self, side: usize, number: u8, length: usize) {
+        let Some(session) = self.sessions[side] else { return };
+        let mut packet = vec![0xee; length];
+        if self.tables[side].seal_join(self.now, session, number, &mut packet) {
+            self.joined.insert((side, number, length));
+            self.keep(side, packet);
+        }
+    }
+
     /// A process is killed and started anew.
     fn restart(&mut self, side: usize) {
         self.starts[side] = self.starts[side].wrapping_add(1);
@@ -294,9 +310,10 @@ impl World {
         self.sessions[side] = None;
     }
 
-    fn deliver(&mut self, to: usize, from: SocketAddr, mut bytes: Vec<u8>) {
+    fn deliver(&mut self, to: usize, from: impl Into<Peer>, mut bytes: Vec<u8>) {
         match self.tables[to].receive(self.now, from, &mut bytes) {
-            Received::Packet { session, header, extension, payload } => {
+            Received::Packet { session, path, header, extension, payload } => {
+                assert!(u16::from(path) < PORTS, "a port that nobody has");
                 let number = header.seq.get();
                 let sent = self.sent.get(number as usize).expect("somebody sent it");
                 assert!(sent.header == header && sent.payload == payload, "not as it was sent");
@@ -308,7 +325,7 @@ impl World {
                 let first = self.delivered.insert((to, self.starts[to], session, number));
                 assert!(first, "delivered twice");
             }
-            Received::Probe { session, length } => {
+            Received::Probe { session, length, .. } => {
                 assert!(self.probed.contains(&(1 - to, length)), "a probe of nobody's");
                 let mut answer = [0; MAX_HANDSHAKE_BYTES];
                 let table = &mut self.tables[to];
@@ -319,6 +336,9 @@ impl World {
             }
             Received::ProbeAnswer { length, .. } => {
                 assert!(self.probed.contains(&(to, length)), "an answer to no probe");
+            }
+            Received::Joined { number, length, .. } => {
+                assert!(self.joined.contains(&(to, number, length)), "an answer to no request");
             }
             // Nothing proves one; it changes nothing here.
             Received::Signal { header, .. } => assert!(matches!(header.body, Body::Signal(_))),
@@ -390,6 +410,16 @@ fuzz_target!(|script: &[u8]| {
                     1 => Answer::Refuse,
                     _ => Answer::Nothing,
                 }
+            }
+            13 => world.join(side, a % 5, usize::from(b)),
+            // The same from and to further ports.
+            14 if !world.datagrams.is_empty() => {
+                let at = usize::from(a) % world.datagrams.len();
+                let (from, bytes) = world.datagrams[at].clone();
+                let mut claimed = address(from);
+                claimed.set_port(7100 + u16::from(b % 4));
+                let peer = if b & 4 == 0 { claimed } else { address(from) };
+                world.deliver(1 - from, Peer { port: c % 5, ..Peer::from(peer) }, bytes);
             }
             // The latest datagram arrives: most of what happens is that.
             _ => {

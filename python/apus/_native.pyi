@@ -465,6 +465,14 @@ class Connection:
     @property
     def max_ops(self) -> int:
         """Maximum number of outstanding ops per flow."""
+    def source_ports(self) -> tuple[str | None, list[tuple[int, bool, list[int]]]]:
+        """Why all packets leave by one source port, and the source ports.
+
+        The reason is "off" (no balancer), "peer_too_old", "peer_accepts_one" or "unconfirmed" (a
+        NAT or a firewall is in the way), and `None` if packets leave by several ports. A port is
+        its UDP port, whether packets leave by it, and the numbers of packets sent, reported as
+        arrived without and with an ECN mark, and lost, and of timeouts.
+        """
     def write(
         self,
         region: int,

@@ -74,6 +74,14 @@ class Host:
         accept_unlisted: bool = False,
         quota_sessions: int | None = None,
         handshake_rate: int | None = None,
+        balancer: str | None = None,
+        ports: int | None = None,
+        source_port: int | None = None,
+        accept_ports: int | None = None,
+        range: int | None = None,  # noqa: A002
+        ack_path: Literal["symmetric", "own"] | None = None,
+        loss: Literal["ev-order", "time", "timeout"] | None = None,
+        loss_delay: str | None = None,
     ) -> None:
         """Open the sockets and start the engines.
 
@@ -106,6 +114,15 @@ class Host:
             accept_unlisted: Let peers connect whose keys the key file does not list.
             quota_sessions: Most connections that one key may open.
             handshake_rate: Most handshakes per second from an address, and of a key.
+            balancer: Path policy that spreads the packets of a flow over source ports, with its
+                parameters, like "reps" or "reps freeze=10ms".
+            ports: Number of source ports of an engine, a power of two from 2 to 256.
+            source_port: First of the source ports beside that of the address.
+            accept_ports: Most source ports of a peer, a power of two; 1 refuses further ones.
+            range: Packet numbers that a flow with several ports remembers.
+            ack_path: Path of acknowledgements to a peer with several ports.
+            loss: What declares a packet lost before its timeout.
+            loss_delay: With loss="time": that time, like "5ms".
 
         Raises:
             ScenarioError: A setting is wrong.
@@ -149,6 +166,14 @@ class Host:
             "accept_unlisted": accept_unlisted,
             "quota_sessions": quota_sessions,
             "handshake_rate": handshake_rate,
+            "balancer": balancer,
+            "ports": ports,
+            "source_port": source_port,
+            "accept_ports": accept_ports,
+            "range": range,
+            "ack_path": ack_path,
+            "loss": loss,
+            "loss_delay": loss_delay,
         }
         addresses = [address] if isinstance(address, str) else list(address)
         key_file = None if key_file is None else os.fspath(key_file)

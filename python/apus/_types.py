@@ -122,3 +122,11 @@ class HostOptions(TypedDict):
     accept_unlisted: bool
     quota_sessions: int | None
     handshake_rate: int | None
+    balancer: str | None
+    ports: int | None
+    source_port: int | None
+    accept_ports: int | None
+    range: int | None
+    ack_path: str | None
+    loss: str | None
+    loss_delay: str | None

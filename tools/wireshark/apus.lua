@@ -20,6 +20,7 @@ local reasons = {
 }
 local commands = {
   [1] = "ping", [2] = "pong", [3] = "close", [4] = "probe", [5] = "answer to a probe",
+  [6] = "draining", [7] = "idle", [8] = "join", [9] = "challenge", [10] = "prove", [11] = "joined",
 }
 local refusals = {
   [1] = "no room", [2] = "refused by the application", [3] = "cipher not accepted",
@@ -105,6 +106,7 @@ local f = {
   refusal = ProtoField.uint8("apus.handshake.refusal", "Refusal", base.DEC, refusals),
   command = ProtoField.uint8("apus.command", "Command", base.DEC, commands),
   probed = ProtoField.uint16("apus.probed", "Length of the probe that has arrived"),
+  port_number = ProtoField.uint8("apus.port.number", "Number of the port"),
 }
 apus.fields = f
 
@@ -380,12 +382,18 @@ local function transport(at, tree, kind, attached, whole)
   return about
 end
 
--- Where the guard of a control packet begins. A probe is zeros behind its header, which are to be seen if
--- it is not sealed.
+-- Bytes behind the header of control packets whose length is fixed.
+local control_bytes = {
+  [1] = 0, [2] = 0, [3] = 0, [5] = 2, [6] = 0, [7] = 0, [9] = 9, [10] = 9, [11] = 3,
+}
+-- Commands that carry the number of a port.
+local of_ports = { [8] = true, [9] = true, [10] = true, [11] = true }
+
+-- Where the guard of a control packet begins. A probe is zeros behind its header, and a join behind its number, which are to be
+-- seen if it is not sealed.
 local function control_end(buffer, command)
-  if command <= 3 then return 4 end
-  if command == 5 then return 6 end
-  for at = 4, buffer:len() - INSECURE_GUARD - 1 do
+  if control_bytes[command] then return 4 + control_bytes[command] end
+  for at = command == 8 and 5 or 4, buffer:len() - INSECURE_GUARD - 1 do
     if buffer(at, 1):uint() ~= 0 then return buffer:len() - SEALED_GUARD end
   end
   return buffer:len() - INSECURE_GUARD
@@ -404,6 +412,8 @@ local function control(buffer, tree, complete)
       tree:add(f.encrypted, buffer(4, from - 4))
     elseif command == 5 then
       tree:add(f.probed, buffer(4, 2))
+    elseif of_ports[command] and from > 4 then
+      tree:add(f.port_number, buffer(4, 1))
     end
     guard(buffer, tree, from)
   end

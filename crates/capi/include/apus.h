@@ -138,6 +138,8 @@ int apus_config_create_insecure(const char *bind, apus_config **config);
  * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that
  * peers open, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),
  * qlog (a directory: every connection is recorded, as by apus_connection_record), line_rate ("10Gbps"), algorithm ("swift"), algorithm.PARAMETER ("algorithm.base_target", "500us").
+ * balancer ("reps", "oblivious": packets of a flow are spread over source ports), ports (2 to 256, a power of two), source_port (the first
+ * of them), accept_ports (of a peer), range (packet numbers), ack_path (symmetric, own), loss (ev-order, time, timeout), loss_delay ("5ms").
  * docs/udp.md describes them and their defaults. apus_host_start checks them together. */
 int apus_config_set(apus_config *config, const char *name, const char *value);
 /* A connection that a peer requests; the pointers are valid during the call. */
@@ -230,6 +232,21 @@ typedef struct apus_flow_state {
     uint64_t packets_lost; /* sent by this side and declared lost, since the start */
 } apus_flow_state;
 int apus_connection_state(const apus_connection *connection, uint32_t flow, apus_flow_state *state);
+/* A source port of a connection (setting balancer), and its packets over all flows. */
+typedef struct apus_port {
+    uint16_t port;
+    uint8_t usable; /* 1 if packets leave by it: the peer has confirmed it */
+    uint64_t sent;
+    uint64_t good;   /* reported as arrived without an ECN mark */
+    uint64_t marked; /* and with one */
+    uint64_t lost;
+    uint64_t timeouts;
+} apus_port;
+/* Stores the first `capacity` source ports of the connection, their number, and why all packets leave by one port if they do: "off" (no
+ * balancer), "peer_too_old", "peer_accepts_one" or "unconfirmed" (NAT or firewall); NULL if they do not. `ports` may be NULL with
+ * capacity 0, and `one_port` may be NULL. */
+int apus_connection_ports(const apus_connection *connection, apus_port *ports, size_t capacity, size_t *count,
+                          const char **one_port);
 
 /* Copies the next message into `buffer`, and stores its length and the flow that carried it (`flow` may be
  * NULL). With APUS_TOO_SMALL, only the length is stored, and the next call returns that message. Calls of

@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::path::Path;
 
 use apus_udp::session::KeyRing;
-use apus_udp::{Config, Mode, Qlog, keyfile};
+use apus_udp::{Config, Mode, Qlog, SpreadSettings, keyfile};
 
 use crate::failure::{Failure, Status, call};
 use crate::pointer::{Out, given, hand_out, text};
@@ -15,13 +15,15 @@ pub struct apus_config {
     /// Another algorithm than the default, and its parameters.
     algorithm: Option<String>,
     parameters: Vec<(String, String)>,
+    ports: SpreadSettings,
 }
 
 /// Names that [`apus_config_set`] accepts.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
                      max_sessions, max_pending, quota_sessions, quota_pending, handshake_rate, accept_unlisted, \
-                     handshake_timeout, keepalive, idle_timeout, cipher, accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, algorithm, \
+                     handshake_timeout, keepalive, idle_timeout, cipher, accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, \
+                     balancer, ports, source_port, accept_ports, range, ack_path, loss, loss_delay, algorithm, \
                      algorithm.PARAMETER";
 
 impl apus_config {
@@ -34,7 +36,12 @@ impl apus_config {
         let listen = bind.split(',').map(address).collect::<Result<Vec<_>, _>>()?;
         let mut config = Config::new(listen[0], keys)?;
         config.listen = listen;
-        Ok(Self { config, algorithm: None, parameters: Vec::new() })
+        Ok(Self {
+            config,
+            algorithm: None,
+            parameters: Vec::new(),
+            ports: SpreadSettings::default(),
+        })
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
@@ -115,6 +122,14 @@ impl apus_config {
             "dscp" => config.dscp.fill(number(name, value)?),
             "line_rate" => config.line_rate = quantity(name, value)?,
             "algorithm" => self.algorithm = Some(value.to_owned()),
+            "balancer" => self.ports.balancer = Some(value.to_owned()),
+            "ports" => self.ports.ports = Some(number(name, value)?),
+            "source_port" => self.ports.source_port = Some(number(name, value)?),
+            "accept_ports" => self.ports.accept_ports = Some(number(name, value)?),
+            "range" => self.ports.range = Some(number(name, value)?),
+            "ack_path" => self.ports.ack_path = Some(quantity(name, value)?),
+            "loss" => self.ports.loss = Some(value.to_owned()),
+            "loss_delay" => self.ports.loss_delay = Some(quantity(name, value)?),
             _ => match name.split_once('.') {
                 Some(("algorithm", parameter)) => {
                     self.parameters.push((parameter.to_owned(), value.to_owned()));
@@ -151,6 +166,7 @@ impl apus_config {
         let mut config = self.config.clone();
         let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         config.set_algorithm(self.algorithm.as_deref(), &given)?;
+        config.set_spreading(&self.ports)?;
         Ok(config)
     }
 }

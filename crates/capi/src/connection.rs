@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::Poll;
 
-use apus_udp::{Connection, End, Message, async_channel};
+use apus_udp::{Connection, End, Message, OnePort, async_channel};
 
 use crate::config::qlog;
 use crate::failure::{Failure, Status, call};
@@ -114,6 +114,61 @@ extern "C" fn apus_connection_state(
             packets_lost: counters.fast_losses + counters.timeout_losses,
         };
         put(state, read, "state")
+    })
+}
+
+/// `apus_port`.
+#[repr(C)]
+#[derive(Default)]
+#[allow(dead_code)] // C reads them
+pub struct apus_port {
+    port: u16,
+    usable: u8,
+    sent: u64,
+    good: u64,
+    marked: u64,
+    lost: u64,
+    timeouts: u64,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn apus_connection_ports(
+    connection: Option<&apus_connection>,
+    ports: *mut apus_port,
+    capacity: usize,
+    count: Out<'_, usize>,
+    one_port: Out<'_, *const c_char>,
+) -> i32 {
+    call(|| {
+        let connection = given(connection, "connection")?;
+        if ports.is_null() && capacity > 0 {
+            return Err(Failure::invalid("`ports`, with a `capacity`, is NULL"));
+        }
+        let paths = connection.connection.paths()?;
+        for (place, port) in paths.ports.iter().take(capacity).enumerate() {
+            let counters = port.counters;
+            let port = apus_port {
+                port: port.port,
+                usable: port.usable.into(),
+                sent: counters.sent,
+                good: counters.good,
+                marked: counters.marked,
+                lost: counters.lost,
+                timeouts: counters.timeouts,
+            };
+            // SAFETY: the header requires room for `capacity` ports.
+            unsafe { ports.add(place).write(port) };
+        }
+        if let Some(one_port) = one_port {
+            one_port.write(match paths.one_port {
+                None => ptr::null(),
+                Some(OnePort::Off) => c"off".as_ptr(),
+                Some(OnePort::PeerTooOld) => c"peer_too_old".as_ptr(),
+                Some(OnePort::PeerAcceptsOne) => c"peer_accepts_one".as_ptr(),
+                Some(OnePort::Unconfirmed) => c"unconfirmed".as_ptr(),
+            });
+        }
+        put(count, paths.ports.len(), "count")
     })
 }
 

@@ -191,21 +191,11 @@ impl Routing {
             section.problem("balancer", message);
             None
         };
-        let mut words = text.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        let mut profile = None;
-        let mut settings = Vec::new();
-        for word in words {
-            match word.split_once('=') {
-                Some(("profile", value)) => profile = Some(value),
-                Some(setting) => settings.push(setting),
-                None => {
-                    return problem(format!(
-                        "has \"{word}\" behind the name; write a parameter as `key=value`"
-                    ));
-                }
-            }
-        }
+        let words = match balancers::parse(&text) {
+            Ok(words) => words,
+            Err(message) => return problem(message),
+        };
+        let balancers::Words { name, profile, settings } = words;
         let foreign = self.registry.foreign_balancers();
         let built = balancers::build(name, profile, &settings, self.network.as_ref(), foreign);
         let config = match built {

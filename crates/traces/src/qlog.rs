@@ -38,6 +38,15 @@ pub enum VantagePoint {
     Server,
 }
 
+/// The path of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketPath {
+    /// UDP source port.
+    pub port: u16,
+    /// Entropy value, if the sender of the packet recorded it.
+    pub ev: Option<u16>,
+}
+
 /// Returns the first record of a file: the trace without its events. `title` needs no escapes in JSON.
 #[must_use]
 pub fn header(title: &str, clock: Clock, vantage_point: VantagePoint) -> Vec<u8> {
@@ -126,8 +135,16 @@ impl Events {
         });
     }
 
-    /// A packet of `length` bytes was sent, or received.
-    pub fn packet(&mut self, now: Time, sent: bool, flow: usize, header: &Header, length: usize) {
+    /// A packet of `length` bytes was sent, or received; `path` if the flow has several.
+    pub fn packet(
+        &mut self,
+        now: Time,
+        sent: bool,
+        flow: usize,
+        header: &Header,
+        length: usize,
+        path: Option<PacketPath>,
+    ) {
         let name = if sent { "packet_sent" } else { "packet_received" };
         self.event(now, name, |out| {
             write!(
@@ -139,7 +156,14 @@ impl Events {
                 header.payload_len()
             )?;
             frame(out, &header.body)?;
-            write!(out, "]")
+            write!(out, "]")?;
+            match path {
+                None => Ok(()),
+                Some(PacketPath { port, ev: None }) => write!(out, ",\"source_port\":{port}"),
+                Some(PacketPath { port, ev: Some(ev) }) => {
+                    write!(out, ",\"source_port\":{port},\"ev\":{ev}")
+                }
+            }
         });
     }
 

@@ -15,14 +15,14 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use apus_cc::{AlgorithmFactory, CongestionHeader, FlowInfo, Sender, Snapshot, Telemetry};
-use apus_units::{FlowId, OpId, Ring, Time};
+use apus_cc::{AlgorithmFactory, CongestionHeader, Ev, FlowInfo, Sender, Snapshot, Telemetry};
+use apus_units::{FlowId, OpId, PacketNumber, Ring, Time};
 use apus_wire::{Body, Header};
 
 use crate::config::EndpointConfig;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
-use crate::spread::{Path, Spread, SpreadConfig};
+use crate::spread::{EvCounters, Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
 use grants::Grants;
 
@@ -195,6 +195,65 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if let Some(flow) = self.flows.get_mut(id.index()) {
             flow.set_ports(ports, pairs);
         }
+    }
+
+    /// Counts the packets of a flow that [spreads](Self::spread) them by their entropy value modulo `values`
+    /// ([`Endpoint::ev_counters`]).
+    pub fn count_evs(&mut self, id: FlowId, values: usize) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.count_evs(values);
+        }
+    }
+
+    /// Lets the path policy of a flow hear of packets whose fabric delay was above the target of the flow's algorithm as if they
+    /// had been marked, for networks that do not mark. Without effect on algorithms that have no target.
+    pub fn mark_late(&mut self, id: FlowId) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.mark_late();
+        }
+    }
+
+    /// Sets [`EvCounters::failures`] of an entropy value to 0.
+    pub fn forgive(&mut self, id: FlowId, ev: Ev) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.forgive(ev);
+        }
+    }
+
+    /// Returns the counters of a flow's packets by entropy value; none unless [`Endpoint::count_evs`] was called.
+    #[must_use]
+    pub fn ev_counters(&self, id: FlowId) -> &[EvCounters] {
+        self.flows.get(id.index()).map_or(&[], Flow::ev_counters)
+    }
+
+    /// Replaces the entropy value of a packet that was polled last, because it leaves by another path than the policy chose: its
+    /// fate is that of the path that it takes.
+    pub fn replace_ev(&mut self, id: FlowId, seq: PacketNumber, ev: Ev) {
+        if let Some(flow) = self.flows.get_mut(id.index()) {
+            flow.replace_ev(seq, ev);
+        }
+    }
+
+    /// Returns the entropy value of the packet of a flow that was polled last; `None` if the flow has no policy.
+    #[must_use]
+    pub fn latest_ev(&self, id: FlowId) -> Option<Ev> {
+        match self.flows.get(id.index())?.path() {
+            Path::Spread(ev) => Some(ev),
+            Path::Label(_) | Path::Back(_) => None,
+        }
+    }
+
+    /// Returns `true` if the acknowledgements that are due must be polled before this data packet, which came by `path`, is
+    /// handled: else one of them would report packets of several paths, or more numbers than it has room for. An
+    /// acknowledgement tells the peer's policy of one path.
+    #[inline]
+    #[must_use]
+    pub fn must_ack_before(&self, header: &Header, path: u32) -> bool {
+        matches!(header.body, Body::Data(_))
+            && self
+                .flows
+                .get(header.flow.index())
+                .is_some_and(|flow| flow.must_ack_before(header.seq, path))
     }
 
     /// Submits an op. Poll for transmission afterwards.

@@ -38,5 +38,6 @@ pub use op::{Completion, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError};
 pub use ranges::RangeSet;
 pub use receive::{Arrival, Observed};
 pub use spread::{
-    DEFAULT_RANGE, LossRule, MAX_RANGE, MIN_RANGE, NextEv, Path, Sleek, SpreadConfig, Turn,
+    DEFAULT_RANGE, EvCounters, LossRule, MAX_RANGE, MIN_RANGE, NextEv, Path, Sleek, SpreadConfig,
+    Turn,
 };

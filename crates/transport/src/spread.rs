@@ -81,6 +81,29 @@ pub(crate) struct Spread<P> {
     pub(crate) failing: Box<[bool]>,
     /// Number of ports by which packets leave.
     pub(crate) ports: u32,
+    /// First and last number of the packets that were recorded since the last acknowledgement.
+    pub(crate) unacknowledged: Option<(u64, u64)>,
+    /// By value modulo its length; empty unless packets are counted by value.
+    pub(crate) counters: Box<[EvCounters]>,
+    /// Whether a packet whose fabric delay was above the algorithm's target counts as marked.
+    pub(crate) late_is_marked: bool,
+}
+
+/// Packets of a flow by their entropy value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvCounters {
+    /// Data packets and requests sent.
+    pub sent: u64,
+    /// Those that drew an acknowledgement.
+    pub good: u64,
+    /// Those that drew an acknowledgement and had arrived with an ECN mark.
+    pub marked: u64,
+    /// Those that were declared lost without a timeout, or arrived trimmed.
+    pub lost: u64,
+    /// Timeouts that expired on packets with this value.
+    pub timeouts: u64,
+    /// Losses and timeouts since a packet with this value drew an acknowledgement.
+    pub failures: u32,
 }
 
 /// The next packet of a flow that spreads its packets, for a host with several ports: the value modulo the number of
@@ -122,13 +145,54 @@ impl<P: PathPolicy> Spread<P> {
             chosen: None,
             failing: Box::new([]),
             ports: 1,
+            unacknowledged: None,
+            counters: Box::new([]),
+            late_is_marked: false,
         }
+    }
+
+    /// Returns the counters of a value, if packets are counted.
+    #[inline]
+    pub(crate) fn counters_of(&mut self, ev: Ev) -> Option<&mut EvCounters> {
+        let place = ev.index().checked_rem(self.counters.len())?;
+        self.counters.get_mut(place)
+    }
+
+    /// Packet `number` was recorded, and is to be acknowledged.
+    #[inline]
+    pub(crate) fn note_unacknowledged(&mut self, number: u64) {
+        let (first, last) = self.unacknowledged.unwrap_or((number, number));
+        self.unacknowledged = Some((first.min(number), last.max(number)));
+    }
+
+    /// Returns `true` if no acknowledgement can report packet `number`, which came by `path`, together with those before.
+    #[inline]
+    pub(crate) fn exceeds_word(&self, number: u64, path: u32) -> bool {
+        self.unacknowledged.is_some_and(|(first, last)| {
+            let span = last.max(number) - first.min(number);
+            path != self.came_by || span >= u64::from(MIN_RANGE / 2)
+        })
     }
 
     /// Passes a report on a packet to the policy.
     #[inline]
     pub(crate) fn report(&mut self, event: &PathEvent) {
         self.policy.feedback(event);
+        if let Some(counters) = self.counters_of(event.ev) {
+            counters.failures = match event.kind {
+                PathFeedback::Lost | PathFeedback::Timeout => counters.failures.saturating_add(1),
+                _ => 0,
+            };
+            match event.kind {
+                PathFeedback::Good => counters.good += 1,
+                PathFeedback::Marked => counters.marked += 1,
+                PathFeedback::Lost | PathFeedback::Trimmed | PathFeedback::TrimmedAtLastHop => {
+                    counters.lost += 1;
+                }
+                PathFeedback::Timeout => counters.timeouts += 1,
+                PathFeedback::ProbeAnswered => {}
+            }
+        }
         if !self.failing.is_empty() {
             let plane = usize::from(event.ev.get()) % self.failing.len();
             self.failing[plane] = matches!(event.kind, PathFeedback::Lost | PathFeedback::Timeout);

@@ -8,7 +8,7 @@ use apus_cc::{
     AlgorithmFactory, CongestionHeader, Fields, FlowInfo, MAX_FIELD_BYTES, SendInfo, Sender,
     SwitchFeedback, SwitchHalf, SwitchInfo,
 };
-use apus_transport::extension_of;
+use apus_transport::{DEFAULT_RANGE, extension_of};
 use apus_units::{Bytes, PacketNumber, Rate, Time};
 use apus_wire::MAX_HEADER_BYTES;
 
@@ -16,7 +16,8 @@ use crate::accept::AcceptHook;
 use crate::capture::Capture;
 use crate::error::StartError;
 use crate::qlog::Qlog;
-use crate::session::{Config as SessionConfig, KeyRing, guard_bytes, in_range};
+use crate::session::{Config as SessionConfig, KeyRing, MAX_PORTS, guard_bytes, in_range};
+use crate::spreading::{AckPath, Offer, SpreadSettings, Spreading, check_range};
 use crate::sys::{Families, has_ipv6};
 
 /// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
@@ -144,6 +145,17 @@ pub struct Config {
     /// Kernel buffer of each socket and direction in bytes; the kernel may allow less. deviation: no source; 3 ms at
     /// 10 Gb/s, by which an engine that shares its core may be late.
     pub socket_buffer: u32,
+    /// How flows spread their packets over source ports of this host; `None`: each connection has one.
+    pub spreading: Option<Spreading>,
+    /// Maximum number of source ports of a peer, a power of two from 1, which refuses further ones, to [`MAX_PORTS`], the default. With
+    /// several [engines](Config::engines) one is accepted: the kernel divides source ports among engines. deviation: no source; a port
+    /// of a session takes 20 bytes.
+    pub accept_ports: u16,
+    /// Packet numbers that flows of connections with several ports remember, a power of two from 128 to 16384; the smaller one of
+    /// both hosts' holds. Source: Falcon (isekai v1.1): senders track 1024 packets.
+    pub range: u32,
+    /// The path of acknowledgements that this host sends to peers with several ports.
+    pub ack_path: AckPath,
     /// DSCP of each traffic class, 0 to 63; a flow's class is chosen when it is opened
     /// ([`Host::connect_with`](crate::Host::connect_with)), 0 otherwise. What the peer sends on
     /// the flow follows the peer's settings for the same class.
@@ -196,6 +208,10 @@ impl Config {
             max_unaccepted: 128,
             submission_ring: 4096,
             socket_buffer: 4 << 20,
+            spreading: None,
+            accept_ports: MAX_PORTS,
+            range: DEFAULT_RANGE,
+            ack_path: AckPath::default(),
             dscp: [0; CLASSES],
             nic_clock: None,
             departure_timestamps: false,
@@ -224,6 +240,47 @@ impl Config {
             SocketAddr::V6(v6) if v6.ip().is_unspecified() && alone => Families::Both,
             address => Families::of(address),
         }
+    }
+
+    /// Returns the number of ports of an engine.
+    pub(crate) fn own_ports(&self) -> u16 {
+        self.spreading.as_ref().map_or(1, |spreading| spreading.ports)
+    }
+
+    /// Returns what peers are told about ports.
+    pub(crate) fn offer(&self) -> Offer {
+        let accepts = if self.engines > 1 { 1 } else { self.accept_ports };
+        Offer { sends: self.own_ports(), accepts, range: self.range }
+    }
+
+    /// Sets the path policy of flows, and the number of source ports, by default [`DEFAULT_PORTS`](crate::DEFAULT_PORTS). `None` as
+    /// policy gives each connection one port.
+    ///
+    /// # Errors
+    /// As [`Spreading::new`].
+    pub fn set_balancer(
+        &mut self,
+        balancer: Option<&str>,
+        ports: Option<u16>,
+    ) -> Result<(), StartError> {
+        let foreign = self.registry.foreign_balancers();
+        let ports = ports.unwrap_or(crate::spreading::DEFAULT_PORTS);
+        let spreading = balancer.map(|text| Spreading::new(text, ports, foreign)).transpose();
+        self.spreading = spreading.map_err(StartError::Setting)?;
+        Ok(())
+    }
+
+    /// Sets what texts state about source ports; the defaults for what they do not state.
+    ///
+    /// # Errors
+    /// An impossible setting, or one that has no effect.
+    pub fn set_spreading(&mut self, settings: &SpreadSettings) -> Result<(), StartError> {
+        let spreading = settings.spreading(self.registry.foreign_balancers());
+        self.spreading = spreading.map_err(StartError::Setting)?;
+        self.accept_ports = settings.accept_ports.unwrap_or(MAX_PORTS);
+        self.range = settings.range.unwrap_or(DEFAULT_RANGE);
+        self.ack_path = settings.ack_path.unwrap_or_default();
+        Ok(())
     }
 
     /// Returns the number of engines of the host.
@@ -303,6 +360,28 @@ impl Config {
         in_range("max_queued_messages", self.max_queued_messages, 1..)?;
         in_range("max_unaccepted", self.max_unaccepted, 1..)?;
         in_range("submission_ring", self.submission_ring, 1..)?;
+        in_range("accept_ports", self.accept_ports, 1..=MAX_PORTS)?;
+        if !self.accept_ports.is_power_of_two() {
+            return Err(format!(
+                "accept_ports is {}; it must be a power of two, or 1 to refuse further ports",
+                self.accept_ports
+            ));
+        }
+        if self.engines > 1 && !matches!(self.accept_ports, 1 | MAX_PORTS) {
+            return Err(format!(
+                "accept_ports is {}, which has no effect with {} engines at one address: the kernel divides source ports among \
+                 them, so that one is accepted; remove it, or give each engine an address of its own",
+                self.accept_ports, self.engines
+            ));
+        }
+        check_range(self.range)?;
+        if let Some(spreading) = &self.spreading {
+            spreading.check(self.all_engines())?;
+            if self.departure_timestamps {
+                return Err("departure_timestamps are numbered by socket, and a balancer uses several; remove one of them"
+                    .to_owned());
+            }
+        }
         in_range("metrics_limit", self.metrics_limit, ..=4096)?;
         for (class, &dscp) in self.dscp.iter().enumerate() {
             in_range(&format!("dscp of traffic class {class}"), dscp, ..=63)?;

@@ -24,6 +24,7 @@ use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
 use crate::qlog::Qlog;
 use crate::region::Memory;
+use crate::report::Paths;
 use crate::session::PeerKey;
 
 /// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
@@ -348,6 +349,29 @@ impl Connection {
         let (reply, receiver) = oneshot::channel();
         let EngineLink { state, mailbox, .. } = &*self.link;
         mailbox.post(Command::Inspect { session: state.session, flow, reply });
+        receiver
+    }
+
+    /// Returns the ports by which this side sends, and what has become of the packets ([`Config::spreading`](crate::Config::spreading)).
+    ///
+    /// # Errors
+    /// Why the connection has ended.
+    pub fn paths(&self) -> Result<Paths, End> {
+        self.link.driver.wait(self.ask_paths()).ok_or_else(|| self.end())
+    }
+
+    /// Async form of [`Connection::paths`].
+    ///
+    /// # Errors
+    /// Why the connection has ended.
+    pub async fn paths_async(&self) -> Result<Paths, End> {
+        self.link.driver.answer(self.ask_paths()).await.ok_or_else(|| self.end())
+    }
+
+    fn ask_paths(&self) -> oneshot::Receiver<Paths> {
+        let (reply, receiver) = oneshot::channel();
+        let EngineLink { state, mailbox, .. } = &*self.link;
+        mailbox.post(Command::Paths { session: state.session, reply });
         receiver
     }
 

@@ -2,6 +2,9 @@
 
 use crate::op_counters::{KINDS, OUTCOMES, OpCounts};
 use crate::prometheus::{Kind, Page};
+use crate::spreading::OnePort;
+use apus_transport::EvCounters;
+
 use crate::report::{ConnectionReport, PeerReport, Report, Totals};
 
 /// Name, help text, and value of a gauge of a connection.
@@ -94,9 +97,54 @@ pub(crate) fn write(page: &mut Page, reports: &[Option<Report>]) {
             }
         }
     }
+    ports(page, &connections);
     let series: Vec<Series<'_>> = connections.into_iter().map(|(_, series)| series).collect();
     counters(page, "apus_connection", &series);
     peers(page, &reports);
+}
+
+/// Name of what has become of packets, and their number.
+type Fate = (&'static str, fn(&EvCounters) -> u64);
+
+const FATES: [Fate; 5] = [
+    ("sent", |c| c.sent),
+    ("good", |c| c.good),
+    ("marked", |c| c.marked),
+    ("lost", |c| c.lost),
+    ("timeout", |c| c.timeouts),
+];
+
+/// Writes the metrics of source ports, of connections with a balancer.
+fn ports(page: &mut Page, connections: &[(&ConnectionReport, Series<'_>)]) {
+    let help = "Source ports by which packets leave, and others that the peer has not confirmed.";
+    page.metric("apus_connection_ports", Kind::Gauge, help);
+    let spread = || connections.iter().filter(|(c, _)| c.paths.one_port != Some(OnePort::Off));
+    for (connection, series) in spread() {
+        let ports = &connection.paths.ports;
+        for (state, usable) in [("usable", true), ("unconfirmed", false)] {
+            let count = ports.iter().filter(|port| port.usable == usable).count();
+            series.sample(page, &[("state", state)], count as f64);
+        }
+    }
+    let help =
+        "1 if all packets leave by one source port although the host has a balancer, by reason.";
+    page.metric("apus_connection_one_port", Kind::Gauge, help);
+    for (connection, series) in spread() {
+        if let Some(reason) = connection.paths.one_port {
+            series.sample(page, &[("reason", reason.name())], 1.0);
+        }
+    }
+    let help = "Packets by source port: sent, reported as arrived without and with an ECN mark, declared lost; and timeouts.";
+    page.metric("apus_connection_port_packets_total", Kind::Counter, help);
+    for (connection, series) in spread().filter(|(c, _)| c.paths.ports.len() > 1) {
+        for port in &connection.paths.ports {
+            let number = port.port.to_string();
+            for (fate, value) in FATES {
+                let labels = [("port", &*number), ("fate", fate)];
+                series.sample(page, &labels, value(&port.counters) as f64);
+            }
+        }
+    }
 }
 
 fn of<'a>(engine: &str, connection: &'a ConnectionReport) -> Series<'a> {

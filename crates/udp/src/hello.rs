@@ -9,16 +9,24 @@
 //!     15    2  flows
 //!     17    .  runs of flow numbers in the sender's table: first (4 bytes), count (2 bytes),
 //!             traffic class (1 byte)
+//!      .    .  a run without flows, which hosts that know no ports ignore; instead of `first`:
+//!              1  kind = 1
+//!              1  log2 of the number of ports that the sender sends from
+//!              1  log2 of the largest number of the receiver's ports that it accepts packets from
+//!              1  log2 of the range of packet numbers that it remembers
 //! ```
 
 use apus_units::FlowId;
 
 use crate::config::CLASSES;
+use crate::spreading::Offer;
 
 /// The version of this layout.
 const VERSION: u8 = 2;
 const FIXED: usize = 17;
 const RUN: usize = 7;
+/// The kind of a run that describes ports.
+const PORTS: u8 = 1;
 
 /// The flows and limits of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +38,8 @@ pub(crate) struct Hello {
     pub(crate) flows: Vec<FlowId>,
     /// Their traffic classes, one each.
     pub(crate) classes: Vec<u8>,
+    /// The ports of the sender; `None` if it knows of no such thing.
+    pub(crate) ports: Option<Offer>,
 }
 
 impl Hello {
@@ -52,6 +62,10 @@ impl Hello {
             out.push(class);
             at += run;
         }
+        if let Some(Offer { sends, accepts, range }) = self.ports {
+            let log2 = |number: u32| number.max(1).ilog2() as u8;
+            out.extend([PORTS, log2(sends.into()), log2(accepts.into()), log2(range), 0, 0, 0]);
+        }
         (out.len() <= crate::session::MAX_HELLO_BYTES).then_some(out)
     }
 
@@ -72,10 +86,15 @@ impl Hello {
             bytes[range].iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte))
         };
         let count = number(15..17) as usize;
-        let (mut flows, mut classes) = (Vec::new(), Vec::new());
+        let (mut flows, mut classes, mut ports) = (Vec::new(), Vec::new(), None);
         for at in (FIXED..bytes.len()).step_by(RUN) {
             let (first, run) = (number(at..at + 4), number(at + 4..at + 6));
             let class = bytes[at + 6];
+            if run == 0 && bytes[at] == PORTS {
+                let offer = Offer::of_logarithms([bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+                ports = Some(offer.ok_or_else(broken)?);
+                continue;
+            }
             let many = flows.len() + run as usize > count || first + run > 1 << 32;
             if many || usize::from(class) >= CLASSES {
                 return Err(broken());
@@ -89,6 +108,7 @@ impl Hello {
             max_message: number(7..15),
             flows,
             classes,
+            ports,
         };
         if hello.flows.len() != count || count == 0 || hello.max_mtu < 576 || hello.max_ops == 0 {
             return Err(broken());
@@ -106,7 +126,8 @@ mod tests {
     fn hello(flows: &[u32]) -> Hello {
         let classes = vec![3; flows.len()];
         let flows = flows.iter().map(|&id| FlowId::new(id)).collect();
-        Hello { max_mtu: 9000, max_ops: 1024, max_message: 1 << 20, flows, classes }
+        let ports = Some(Offer { sends: 16, accepts: 256, range: 1024 });
+        Hello { max_mtu: 9000, max_ops: 1024, max_message: 1 << 20, flows, classes, ports }
     }
 
     #[test]
@@ -118,13 +139,30 @@ mod tests {
         }
         let classes = Hello { classes: vec![1, 1, 0, 7], ..hello(&[5, 6, 7, 8]) };
         let bytes = classes.encode().expect("fits");
-        assert_eq!((bytes.len(), Hello::decode(&bytes)), (FIXED + 3 * RUN, Ok(classes)));
+        assert_eq!((bytes.len(), Hello::decode(&bytes)), (FIXED + 4 * RUN, Ok(classes)));
         let unknown = Hello { classes: vec![8], ..hello(&[5]) };
         assert!(Hello::decode(&unknown.encode().expect("fits")).is_err(), "there is no class 8");
         let long: Vec<u32> = (7..1031).collect();
-        assert_eq!(hello(&long).encode().expect("one run").len(), FIXED + RUN);
+        assert_eq!(hello(&long).encode().expect("one run").len(), FIXED + 2 * RUN);
         let scattered: Vec<u32> = (0..100).map(|i| 2 * i).collect();
         assert_eq!(hello(&scattered).encode(), None);
+    }
+
+    /// A host that knows no ports reads flows by run, each of which has as many flows as it says: 0 here.
+    #[test]
+    fn ports_are_a_run_without_flows_for_older_hosts_which_say_nothing_of_theirs() {
+        let said = hello(&[3, 4, 9]);
+        let bytes = said.encode().expect("fits");
+        let run = &bytes[bytes.len() - RUN..];
+        assert_eq!(run, [1, 4, 8, 10, 0, 0, 0], "log2 of 16, 256 and 1024");
+        let older = Hello { ports: None, ..said };
+        assert_eq!(older.encode().as_deref(), Some(&bytes[..bytes.len() - RUN]));
+        assert_eq!(Hello::decode(&bytes[..bytes.len() - RUN]), Ok(older));
+        for (at, value) in [(1, 9), (2, 9), (3, 6), (3, 15)] {
+            let mut wrong = bytes.clone();
+            wrong[bytes.len() - RUN + at] = value;
+            assert!(Hello::decode(&wrong).is_err(), "beyond 256 ports, or 128 to 16384 numbers");
+        }
     }
 
     proptest! {
@@ -160,7 +198,8 @@ mod tests {
     #[test]
     fn no_bytes_are_more_than_an_error() {
         let good = hello(&[3, 4, 9]).encode().expect("fits");
-        for length in 0..good.len() {
+        let without_ports = good.len() - RUN;
+        for length in (0..good.len()).filter(|&length| length != without_ports) {
             assert!(Hello::decode(&good[..length]).is_err(), "{length} bytes");
         }
         for at in 0..good.len() {

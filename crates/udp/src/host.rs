@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::region::{Memory, Region, Regions};
 use crate::session::{KeyId, KeyRing, Randomness};
 use crate::stats::Stats;
-use crate::sys::{Socket, source_to};
+use crate::sys::{Sockets, source_to};
 
 /// How long a blocking call spins before its thread sleeps, if engines never sleep. deviation: no source; one
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
@@ -34,7 +34,7 @@ const CALL_SPIN: Duration = Duration::from_micros(200);
 pub struct Host {
     engines: Vec<Arc<Mailbox>>,
     /// One per engine, except in inline mode; each returns the result of [`Engine::end`].
-    threads: Mutex<Vec<JoinHandle<Option<Arc<Socket>>>>>,
+    threads: Mutex<Vec<JoinHandle<Option<Arc<Sockets>>>>>,
     regions: Arc<Regions>,
     accepted: async_channel::Receiver<Unaccepted>,
     /// How calls wait for each engine.
@@ -62,7 +62,15 @@ impl Host {
             let mut address = listen;
             let first = engines.len() as u32; // at most 64
             for sibling in Siblings::group(first..first + config.engines) {
-                let engine = Engine::open(&config, address, sibling.clone(), shared.clone())?;
+                let spreading = config.spreading.as_ref();
+                let next_port = spreading.and_then(|spreading| {
+                    // In range: the settings have been checked.
+                    let before = sibling.engine as u16 * (spreading.ports - 1);
+                    spreading.next_port.map(|next| next + before)
+                });
+                let siblings = (next_port, sibling.clone());
+                let engine =
+                    Engine::open(&config, address, siblings.0, siblings.1, shared.clone())?;
                 // Further engines share the port that the first one got.
                 address = engine.mailbox.status.address;
                 engines.push(engine);

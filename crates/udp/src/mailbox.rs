@@ -20,7 +20,7 @@ use crate::error::ConnectError;
 use crate::message_receiver::Attach;
 use crate::pending::Pending;
 use crate::qlog::Qlog;
-use crate::report::Report;
+use crate::report::{Paths, Report};
 use crate::session::{KeyRing, SessionId};
 use crate::status::EngineStatus;
 
@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Attach { session: SessionId, attach: Attach },
     /// Reports the state of a flow.
     Inspect { session: SessionId, flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
+    /// Reports the ports of a connection.
+    Paths { session: SessionId, reply: oneshot::Sender<Paths> },
 }
 
 /// The application's end of an open connection. Dropping it closes the connection.
@@ -288,7 +290,7 @@ mod tests {
     use crate::sys::Families;
 
     fn mailbox() -> Mailbox {
-        let status = EngineStatus::new((Ipv4Addr::LOCALHOST, 0).into(), Families::V4);
+        let status = EngineStatus::new((Ipv4Addr::LOCALHOST, 0).into(), Families::V4, &[]);
         Mailbox::new(16, Arc::new(status)).expect("an eventfd")
     }
 

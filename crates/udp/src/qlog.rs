@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use apus_cc::Snapshot;
-use apus_traces::qlog::{Clock, Events, VantagePoint, header};
+use apus_traces::qlog::{Clock, Events, PacketPath, VantagePoint, header};
 use apus_transport::{FlowCounters, RttSample};
 use apus_units::Time;
 use apus_wire::Header;
@@ -183,8 +183,9 @@ impl Record {
         flow: usize,
         header: &Header,
         length: usize,
+        path: Option<PacketPath>,
     ) {
-        self.add(|events| events.packet(now, sent, flow, header, length));
+        self.add(|events| events.packet(now, sent, flow, header, length, path));
     }
 
     /// The state of a flow has changed, by an acknowledgement with this sample or by a timeout.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use apus_cc::Snapshot;
-use apus_transport::FlowCounters;
+use apus_transport::{EvCounters, FlowCounters};
 use apus_units::{Span, Time};
 
 use crate::op_counters::OpCounts;
+use crate::spreading::OnePort;
 
 /// The connections and peers of an engine.
 #[derive(Debug, Default)]
@@ -22,6 +23,30 @@ pub(crate) struct Report {
     pub(crate) other: PeerReport,
 }
 
+/// The ports by which a connection sends, and what has become of the packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// Why all packets leave by one port, if they do.
+    pub one_port: Option<OnePort>,
+    /// Number of ports of the peer from which packets are accepted.
+    pub peer_ports: u16,
+    /// Packet numbers that flows remember, if this side or the peer has several ports.
+    pub range: Option<u32>,
+    /// The ports of this side, by number.
+    pub ports: Vec<PortPaths>,
+}
+
+/// A port by which a connection sends. Its number is that of the entropy values that name it, modulo the number of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPaths {
+    /// The UDP port.
+    pub port: u16,
+    /// Whether packets leave by it.
+    pub usable: bool,
+    /// Packets over all flows; 0 for connections that use one port at both sides, whose flows count them.
+    pub counters: EvCounters,
+}
+
 /// A connection, over all its flows.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionReport {
@@ -33,6 +58,7 @@ pub(crate) struct ConnectionReport {
     pub(crate) mtu: u32,
     pub(crate) windows: Windows,
     pub(crate) totals: Totals,
+    pub(crate) paths: Paths,
 }
 
 /// A peer, over all its connections so far.

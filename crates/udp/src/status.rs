@@ -19,6 +19,8 @@ pub(crate) struct EngineStatus {
     pub(crate) address: SocketAddr,
     /// The address families that its socket serves.
     pub(crate) families: Families,
+    /// The ports of its sockets, by their numbers.
+    ports: Box<[u16]>,
     pub(crate) stats: Stats,
     stopped: AtomicBool,
     failed: AtomicBool,
@@ -29,16 +31,27 @@ pub(crate) struct EngineStatus {
 
 impl EngineStatus {
     /// Returns the status of an engine that runs.
-    pub(crate) fn new(address: SocketAddr, families: Families) -> Self {
+    pub(crate) fn new(address: SocketAddr, families: Families, ports: &[u16]) -> Self {
         Self {
             address,
             families,
+            ports: ports.into(),
             stats: Stats::default(),
             stopped: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             notes: ConcurrentQueue::bounded(MAX_NOTES),
         }
+    }
+
+    /// Returns the port of a socket; that of the engine's address if there is no such socket.
+    pub(crate) fn port(&self, number: u8) -> u16 {
+        self.ports.get(usize::from(number)).copied().unwrap_or(self.address.port())
+    }
+
+    /// Returns the ports of the engine's sockets, by their numbers.
+    pub(crate) fn ports(&self) -> &[u16] {
+        &self.ports
     }
 
     /// Returns `true` if the engine has stopped, is about to stop, or has failed.

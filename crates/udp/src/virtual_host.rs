@@ -38,6 +38,8 @@ pub use crate::engine::Usage;
 pub struct Received {
     /// Its source address.
     pub from: SocketAddr,
+    /// The number of the port that it came to ([`VirtualHost::ports`]).
+    pub port: u8,
     /// DSCP and ECN.
     pub tos: u8,
     /// TTL, if known.
@@ -90,6 +92,9 @@ impl Connecting {
     }
 }
 
+/// The second port of the first engine, unless the settings name one.
+const FIRST_MORE: u16 = 20_000;
+
 /// A host in virtual time. Dropping it is a crash: no peer is told.
 pub struct VirtualHost {
     pub(crate) engines: Vec<Engine<VirtualNetwork>>,
@@ -115,9 +120,14 @@ impl VirtualHost {
         let mut engines = Vec::new();
         let groups: Vec<Siblings> = Siblings::group(0..config.engines).collect();
         for siblings in &groups {
-            let network = VirtualNetwork::new(address);
+            let next = config.spreading.as_ref().and_then(|spreading| spreading.next_port);
+            let more = config.own_ports() - 1; // at least one port
+            let next = next.unwrap_or(FIRST_MORE) + siblings.engine as u16 * more; // few engines
+            let ports: Vec<u16> =
+                std::iter::once(address.port()).chain(next..next + more).collect();
+            let network = VirtualNetwork::new(address, &ports[1..]);
             network.now.set(now);
-            let status = EngineStatus::new(address, config.families_at(address));
+            let status = EngineStatus::new(address, config.families_at(address), &ports);
             let mailbox = Mailbox::new(config.submission_ring as usize, Arc::new(status))
                 .map_err(|e| StartError::System("make an eventfd", e))?;
             let mailbox = Arc::new(mailbox);
@@ -155,9 +165,10 @@ impl VirtualHost {
     /// Puts datagrams into the socket of an engine; one call receives them together. At most 4.
     pub fn put(&self, engine: usize, received: Vec<Received>) {
         let batch = received.into_iter().map(|received| {
-            let Received { from, tos, ttl, segment, stamp, bytes } = received;
+            let Received { from, port, tos, ttl, segment, stamp, bytes } = received;
             let received_at = stamp.map(|at| i128::from(at.as_ps()));
-            (Meta { segment, ttl, tos, received_at, ..Meta::new(from, bytes.len()) }, bytes)
+            let meta = Meta::new(from, bytes.len());
+            (Meta { port, segment, ttl, tos, received_at, ..meta }, bytes)
         });
         self.engines[engine].network.put(batch.collect());
     }
@@ -198,9 +209,19 @@ impl VirtualHost {
     #[must_use]
     pub fn take_sent(&self, engine: usize) -> Vec<Sent> {
         let network = &self.engines[engine].network;
-        let from = network.local;
         let sent = network.sent.take().into_iter();
-        sent.map(|s| Sent { from, to: s.to.address, tos: s.tos, datagrams: s.datagrams }).collect()
+        sent.map(|sent| {
+            let from = network.address(sent.to.port);
+            Sent { from, to: sent.to.address, tos: sent.tos, datagrams: sent.datagrams }
+        })
+        .collect()
+    }
+
+    /// Returns the addresses of an engine's ports, by number.
+    #[must_use]
+    pub fn ports(&self, engine: usize) -> Vec<SocketAddr> {
+        let network = &self.engines[engine].network;
+        (0u8..=u8::MAX).take(network.ports()).map(|number| network.address(number)).collect()
     }
 
     /// Sets whether the sockets have no room to send.

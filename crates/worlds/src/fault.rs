@@ -79,6 +79,14 @@ pub(crate) enum Trouble {
     Flood(usize, u64),
     /// A host that has a key sends packets of any content to this host.
     Insider(usize, usize),
+    /// Datagrams from or to a port of a host, by its number, are lost.
+    LosePort(usize, u8, u64),
+    /// They are late by up to this time.
+    DelayPort(usize, u8, Span),
+    /// The path of a port swallows datagrams above this number of bytes.
+    NarrowPort(usize, u8, usize),
+    /// What leaves by a port seems to come from another, as behind a NAT that forgot.
+    RebindPort(usize, u8),
 }
 
 impl Fault {
@@ -139,6 +147,21 @@ impl Fault {
             },
         };
         Self { at: draw.below(horizon), lasts, what }
+    }
+}
+
+impl Fault {
+    /// Returns a random fault of a source port.
+    pub(crate) fn draw_of_port(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
+        let (host, port) = (draw.index(hosts), draw.range(0, 7) as u8);
+        let (us, ms) = (Span::from_us, Span::from_ms);
+        let what = match draw.range(0, 9) {
+            0..4 => Trouble::LosePort(host, port, draw.pick(&[50, 500, 1000, 1000])),
+            4 | 5 => Trouble::DelayPort(host, port, draw.span(us(100), ms(200))),
+            6 => Trouble::NarrowPort(host, port, draw.range(1240, 1500) as usize),
+            _ => Trouble::RebindPort(host, port.max(1)),
+        };
+        Self { at: draw.below(horizon), lasts: draw.span(ms(1), horizon.max(ms(2))), what }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Counts {
     pub messages: u64,
     /// Datagrams sent.
     pub datagrams: u64,
+    /// Those that left by a source port besides the first of their host.
+    pub by_ports: u64,
     /// Faults that began.
     pub faults: u64,
     /// Steps of engines.
@@ -47,6 +49,7 @@ impl Counts {
         self.unknown += other.unknown;
         self.messages += other.messages;
         self.datagrams += other.datagrams;
+        self.by_ports += other.by_ports;
         self.faults += other.faults;
         self.steps += other.steps;
     }

@@ -16,6 +16,11 @@ use crate::clock::HostClock;
 use crate::ledger::{Incarnation, Ledger, Regions};
 use crate::plan::{HostPlan, Plan};
 
+/// The second port of the first engine of a host that spreads packets.
+pub(crate) const FIRST_PORT: u16 = 30_000;
+/// What a NAT adds to the number of a port that it has forgotten.
+pub(crate) const MOVED: u16 = 1000;
+
 /// Maximum number of datagrams, or aggregates, that one call receives.
 const BATCH: usize = 4;
 /// Maximum bytes of an aggregate.
@@ -160,6 +165,15 @@ impl Machine {
         (self.number, self.incarnation)
     }
 
+    /// Returns the engine of a port besides the first, and its number there.
+    pub(crate) fn owner_of(&self, port: u16) -> Option<(usize, u8)> {
+        let ports = self.plan.ports.as_ref()?;
+        let more = usize::from(ports.balancer?.1) - 1;
+        let place = usize::from(port.checked_sub(FIRST_PORT)?);
+        let engine = place / more;
+        (engine < self.sockets.len()).then_some((engine, (place % more + 1) as u8))
+    }
+
     /// Returns the source address of its datagrams.
     pub(crate) fn source(&self) -> SocketAddr {
         self.external.unwrap_or(self.address)
@@ -187,6 +201,19 @@ impl Machine {
         config.max_unaccepted = host.max_unaccepted;
         config.submission_ring = host.submission_ring;
         config.departure_timestamps = host.stamps;
+        if let Some(ports) = &host.ports {
+            if let Some((balancer, count)) = ports.balancer {
+                let set = config.set_balancer(Some(balancer), Some(count));
+                set.map_err(|error| error.to_string())?;
+                config.departure_timestamps = false;
+            }
+            if let Some(spreading) = &mut config.spreading {
+                spreading.loss = ports.loss;
+                spreading.next_port = Some(FIRST_PORT);
+            }
+            config.accept_ports = if host.engines > 1 { 1 } else { ports.accepts };
+            (config.range, config.ack_path) = (ports.range, ports.ack_path);
+        }
         let session = &mut config.session;
         let [retry, keepalive, idle, handshake, life] = plan.timeouts;
         (session.retry, session.keepalive, session.idle_timeout) = (retry, keepalive, idle);
@@ -268,7 +295,8 @@ impl Machine {
         for next in socket.queue.drain(..) {
             if let Some(last) = batch.last_mut()
                 && self.plan.aggregates
-                && (last.from, last.tos, last.ttl) == (next.from, next.tos, next.ttl)
+                && (last.from, last.port, last.tos, last.ttl)
+                    == (next.from, next.port, next.tos, next.ttl)
                 && last.bytes.len() % last.segment.max(1) == 0
                 && next.bytes.len() <= last.segment
                 && !next.bytes.is_empty()

@@ -6,6 +6,7 @@ use apus_udp::virtual_host::Received;
 use apus_units::{Span, Time};
 
 use crate::fault::{Trouble, affects};
+use crate::machine::{MOVED, Machine};
 use crate::world::{Event, World};
 
 /// Maximum number of datagrams that adversaries record.
@@ -21,18 +22,64 @@ pub(crate) struct Flight {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// Where an address leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    host: usize,
+    /// Engine and number of a port besides the first.
+    port: Option<(usize, u8)>,
+}
+
+impl Place {
+    /// Returns the number of the port.
+    fn number(self) -> u8 {
+        self.port.map_or(0, |(_, number)| number)
+    }
+}
+
 impl World<'_> {
-    /// Returns the host that an address leads to at present.
-    fn reached(&self, address: SocketAddr) -> Option<usize> {
-        let host = *self.owners.get(&address)?;
+    /// Returns where an address leads at present.
+    fn reached(&self, address: SocketAddr) -> Option<Place> {
+        if let Some(&host) = self.owners.get(&address) {
+            let machine = &self.machines[host];
+            let here = machine.address == address || machine.external == Some(address);
+            return here.then_some(Place { host, port: None });
+        }
+        let here = |machine: &&Machine| machine.source().ip() == address.ip();
+        let machine = self.machines.iter().find(here)?;
+        let inside = machine.owner_of(address.port());
+        let behind = || machine.owner_of(address.port().checked_sub(MOVED)?);
+        let (engine, number) = inside.or_else(behind)?;
+        // A NAT knows a port by one number.
+        let moved = self.is_moved(machine.number, number);
+        (moved != inside.is_some())
+            .then_some(Place { host: machine.number, port: Some((engine, number)) })
+    }
+
+    /// Returns `true` if a NAT has forgotten a port of a host.
+    fn is_moved(&self, host: usize, number: u8) -> bool {
+        let faults = self.active.iter().zip(&self.plan.faults).filter(|(active, _)| **active);
+        faults.into_iter().any(|(_, fault)| fault.what == Trouble::RebindPort(host, number))
+    }
+
+    /// Returns from where what a host sends from one of its ports seems to come.
+    pub(crate) fn seen_from(&self, host: usize, from: SocketAddr) -> SocketAddr {
         let machine = &self.machines[host];
-        (machine.address == address || machine.external == Some(address)).then_some(host)
+        let Some((_, number)) = machine.owner_of(from.port()) else { return machine.source() };
+        let moved = if self.is_moved(host, number) { MOVED } else { 0 };
+        SocketAddr::new(machine.source().ip(), from.port() + moved)
     }
 
     /// Sends a datagram of a host into the network.
     pub(crate) fn send(&mut self, host: usize, mut flight: Flight) {
         self.counts.datagrams += 1;
-        let Some(to) = self.reached(flight.to) else { return };
+        let Some(place) = self.reached(flight.to) else { return };
+        let to = place.host;
+        let port = self.reached(flight.from).map_or(0, Place::number);
+        self.counts.by_ports += u64::from(port > 0);
+        let at = |of: usize, number: u8| {
+            of == host && number == port || of == to && number == place.number()
+        };
         if self.captures && self.random.chance(250) {
             let place = self.random.index(MAX_CAPTURED);
             match self.captured.get_mut(place) {
@@ -71,6 +118,15 @@ impl World<'_> {
                 Trouble::Narrow(links, longest) if affects(links, host, to) => {
                     copies *= u32::from(flight.bytes.len() <= longest);
                 }
+                Trouble::LosePort(of, number, share) if at(of, number) => {
+                    copies *= u32::from(!self.random.chance(share));
+                }
+                Trouble::DelayPort(of, number, most) if at(of, number) => {
+                    late += self.random.below(most);
+                }
+                Trouble::NarrowPort(of, number, longest) if at(of, number) => {
+                    copies *= u32::from(flight.bytes.len() <= longest);
+                }
                 Trouble::Cut(cut, only_sends) if cut == host || cut == to && !only_sends => {
                     copies = 0;
                 }
@@ -100,11 +156,15 @@ impl World<'_> {
 
     /// A datagram reaches its destination.
     pub(crate) fn arrive(&mut self, flight: Flight) {
-        let Some(host) = self.reached(flight.to) else { return };
+        let Some(place) = self.reached(flight.to) else { return };
+        let host = place.host;
         if self.machines[host].host.is_none() || flight.bytes.len() > 65_000 {
             return;
         }
-        let engine = self.engine_for(host, flight.from);
+        let engine = match place.port {
+            Some((engine, _)) => engine,
+            None => self.engine_for(host, flight.from),
+        };
         let (now, error) = (self.now, self.machines[host].stamp_error);
         let wrong = self.random.below(error + error);
         let machine = &mut self.machines[host];
@@ -114,6 +174,7 @@ impl World<'_> {
         let Flight { from, tos, ttl, bytes, .. } = flight;
         let received = Received {
             from,
+            port: place.number(),
             tos,
             ttl: Some(ttl),
             segment: bytes.len(),

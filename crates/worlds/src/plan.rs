@@ -1,6 +1,7 @@
 //! What a seed draws: hosts, ops and faults. A plan determines its world, and a smaller plan is a simpler world.
 
 use apus_udp::session::Cipher;
+use apus_udp::{AckPath, LossDetection};
 use apus_units::Span;
 
 use crate::draw::Draw;
@@ -63,6 +64,50 @@ pub struct HostPlan {
     pub(crate) reaction: Span,
     /// Whether it breaks the protocol under a valid key.
     pub(crate) insider: bool,
+    /// Its source ports, in worlds whose hosts spread packets.
+    pub(crate) ports: Option<PortPlan>,
+}
+
+/// The source ports of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct PortPlan {
+    /// Its path policy and the number of ports, if it spreads its own packets.
+    pub(crate) balancer: Option<(&'static str, u16)>,
+    pub(crate) loss: LossDetection,
+    /// Maximum number of ports of a peer.
+    pub(crate) accepts: u16,
+    pub(crate) range: u32,
+    pub(crate) ack_path: AckPath,
+}
+
+/// Path policies of hosts.
+const BALANCERS: [&str; 8] = [
+    "ecmp",
+    "ecmp profile=prr",
+    "plb",
+    "flowlet",
+    "oblivious",
+    "bitmap",
+    "reps freeze=20ms",
+    "mixed",
+];
+
+impl PortPlan {
+    fn draw(draw: &mut Draw) -> Self {
+        let losses = [
+            LossDetection::default(),
+            LossDetection::EvOrder,
+            LossDetection::Time(Span::from_ms(3)),
+            LossDetection::Timeout,
+        ];
+        Self {
+            balancer: draw.chance(800).then(|| (draw.pick(&BALANCERS), draw.pick(&[2, 4, 8]))),
+            loss: draw.pick(&losses),
+            accepts: draw.pick(&[1, 2, 256, 256]),
+            range: draw.pick(&[128, 256, 1024]),
+            ack_path: draw.pick(&[AckPath::Symmetric, AckPath::Symmetric, AckPath::Own]),
+        }
+    }
 }
 
 /// What an op does.
@@ -133,6 +178,17 @@ impl Plan {
         // A stream of its own: the other choices of a seed stay what they were before there were such hosts.
         let mut own = Draw::new(seed, 3);
         let hold = own.chance(300).then(|| (own.index(count), own.below(horizon)));
+        // Another one, for worlds whose hosts spread packets.
+        let mut own = Draw::new(seed, 4);
+        let (mut hosts, mut faults): (Vec<HostPlan>, Vec<Fault>) = (hosts, faults);
+        if own.chance(400) {
+            for host in &mut hosts {
+                host.ports = own.chance(800).then(|| PortPlan::draw(&mut own));
+            }
+            for _ in 0..own.range(2, 8) {
+                faults.push(Fault::draw_of_port(&mut own, count, horizon));
+            }
+        }
         Self {
             seed,
             sealed: draw.chance(750),
@@ -169,12 +225,13 @@ impl Plan {
     #[must_use]
     pub fn summary(&self) -> String {
         format!(
-            "{} hosts, {} ops, {} faults within {}, {}",
+            "{} hosts, {} ops, {} faults within {}, {}{}",
             self.hosts.len(),
             self.ops.len(),
             self.faults.len(),
             self.horizon,
             if self.sealed { "sealed" } else { "insecure" },
+            if self.hosts.iter().any(|host| host.ports.is_some()) { ", several ports" } else { "" },
         )
     }
 }
@@ -201,6 +258,7 @@ impl HostPlan {
             socket_buffer: draw.pick(&[20_000, 200_000, 4 << 20]),
             reaction: draw.span(Span::from_us(1), Span::from_ms(1)),
             insider,
+            ports: None,
         }
     }
 }

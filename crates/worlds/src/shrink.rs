@@ -127,6 +127,10 @@ impl Trouble {
             Self::LoseKey(host) => Self::LoseKey(to(host)),
             Self::Flood(host, datagrams) => Self::Flood(to(host), datagrams),
             Self::Insider(host, victim) => Self::Insider(to(host), to(victim)),
+            Self::LosePort(host, port, share) => Self::LosePort(to(host), port, share),
+            Self::DelayPort(host, port, most) => Self::DelayPort(to(host), port, most),
+            Self::NarrowPort(host, port, longest) => Self::NarrowPort(to(host), port, longest),
+            Self::RebindPort(host, port) => Self::RebindPort(to(host), port),
             Self::Rotate | Self::Replay(_) | Self::Forge(_) => *self,
         }
     }

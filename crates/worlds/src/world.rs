@@ -319,7 +319,7 @@ impl<'p> World<'p> {
                     }
                     *left -= 1;
                 }
-                let from = self.machines[host].external.unwrap_or(from);
+                let from = self.seen_from(host, from);
                 self.send(host, Flight { from, to, tos, ttl: 64, bytes: datagram });
             }
         }

@@ -13,6 +13,9 @@ use super::host::Engines;
 use super::memory::{release_unused, to_fill, to_send};
 use super::op::{Driver, Op, Part, Task, Value};
 
+/// A source port as Python gets it.
+type SourcePort = (u16, bool, [u64; 5]);
+
 /// A connection to a peer.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Connection {
@@ -107,6 +110,18 @@ impl Connection {
     #[getter]
     fn max_ops(&self) -> u32 {
         self.link.max_ops()
+    }
+
+    /// Why all packets leave by one source port, if they do, and the source ports: UDP port, whether packets leave by it, and numbers
+    /// of packets sent, reported as good, as marked, and as lost, and of timeouts.
+    fn source_ports(&self, py: Python<'_>) -> PyResult<(Option<&'static str>, Vec<SourcePort>)> {
+        let paths = py.detach(|| self.link.paths());
+        let paths = paths.map_err(|end| of_submit(apus_udp::SubmitError::Ended(end)))?;
+        let ports = paths.ports.iter().map(|port| {
+            let c = port.counters;
+            (port.port, port.usable, [c.sent, c.good, c.marked, c.lost, c.timeouts])
+        });
+        Ok((paths.one_port.map(apus_udp::OnePort::name), ports.collect()))
     }
 
     /// Writes to a region of the peer.

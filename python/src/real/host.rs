@@ -11,7 +11,7 @@ use apus::api;
 use apus_algorithms::AlgorithmConfig;
 use apus_sim::Fault;
 use apus_udp::session::{Cipher, KeyRing};
-use apus_udp::{AcceptHook, Config, Mode, keyfile};
+use apus_udp::{AcceptHook, Config, Mode, SpreadSettings, keyfile};
 use apus_units::{Rate, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -60,6 +60,14 @@ pub struct HostOptions {
     accept_unlisted: bool,
     quota_sessions: Option<u32>,
     handshake_rate: Option<u32>,
+    balancer: Option<String>,
+    ports: Option<u16>,
+    source_port: Option<u16>,
+    accept_ports: Option<u16>,
+    range: Option<u32>,
+    ack_path: Option<String>,
+    loss: Option<String>,
+    loss_delay: Option<String>,
 }
 
 impl HostOptions {
@@ -124,6 +132,17 @@ impl HostOptions {
         config.registry = api::registry();
         let set = config.set_algorithm(self.algorithm.as_deref(), &given);
         set.map_err(|error| of_start(&error))?;
+        let ports = SpreadSettings {
+            balancer: self.balancer,
+            ports: self.ports,
+            source_port: self.source_port,
+            accept_ports: self.accept_ports,
+            range: self.range,
+            ack_path: quantity("ack_path", self.ack_path)?,
+            loss: self.loss,
+            loss_delay: quantity("loss_delay", self.loss_delay)?,
+        };
+        config.set_spreading(&ports).map_err(|error| of_start(&error))?;
         Ok(config)
     }
 }

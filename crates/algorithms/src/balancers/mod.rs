@@ -146,6 +146,39 @@ pub fn all() -> impl Iterator<Item = &'static AlgorithmInfo> + Clone {
     TABLE.iter().map(|row| row.policy.info())
 }
 
+/// A path policy as text states it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words<'t> {
+    /// Name of the policy.
+    pub name: &'t str,
+    /// Its profile, if one is stated.
+    pub profile: Option<&'t str>,
+    /// Parameters and their values.
+    pub settings: Vec<(&'t str, &'t str)>,
+}
+
+/// Reads a name with parameters as `key=value` after it, like "reps profile=uet freeze=200us".
+///
+/// # Errors
+/// A word behind the name that is no `key=value`.
+pub fn parse(text: &str) -> Result<Words<'_>, String> {
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let (mut profile, mut settings) = (None, Vec::new());
+    for word in words {
+        match word.split_once('=') {
+            Some(("profile", value)) => profile = Some(value),
+            Some(setting) => settings.push(setting),
+            None => {
+                return Err(format!(
+                    "has \"{word}\" behind the name; write a parameter as `key=value`"
+                ));
+            }
+        }
+    }
+    Ok(Words { name, profile, settings })
+}
+
 /// Builds a path policy of this crate or of `foreign` ones by name: the defaults of `profile` (its first
 /// one if `None`) overlaid with `settings`, pairs of parameter and value. Parameters that depend on the
 /// network follow from it by the policy's rules.

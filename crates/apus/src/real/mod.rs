@@ -11,6 +11,7 @@ pub mod ping;
 mod record;
 mod round_trips;
 pub mod serve;
+mod spread;
 pub mod switch;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -150,6 +151,8 @@ pub struct Common {
     /// with this algorithm.
     #[arg(long, requires = "algorithm")]
     behind_switch: bool,
+    #[command(flatten)]
+    spread: spread::SpreadOptions,
 }
 
 impl Common {
@@ -202,6 +205,7 @@ impl Common {
         config.registry = crate::registry();
         config.behind_switch = self.behind_switch;
         config.set_algorithm(self.algorithm.as_deref(), &pairs).map_err(failure)?;
+        self.spread.apply(&mut config)?;
         change(&mut config)?;
         Host::start(config).map_err(failure)
     }

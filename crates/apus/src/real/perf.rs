@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::closed_loop::{ClosedLoop, Ops, Outcome, Wait};
 use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
+use super::spread::SourcePorts;
 use super::{Common, Peer, Towards, any, duration, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
@@ -105,6 +106,9 @@ struct Results {
     partial: Option<String>,
     #[serde(flatten)]
     delays: Delays,
+    /// The source ports of each connection, with `--balancer`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    source_ports: Vec<SourcePorts>,
 }
 
 /// Bytes of a write or read.
@@ -226,7 +230,7 @@ impl Perf {
         let partial = results.partial.as_ref().map(|why| format!("partial results: {why}\n"));
         print(&format!(
             "{}{} ops in {:.2} s: {:.0} per second, goodput {:.3} Gb/s, Jain {:.3}\n\
-             op:         {}{}",
+             op:         {}{}{}",
             partial.unwrap_or_default(),
             results.ops,
             results.seconds,
@@ -235,6 +239,7 @@ impl Perf {
             results.jain,
             results.latency.text(),
             results.delays.text(),
+            results.source_ports.iter().map(SourcePorts::text).collect::<String>(),
         ))
     }
 
@@ -307,6 +312,7 @@ impl Perf {
             jain: jain(&per_flow.iter().map(|&ops| ops as f64).collect::<Vec<_>>()),
             partial,
             delays: Delays::of(host),
+            source_ports: servers.iter().filter_map(|(c, _)| SourcePorts::of(c)).collect(),
         };
         Ok((results, failure))
     }

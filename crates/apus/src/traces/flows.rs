@@ -58,10 +58,10 @@ fn text(recording: &Recording, connection: u32, events: &[&FlowEvent]) -> [Vec<u
             FlowEventKind::Sent(header, bytes) => {
                 // A timeout shows with the packet that it sends.
                 out.flow(*at, 0, state, counters, None);
-                out.packet(*at, true, 0, header, *bytes as usize);
+                out.packet(*at, true, 0, header, *bytes as usize, None);
             }
             FlowEventKind::Received(header, bytes, sample) => {
-                out.packet(*at, false, 0, header, *bytes as usize);
+                out.packet(*at, false, 0, header, *bytes as usize, None);
                 out.flow(*at, 0, state, counters, sample.as_ref());
             }
         }

@@ -10,7 +10,7 @@ use super::{Extra, Flow, RttSample};
 use crate::config::{EndpointConfig, Recovery};
 use crate::receive::{Arrival, Observed};
 use crate::received::Recorded;
-use crate::spread::{NextEv, Path, Spread};
+use crate::spread::{EvCounters, NextEv, Path, Spread};
 use crate::streams::Finished;
 
 impl<F: AlgorithmFactory> Flow<F> {
@@ -66,7 +66,55 @@ impl<F: AlgorithmFactory> Flow<F> {
         let Some(spread) = self.spread_mut() else { return };
         let ev = spread.chosen.take().unwrap_or_else(|| spread.policy.next(now, cwnd));
         spread.latest = ev;
+        if let Some(counters) = spread.counters_of(ev) {
+            counters.sent += 1;
+        }
         self.send.note_ev(ev);
+    }
+
+    /// Gives a packet that was just taken another entropy value than the policy did.
+    pub(crate) fn replace_ev(&mut self, seq: PacketNumber, ev: Ev) {
+        let Some(before) = self.send.replace_ev(seq, ev) else { return };
+        let Some(spread) = self.spread_mut() else { return };
+        spread.latest = ev;
+        if let Some(counters) = spread.counters_of(before) {
+            counters.sent -= 1;
+        }
+        if let Some(counters) = spread.counters_of(ev) {
+            counters.sent += 1;
+        }
+    }
+
+    /// Counts packets by their entropy value modulo `values`.
+    pub(crate) fn count_evs(&mut self, values: usize) {
+        if let Some(spread) = self.spread_mut() {
+            spread.counters = alloc::vec![EvCounters::default(); values].into();
+        }
+    }
+
+    /// Lets late packets count as marked.
+    pub(crate) fn mark_late(&mut self) {
+        if let Some(spread) = self.spread_mut() {
+            spread.late_is_marked = true;
+        }
+    }
+
+    /// Forgets the failures of an entropy value.
+    pub(crate) fn forgive(&mut self, ev: Ev) {
+        if let Some(counters) = self.spread_mut().and_then(|spread| spread.counters_of(ev)) {
+            counters.failures = 0;
+        }
+    }
+
+    /// Returns the counters by entropy value.
+    pub(crate) fn ev_counters(&self) -> &[EvCounters] {
+        self.spread().map_or(&[], |spread| &spread.counters)
+    }
+
+    /// Returns `true` if an acknowledgement must leave before packet `seq`, which came by `path`, is handled.
+    #[inline]
+    pub(crate) fn must_ack_before(&self, seq: PacketNumber, path: u32) -> bool {
+        self.in_acks && self.spread().is_some_and(|spread| spread.exceeds_word(seq.get(), path))
     }
 
     /// Returns the entropy value of the next packet, which the policy chooses now; `None` if the flow has no policy.
@@ -174,6 +222,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
         if recorded == Recorded::New {
             spread.came_by = observed.path;
+            spread.note_unacknowledged(seq.get());
         }
         self.receive.record_known(recorded, seq, arrival, observed)
     }
@@ -182,7 +231,8 @@ impl<F: AlgorithmFactory> Flow<F> {
     #[inline]
     pub(crate) fn ack(&mut self, now: Time) -> Option<(PacketNumber, Ack)> {
         let (seq, mut ack) = self.receive.ack(now)?;
-        if let Some(spread) = self.spread() {
+        if let Some(spread) = self.spread_mut() {
+            spread.unacknowledged = None;
             (ack.largest, ack.bitmap) = spread.received.word(ack.echo);
             ack.missing = Some(spread.received.missing(ack.largest));
         }
@@ -212,7 +262,16 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.on_lost(now, &outcome);
         self.connecting &= self.send.ops_under_way() > 0;
         if let (Some(ev), Some(sample)) = (ev, sample) {
-            let kind = if ack.echo_marked { PathFeedback::Marked } else { PathFeedback::Good };
+            let late = spread.late_is_marked
+                && self
+                    .algorithm
+                    .snapshot()
+                    .target_delay
+                    .is_some_and(|target| sample.fabric_rtt > target);
+            let kind = match ack.echo_marked || late {
+                true => PathFeedback::Marked,
+                false => PathFeedback::Good,
+            };
             let mut event = self.report(now, ev, kind);
             event.acked_packets = outcome.newly_acked;
             event.marked_packets = marked.min(outcome.newly_acked);

@@ -20,6 +20,11 @@ impl SendSide {
         }
     }
 
+    /// Replaces the entropy value of packet `seq`; returns the value before.
+    pub(crate) fn replace_ev(&mut self, seq: PacketNumber, ev: Ev) -> Option<Ev> {
+        self.record(seq.get()).map(|record| core::mem::replace(&mut record.ev, ev))
+    }
+
     /// Returns the entropy value of packet `seq`, while it is recorded.
     #[inline]
     pub(crate) fn ev(&mut self, seq: PacketNumber) -> Option<Ev> {

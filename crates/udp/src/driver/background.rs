@@ -10,7 +10,7 @@ use rustix::event::epoll;
 use super::alarm::Alarm;
 use crate::engine::Engine;
 use crate::mailbox::Mailbox;
-use crate::sys::Socket;
+use crate::sys::Sockets;
 
 /// Identifiers of the events.
 const SOCKET: u64 = 0;
@@ -22,8 +22,8 @@ const EVENTS: usize = 3;
 /// What the background thread sleeps on: the socket while no call leads, wake-ups by other threads, and its alarm.
 pub(super) struct Background {
     epoll: OwnedFd,
-    /// The engine's socket; `None` after the engine has ended.
-    socket: Mutex<Option<Arc<Socket>>>,
+    /// The engine's sockets; `None` after the engine has ended.
+    socket: Mutex<Option<Arc<Sockets>>>,
     /// Whether the socket reports departures.
     reports: bool,
     pub(super) alarm: Alarm,
@@ -49,7 +49,7 @@ impl Background {
         let watch = |fd, event| {
             epoll::add(&epoll, fd, epoll::EventData::new_u64(event), epoll::EventFlags::IN)
         };
-        let socket = engine.socket();
+        let socket = engine.sockets();
         watch(engine.mailbox.background_wakeup().as_fd(), WAKEUP)?;
         watch(alarm.as_fd(), ALARM)?;
         watch(socket.as_fd(), SOCKET)?;
@@ -58,7 +58,7 @@ impl Background {
     }
 
     /// The socket; `None` after the engine has ended.
-    pub(super) fn socket(&self) -> MutexGuard<'_, Option<Arc<Socket>>> {
+    pub(super) fn socket(&self) -> MutexGuard<'_, Option<Arc<Sockets>>> {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

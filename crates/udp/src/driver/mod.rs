@@ -397,7 +397,7 @@ pub(crate) fn run(engine: &mut Engine, crowded: &AtomicBool) {
 fn sleep(engine: &mut Engine) {
     let Some(rest) = engine.rest() else { return };
     let timeout = (rest.due != Time::MAX).then(|| rest.due.since(engine.now()));
-    let (mailbox, socket) = (Arc::clone(&engine.mailbox), engine.socket());
+    let (mailbox, socket) = (Arc::clone(&engine.mailbox), engine.sockets());
     mailbox.status.stats.sleeps.fetch_add(1, Ordering::Relaxed);
     mailbox.sleep(&*socket, timeout, rest.sending, || true);
     engine.slept(rest.due);

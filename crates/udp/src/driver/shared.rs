@@ -49,7 +49,7 @@ use super::{Awaited, Waited, holds_locks};
 use crate::connection_state::ConnectionState;
 use crate::engine::{Engine, Rest};
 use crate::mailbox::Mailbox;
-use crate::sys::Socket;
+use crate::sys::Sockets;
 
 /// Number of idle steps of an engine without a thread after which the leader yields its core. deviation: no source; a step
 /// takes about 200 ns, so this is a round trip in a rack.
@@ -451,7 +451,7 @@ impl Shared {
 
     /// Runs the timers, and drives the engine while no call leads, until the engine is stopped. Returns the result of
     /// [`Engine::end`].
-    pub(crate) fn run_background(&self) -> Option<Arc<Socket>> {
+    pub(crate) fn run_background(&self) -> Option<Arc<Sockets>> {
         let Some(background) = &self.background else { return None };
         let mut slept_until = Time::MAX;
         let mut woken = WokenBy::default();

@@ -143,7 +143,7 @@ mod tests {
     /// Returns an inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
     fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
         let address = ([127, 0, 0, 1], 1).into();
-        let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4));
+        let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4, &[]));
         let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
         let state =
             ConnectionState::new(SessionId(1), address, PeerIdentity::default(), engine, limits, 1);

@@ -45,6 +45,7 @@ mod virtual_network;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use apus_algorithms::balancers;
 use apus_cc::AlgorithmFactory;
 use apus_transport::EndpointConfig;
 use apus_units::Time;
@@ -58,7 +59,7 @@ use crate::mailbox::{Command, Mailbox};
 use crate::pending::Pending;
 use crate::region::{LockedRegion, Regions};
 use crate::session::{Randomness, SessionId, Sessions};
-use crate::sys::Socket;
+use crate::sys::Sockets;
 
 use connections::Connections;
 pub(crate) use connections::Siblings;
@@ -113,27 +114,28 @@ pub(crate) struct Engine<N = KernelNetwork> {
 }
 
 impl Engine {
-    /// Opens an engine at `address`.
+    /// Opens an engine at `address`; its further ports begin with `next_port`, or are chosen by the system.
     ///
     /// # Errors
     /// If the address cannot be bound, or the system lacks what the settings ask for.
     pub(crate) fn open(
         config: &Config,
         address: SocketAddr,
+        next_port: Option<u16>,
         siblings: Siblings,
         host: HostShared,
     ) -> Result<Self, StartError> {
-        let network = KernelNetwork::open(config, address)?;
+        let network = KernelNetwork::open(config, address, next_port)?;
         let status = Arc::clone(&network.status);
         let mailbox = Mailbox::new(config.submission_ring as usize, status)
             .map_err(|e| StartError::System("make an eventfd", e))?;
         Self::new(config, network, Arc::new(mailbox), siblings, host, Randomness::System)
     }
 
-    /// Ends the engine. Returns its socket if other engines share the port: while it is open, the kernel divides peers
+    /// Ends the engine. Returns its sockets if other engines share the port: while it is open, the kernel divides peers
     /// among the engines as before, so that an engine that fails ends no connection of another.
-    pub(crate) fn end(self) -> Option<Arc<Socket>> {
-        self.shares_port.then(|| self.socket())
+    pub(crate) fn end(self) -> Option<Arc<Sockets>> {
+        self.shares_port.then(|| self.sockets())
     }
 
     /// Returns `true` if the socket reports when bursts leave.
@@ -146,9 +148,9 @@ impl Engine {
         self.network.epoch()
     }
 
-    /// Returns the socket.
-    pub(crate) fn socket(&self) -> Arc<Socket> {
-        Arc::clone(self.network.socket())
+    /// Returns the sockets.
+    pub(crate) fn sockets(&self) -> Arc<Sockets> {
+        Arc::clone(self.network.sockets())
     }
 }
 
@@ -170,9 +172,18 @@ impl<N: Network> Engine<N> {
         });
         let status = Arc::clone(&mailbox.status);
         let shared_config = Arc::new(config.clone());
+        let one_path = balancers::build("ecmp", None, &[], None, &[])
+            .map_err(|error| StartError::Setting(error.to_string()))?;
+        let one_path = one_path.policy().clone();
         let regions = RegionAccess::new(siblings.engine, host.regions);
-        let connections =
-            Connections::new(sessions, shared_config, Arc::clone(&mailbox), siblings, host.backlog);
+        let connections = Connections::new(
+            sessions,
+            shared_config,
+            Arc::clone(&mailbox),
+            siblings,
+            host.backlog,
+            one_path,
+        );
         let ops = OpTable::new(endpoint, Arc::clone(&status), config.session.retry, config.max_ops);
         Ok(Self {
             mailbox,
@@ -328,7 +339,8 @@ impl<N: Network> Engine<N> {
             for datagram in bytes.chunks_mut(meta.segment.max(1)) {
                 datagrams += 1;
                 let now = network.now(); // t3, t6
-                let delivery = Delivery { meta, locked: &mut locked };
+                let outbox = transmitter.outbox();
+                let delivery = Delivery { meta, locked: &mut locked, outbox };
                 if let Some(probe) = protocol.handle_datagram(now, delivery, datagram, network) {
                     transmitter.put_probe_answer(now, probe, protocol);
                 }
@@ -387,6 +399,12 @@ impl<N: Network> Engine<N> {
                 // The connection has ended.
                 None => drop(attach.deliver_queued()),
             },
+            Command::Paths { session, reply } => {
+                // The wait may have been given up. Without an answer the connection has ended.
+                if let Some(paths) = connections.paths(session, &ops.endpoint) {
+                    let _ = reply.send(paths);
+                }
+            }
             Command::Inspect { session, flow, reply } => {
                 let flow = connections.flows(session).get(flow);
                 let state = flow

@@ -3,7 +3,7 @@
 //! The engine and its components read time and move datagrams only through [`Network`], so tests run them in virtual
 //! time without sockets.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use crate::capture::{Capture, unix_ns};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
+use crate::session::Peer;
 use crate::stats::add;
 use crate::status::EngineStatus;
-use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, Socket, SocketOptions, TTL};
+use crate::sys::{Departure, Meta, Outgoing, Reach, ReceiveBuffers, SocketOptions, Sockets, TTL};
 use apus_traces::pcapng::{Captured, Direction};
 
 /// What an engine needs of the operating system.
@@ -61,9 +62,13 @@ pub(crate) trait Network {
     fn probe_reach(&self, peer: SocketAddr) -> Reach;
 }
 
-/// The kernel's network: a UDP socket, the clocks of host and NIC, and the capture of what passes.
+/// The kernel's network: UDP sockets, the clocks of host and NIC, and the capture of what passes.
 pub(crate) struct KernelNetwork {
-    socket: Arc<Socket>,
+    sockets: Arc<Sockets>,
+    /// Numbers of further sockets that have datagrams.
+    ready: RefCell<Vec<u8>>,
+    /// The socket that had no room to send, if there are several.
+    full: Cell<Option<u8>>,
     clock: Clock,
     /// The status of the engine that uses the socket.
     pub(super) status: Arc<EngineStatus>,
@@ -73,27 +78,40 @@ pub(crate) struct KernelNetwork {
 }
 
 impl KernelNetwork {
-    /// Opens the socket of an engine at `address`.
+    /// Opens the sockets of an engine at `address`; further ports begin with `next`, or are chosen by the system.
     ///
     /// # Errors
     /// If the address cannot be bound, or the kernel lacks something.
-    pub(crate) fn open(config: &Config, address: SocketAddr) -> Result<Self, StartError> {
+    pub(crate) fn open(
+        config: &Config,
+        address: SocketAddr,
+        next: Option<u16>,
+    ) -> Result<Self, StartError> {
         let families = config.families_at(address);
         let options =
             SocketOptions { buffer: config.socket_buffer, shared: config.engines > 1, families };
-        let socket =
-            Socket::open(address, options).map_err(|error| StartError::Bind(address, error))?;
-        // Without timestamps the clock is read after the poll, which hides the engine's own delay.
-        socket
-            .timestamp(config.departure_timestamps)
-            .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
-        let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
+        let ports = config.own_ports();
+        let sockets = Sockets::open(address, ports, next, options)
+            .map_err(|(address, error)| StartError::Bind(address, error))?;
+        let mut ports = Vec::new();
+        for socket in sockets.iter() {
+            // Without timestamps the clock is read after the poll, which hides the engine's own delay.
+            socket
+                .timestamp(config.departure_timestamps)
+                .map_err(|e| StartError::System("have received datagrams timestamped", e))?;
+            let local = socket.local_addr().map_err(|error| StartError::Bind(address, error))?;
+            ports.push(local.port());
+        }
+        let local = sockets.first().local_addr();
+        let local = local.map_err(|error| StartError::Bind(address, error))?;
         let clock = Clock::new(config.nic_clock.as_deref())
             .map_err(|e| StartError::System("read the NIC's clock", e))?;
         Ok(Self {
-            socket: Arc::new(socket),
+            sockets: Arc::new(sockets),
+            ready: RefCell::default(),
+            full: Cell::new(None),
             clock,
-            status: Arc::new(EngineStatus::new(local, families)),
+            status: Arc::new(EngineStatus::new(local, families, &ports)),
             capture: config.capture.clone(),
             capture_failed: Cell::new(false),
         })
@@ -104,22 +122,84 @@ impl KernelNetwork {
         self.clock.epoch()
     }
 
-    /// Returns the socket.
-    pub(crate) fn socket(&self) -> &Arc<Socket> {
-        &self.socket
+    /// Returns the sockets.
+    pub(crate) fn sockets(&self) -> &Arc<Sockets> {
+        &self.sockets
     }
 
     /// Returns the address of this host that datagrams from or to `peer` came to or left from.
-    fn local_address(&self, local: Option<IpAddr>, peer: SocketAddr) -> SocketAddr {
-        let bound = self.status.address;
-        match local {
-            Some(ip) => SocketAddr::new(ip, bound.port()),
+    fn local_address(&self, peer: Peer) -> SocketAddr {
+        let (bound, port) = (self.status.address, self.status.port(peer.port));
+        match peer.local {
+            Some(ip) => SocketAddr::new(ip, port),
             // There was no route to an IPv4 peer of an IPv6 socket.
-            None if bound.is_ipv6() && peer.is_ipv4() => {
-                (Ipv4Addr::UNSPECIFIED, bound.port()).into()
+            None if bound.is_ipv6() && peer.address.is_ipv4() => {
+                (Ipv4Addr::UNSPECIFIED, port).into()
             }
-            None => bound,
+            None => SocketAddr::new(bound.ip(), port),
         }
+    }
+
+    /// Receives from a further socket that has datagrams, or from the first one and looks which others have some.
+    fn receive_from_all(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        let mut ready = self.ready.borrow_mut();
+        if let Some(number) = ready.pop() {
+            let more = self.sockets.get(number).receive(buffers)?;
+            return Ok(more || !ready.is_empty());
+        }
+        let more = self.sockets.first().receive(buffers)?;
+        self.sockets.poll(&mut ready);
+        Ok(more || !ready.is_empty())
+    }
+
+    /// Sends bursts from several sockets, in their order.
+    fn send_from_all<'a>(
+        &self,
+        mut bursts: impl Iterator<Item = Outgoing<'a>> + Clone,
+    ) -> io::Result<usize> {
+        if let Some(number) = self.full.take() {
+            self.sockets.watch_room(number, false);
+        }
+        let mut sent = 0;
+        while let Some(first) = bursts.clone().next() {
+            let number = first.to.port;
+            let of_socket = bursts.clone().take_while(|burst| burst.to.port == number);
+            match self.sockets.get(number).send(of_socket) {
+                Ok(count) => {
+                    sent += count;
+                    bursts.by_ref().take(count).for_each(drop);
+                }
+                // The next call finds the error first.
+                Err(_) if sent > 0 => break,
+                Err(error) => {
+                    if error.kind() == io::ErrorKind::WouldBlock {
+                        self.full.set(Some(number));
+                        self.sockets.watch_room(number, true);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    #[inline]
+    fn receive_any(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
+        if self.sockets.are_many() {
+            return self.receive_from_all(buffers);
+        }
+        self.sockets.first().receive(buffers)
+    }
+
+    #[inline]
+    fn send_any<'a>(
+        &self,
+        bursts: impl Iterator<Item = Outgoing<'a>> + Clone,
+    ) -> io::Result<usize> {
+        if self.sockets.are_many() {
+            return self.send_from_all(bursts);
+        }
+        self.sockets.first().send(bursts)
     }
 
     /// Writes the datagrams of an aggregate or a burst to the capture; `first` describes the first one.
@@ -143,7 +223,7 @@ impl KernelNetwork {
                 unix_ns: at.unwrap_or_else(unix_ns),
                 direction: Direction::In,
                 from: meta.from,
-                to: self.local_address(meta.to, meta.from),
+                to: self.local_address(meta.peer()),
                 traffic_class: meta.tos,
                 ttl: meta.ttl.unwrap_or(0),
                 datagram,
@@ -159,7 +239,7 @@ impl KernelNetwork {
             interface: 0,
             unix_ns: unix_ns(),
             direction: Direction::Out,
-            from: self.local_address(burst.to.local, burst.to.address),
+            from: self.local_address(burst.to),
             to: burst.to.address,
             traffic_class: burst.tos,
             ttl: TTL,
@@ -178,7 +258,7 @@ impl Network for KernelNetwork {
 
     #[inline]
     fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<bool> {
-        let more = self.socket.receive(buffers);
+        let more = self.receive_any(buffers);
         if self.capture.is_some() {
             self.capture_received(buffers);
         }
@@ -188,24 +268,24 @@ impl Network for KernelNetwork {
     #[inline]
     fn send<'a>(&self, bursts: impl Iterator<Item = Outgoing<'a>> + Clone) -> io::Result<usize> {
         if self.capture.is_none() {
-            return self.socket.send(bursts);
+            return self.send_any(bursts);
         }
-        let sent = self.socket.send(bursts.clone())?;
+        let sent = self.send_any(bursts.clone())?;
         bursts.take(sent).for_each(|burst| self.capture_sent(&burst));
         Ok(sent)
     }
 
     #[inline]
     fn has_segmentation(&self) -> bool {
-        self.socket.segmentation
+        self.sockets.first().segmentation
     }
 
     fn departure(&self) -> io::Result<Option<Departure>> {
-        self.socket.departure()
+        self.sockets.first().departure()
     }
 
     fn restart_departures(&self) -> io::Result<()> {
-        self.socket.timestamp(true)
+        self.sockets.first().timestamp(true)
     }
 
     #[inline]
@@ -222,11 +302,11 @@ impl Network for KernelNetwork {
     }
 
     fn path_mtu(&self, peer: SocketAddr) -> Option<u32> {
-        self.socket.path_mtu(peer).ok()
+        self.sockets.first().path_mtu(peer).ok()
     }
 
     fn source_to(&self, peer: SocketAddr) -> Option<IpAddr> {
-        self.socket.source_to(peer)
+        self.sockets.first().source_to(peer)
     }
 
     fn probe_reach(&self, peer: SocketAddr) -> Reach {

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use apus_cc::{Ecn, FieldLayout, Fields};
-use apus_transport::{Arrival, Handled, Observed, OpKind, Transmit, extension_of, fields_of};
+use apus_traces::qlog::PacketPath;
+use apus_transport::{Arrival, Handled, Observed, OpKind, Path, Transmit, extension_of, fields_of};
 use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, Time};
 use apus_wire::{Body, Extension, Header, RejectReason, Segment, SegmentKind, WORD_BYTES};
 
-use super::connections::{Connections, Owner, Probe};
+use super::connections::{Connections, Owner, Probe, Route};
 use super::inbox::Admission;
 use super::network::Network;
 use super::op_table::OpTable;
@@ -21,7 +22,7 @@ use crate::atomic::AtomicOp;
 use crate::config::CLASSES;
 use crate::grant::Access;
 use crate::region::LockedRegion;
-use crate::session::{Extended, Received, SessionId};
+use crate::session::{Extended, Peer, Received, SessionId};
 use crate::stats::add;
 use crate::status::EngineStatus;
 use crate::sys::{Meta, TTL};
@@ -57,6 +58,8 @@ struct DataPacket<'p> {
 pub(super) struct Delivery<'d, 'r> {
     pub(super) meta: &'d Meta,
     pub(super) locked: &'d mut LockedRegion<'r>,
+    /// Where acknowledgements go that must leave before the packet is handled.
+    pub(super) outbox: &'d mut Outbox,
 }
 
 impl Protocol {
@@ -84,10 +87,10 @@ impl Protocol {
         datagram: &mut [u8],
         network: &N,
     ) -> Option<Probe> {
-        let Delivery { meta, locked } = delivery;
+        let Delivery { meta, locked, outbox } = delivery;
         let datagram_length = datagram.len();
         match self.connections.sessions.receive(now, meta.peer(), datagram) {
-            Received::Packet { session, header, extension, payload } => {
+            Received::Packet { session, path, header, extension, payload } => {
                 // The packet may be the one that connects its session, whose flows learn their peers then.
                 if self.connections.sessions.has_event() {
                     locked.release();
@@ -102,17 +105,21 @@ impl Protocol {
                         header.flow,
                         &header,
                         datagram_length,
+                        Some(PacketPath { port: meta.from.port(), ev: None }),
                     );
                 }
                 let arrival = arrival(now, meta, network);
                 let (fields, telemetry);
                 let observed = match &extension {
-                    Extension::None => Observed::default(),
+                    Extension::None => Observed { path: path.into(), ..Observed::default() },
                     extension => {
                         (fields, telemetry) = fields_of(extension, self.layout);
-                        Observed { fields, telemetry: telemetry.as_ref(), path: 0 }
+                        Observed { fields, telemetry: telemetry.as_ref(), path: path.into() }
                     }
                 };
+                if self.connections.spreads() {
+                    self.before_spread(now, meta, &header, owner, path, (outbox, network));
+                }
                 if let Body::Data(segment) = &header.body {
                     let data = DataPacket { owner, flow: header.flow, segment, payload };
                     self.handle_data(&arrival, &header, &observed, data, locked);
@@ -124,8 +131,11 @@ impl Protocol {
                 let arrival = arrival(now, meta, network);
                 self.handle_signal(&arrival, session, header);
             }
-            Received::Probe { session, length } => {
-                return Some(Probe { session, length });
+            Received::Probe { session, from, length } => {
+                return Some(Probe { session, to: from, joins: false, length });
+            }
+            Received::Joined { session, number, length } => {
+                self.connections.on_joined(now, session, number, length);
             }
             Received::ProbeAnswer { session, length } => {
                 self.connections.on_probe_answer(now, session, length, &mut self.ops);
@@ -137,6 +147,31 @@ impl Protocol {
             Received::Dropped(why) => self.connections.on_dropped(now, meta.from, why),
         }
         None
+    }
+
+    /// Does what must be done before a packet is handled that may have come by one of several ports of the peer: acknowledgements
+    /// that are due leave if none can report this packet too.
+    fn before_spread<N: Network>(
+        &mut self,
+        now: Time,
+        meta: &Meta,
+        header: &Header,
+        owner: Owner,
+        path: u8,
+        (outbox, network): (&mut Outbox, &N),
+    ) {
+        if let Body::Ack(_) = &header.body {
+            self.connections.on_heard(now, owner.session, meta.port);
+        }
+        if !self.ops.endpoint.must_ack_before(header, path.into()) {
+            return;
+        }
+        while outbox.has_room()
+            && self.ops.endpoint.has_ack()
+            && let Some(transmit) = self.ops.endpoint.poll_ack(now)
+        {
+            self.seal(now, &transmit, outbox, network.has_segmentation());
+        }
     }
 
     /// Handles an acknowledgement, a refusal and the like.
@@ -324,7 +359,7 @@ impl Protocol {
         outbox: &mut Outbox,
         segmentation: bool,
     ) {
-        let Some(route) = self.connections.route(transmit.flow) else { return };
+        let Some(mut route) = self.connections.route(transmit.flow) else { return };
         let header = &transmit.header;
         let mut hops;
         let extension = match transmit.congestion.fields {
@@ -340,6 +375,9 @@ impl Protocol {
         let length = start + header.payload_len() + self.connections.sessions.overhead();
         if length > MAX_DATAGRAM_BYTES {
             return self.on_unsealed(now, transmit);
+        }
+        if !matches!(transmit.path, Path::Label(_)) {
+            route.to = self.choose_port(now, &route, transmit);
         }
         let tos = self.dscp[usize::from(route.class)] << 2 | ecn_bits(transmit.congestion.ecn);
         let limit = match header.payload_len() {
@@ -406,12 +444,34 @@ impl Protocol {
             return self.on_unsealed(now, transmit);
         }
         if connections.records() {
-            connections.record_packet(now, true, transmit.flow, header, length);
+            let port = self.status.port(route.to.port);
+            let ev = match transmit.path {
+                Path::Spread(_) => ops.endpoint.latest_ev(transmit.flow),
+                Path::Label(_) | Path::Back(_) => None,
+            };
+            let path = Some(PacketPath { port, ev: ev.map(|ev| ev.get()) });
+            connections.record_packet(now, true, transmit.flow, header, length, path);
         }
         match header.body {
             Body::Data(_) => burst.commit_data(length, transmit.flow, header.seq),
             _ => burst.commit(length),
         }
+    }
+
+    /// Returns where a packet of a flow with several ports goes.
+    fn choose_port(&mut self, now: Time, route: &Route, transmit: &Transmit) -> Peer {
+        let (to, replaced) = self.connections.choose(
+            now,
+            route,
+            (transmit.flow, transmit.path),
+            &mut self.ops.endpoint,
+        );
+        if let Some(ev) = replaced
+            && matches!(transmit.header.body, Body::Data(_))
+        {
+            self.ops.endpoint.replace_ev(transmit.flow, transmit.header.seq, ev);
+        }
+        to
     }
 
     /// Handles an answer to a read of a peer that has lost its right to the region.

@@ -76,7 +76,7 @@ mod tests {
 
     /// Polls a network in which these batches of aggregates wait: (bytes, bytes per datagram) each.
     fn poll(batches: &[&[(usize, usize)]]) -> (Polled, bool, u64, Vec<usize>) {
-        let network = VirtualNetwork::new(([10, 0, 0, 1], 1).into());
+        let network = VirtualNetwork::new(([10, 0, 0, 1], 1).into(), &[]);
         for batch in batches {
             let aggregates = batch.iter().map(|&(bytes, segment)| (vec![1; bytes], segment));
             network.put_batch(aggregates.collect());

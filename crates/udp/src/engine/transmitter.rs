@@ -54,6 +54,12 @@ impl Transmitter {
         self.outbox.bytes()
     }
 
+    /// Returns the bursts that wait, for acknowledgements that must leave before the next packet is handled.
+    #[inline]
+    pub(super) fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
     /// Returns `true` if the kernel had no room for everything.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
@@ -181,10 +187,17 @@ impl Transmitter {
 
     /// Seals a probe of a path.
     pub(super) fn put_probe(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
-        let Probe { session, length } = probe;
-        let Some(to) = protocol.connections.peer(session) else { return };
+        let Probe { session, to, joins, length } = probe;
+        if !self.outbox.has_room() {
+            return; // it is sent again
+        }
         let burst = self.outbox.burst(&Envelope::plain(to, length), 1);
-        if protocol.connections.sessions.seal_probe(now, session, burst.space(length)) {
+        let (sessions, space) = (&mut protocol.connections.sessions, burst.space(length));
+        let sealed = match joins {
+            true => sessions.seal_join(now, session, to.port, space),
+            false => sessions.seal_probe(now, session, space),
+        };
+        if sealed {
             burst.commit(length);
         }
         self.outbox.remove_empty();
@@ -193,8 +206,7 @@ impl Transmitter {
     /// Seals the answer to a probe.
     #[cold]
     pub(super) fn put_probe_answer(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
-        let Probe { session, length } = probe;
-        let Some(to) = protocol.connections.peer(session) else { return };
+        let Probe { session, to, length, .. } = probe;
         let sessions = &mut protocol.connections.sessions;
         let mut answer = [0; MAX_HANDSHAKE_BYTES];
         let used = sessions.seal_probe_answer(now, session, length, &mut answer);

@@ -31,6 +31,8 @@ pub(crate) struct Sent {
 pub(crate) struct VirtualNetwork {
     pub(crate) now: Cell<Time>,
     pub(crate) local: SocketAddr,
+    /// Its further ports.
+    more: Vec<u16>,
     /// Batches that wait to be received.
     batches: RefCell<VecDeque<Batch>>,
     pub(crate) sent: RefCell<Vec<Sent>>,
@@ -57,10 +59,11 @@ pub(crate) struct VirtualNetwork {
 
 impl VirtualNetwork {
     /// Returns a network without datagrams for an engine at `local`, one second after the start of time.
-    pub(crate) fn new(local: SocketAddr) -> Self {
+    pub(crate) fn new(local: SocketAddr, more: &[u16]) -> Self {
         Self {
             now: Cell::new(Time::ZERO + Span::from_secs(1)),
             local,
+            more: more.to_vec(),
             batches: RefCell::default(),
             sent: RefCell::default(),
             errors: RefCell::default(),
@@ -75,6 +78,17 @@ impl VirtualNetwork {
             reach: Cell::new(libc::EACCES),
             probes: Cell::new(0),
         }
+    }
+
+    /// Returns the number of ports.
+    pub(crate) fn ports(&self) -> usize {
+        1 + self.more.len()
+    }
+
+    /// Returns the address of a port.
+    pub(crate) fn address(&self, number: u8) -> SocketAddr {
+        let more = usize::from(number).checked_sub(1).and_then(|place| self.more.get(place));
+        SocketAddr::new(self.local.ip(), more.copied().unwrap_or(self.local.port()))
     }
 
     /// Adds a batch to the queue.
@@ -130,9 +144,14 @@ impl VirtualNetwork {
     pub(crate) fn deliver_from(&self, other: &Self) -> usize {
         let mut sent = other.sent.borrow_mut();
         let mut delivered = 0;
-        for burst in sent.extract_if(.., |burst| burst.to.address == self.local) {
+        let here = |to: SocketAddr| {
+            (0u8..=u8::MAX).take(self.ports()).find(|&number| self.address(number) == to)
+        };
+        for burst in sent.extract_if(.., |burst| here(burst.to.address).is_some()) {
+            let (from, port) = (other.address(burst.to.port), here(burst.to.address).unwrap_or(0));
             for datagram in burst.datagrams {
-                self.put_datagram(other.local, burst.tos, datagram);
+                let meta = Meta { port, ..Self::meta(from, datagram.len(), burst.tos) };
+                self.put_aggregate(meta, datagram);
                 delivered += 1;
             }
         }

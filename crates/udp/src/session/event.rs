@@ -131,6 +131,8 @@ pub enum Received<'d> {
         session: SessionId,
         /// Its header.
         header: Header,
+        /// The number of the peer's port that it comes from; 0 is that of the handshake.
+        path: u8,
         /// The fields of its flow's algorithm. Those that switches write are not authentic.
         extension: Extension<'d>,
         /// Its payload, within the datagram.
@@ -148,7 +150,18 @@ pub enum Received<'d> {
     Probe {
         /// Its session.
         session: SessionId,
+        /// Where it came from, and where the answer goes.
+        from: Peer,
         /// Its bytes.
+        length: usize,
+    },
+    /// The peer accepts packets from a port of this side.
+    Joined {
+        /// The session.
+        session: SessionId,
+        /// The port's number.
+        number: u8,
+        /// Bytes of the request that it answers: packets of that length arrive.
         length: usize,
     },
     /// The answer to a probe of the path.

@@ -41,7 +41,7 @@ pub(super) fn parse_payload(payload: &[u8]) -> Option<([u8; 16], u32, &[u8])> {
 pub(crate) fn write(
     session: &Session,
     keys: &KeyRing,
-    wanted: u8,
+    wanted: u16,
     out: &mut [u8],
 ) -> Option<usize> {
     let (initiator, message) = match &session.stage {

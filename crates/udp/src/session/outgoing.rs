@@ -80,7 +80,11 @@ impl Sessions {
         let session = self.get_mut(id).filter(|session| session.wants != 0)?;
         let wanted = session.wants & session.wants.wrapping_neg();
         session.wants &= !wanted;
-        let to = session.peer;
+        let to = match wanted {
+            want::PING => session.pinged_at(session.doubt.map_or(0, |doubt| doubt.tries - 1)),
+            want::PONG => session.pinged_from,
+            _ => session.peer,
+        };
         if session.wants != 0 {
             self.outbox.push_back(id);
         }
@@ -89,6 +93,7 @@ impl Sessions {
             want::PONG => self.seal_control(now, id, Command::Pong, &[], out),
             want::DRAINING => self.seal_control(now, id, Command::Draining, &[], out),
             want::IDLE => self.seal_control(now, id, Command::Idle, &[], out),
+            want::PORTS => return self.write_answer(now, id, out),
             want::CLOSE => {
                 let length = self.seal_control(now, id, Command::Close, &[], out);
                 if !is_planted(Bug::ClosingStays) {
@@ -145,7 +150,7 @@ impl Sessions {
     }
 
     /// Makes a session send a packet, a bit of [`want`].
-    pub(crate) fn want(&mut self, id: SessionId, what: u8) {
+    pub(crate) fn want(&mut self, id: SessionId, what: u16) {
         if let Some(session) = self.get_mut(id) {
             let queued = session.wants != 0;
             session.wants |= what;

@@ -23,8 +23,10 @@
 //!   It has no proof. Its mode is that of its sender: 0, or 1 for any cipher. It also answers a Hello of the other mode, with
 //!   the initiator's number and 0.
 //! * 0x46 Control: the first 3 bytes as above, and 1 byte of command (1 ping, 2 pong, 3 close, 4 probe, 5 answer to a probe,
-//!   6 draining, 7 idle), guarded as a data packet is. A probe is filled with zeros up to the probed length. Its answer has 2 more bytes, the
-//!   total length of the probe.
+//!   6 draining, 7 idle, 8 join, 9 challenge, 10 prove, 11 joined), guarded as a data packet is. A probe is filled with zeros up to
+//!   the probed length. Its answer has 2 more bytes, the total length of the probe. Commands 8 to 11 are about a port of their sender or
+//!   receiver (`ports`), whose number is the next byte. 8 random bytes of a challenge follow in 9 and 10, zeros in 8, at least 8, and in 11
+//!   the total length of the join (2 bytes).
 
 use apus_wire::VERSION;
 
@@ -32,6 +34,7 @@ use super::cipher::Mode;
 use super::cookie::Cookie;
 use super::key::{Credential, KeyId, MAC_BYTES};
 use super::noise::NOISE_OVERHEAD;
+use super::ports::{JOINED_BYTES, PROOF_BYTES};
 
 /// Kind bytes.
 pub(crate) mod kind {
@@ -184,10 +187,18 @@ pub(crate) enum Command {
     Draining = 6,
     /// Answers `Draining`: no op of this side is outstanding.
     Idle = 7,
+    /// Asks to accept packets from where it came from.
+    Join = 8,
+    /// Asks for a proof that a Join came from its sender.
+    Challenge = 9,
+    /// Answers `Challenge` from the same port.
+    Prove = 10,
+    /// Packets are accepted from where the Join came from.
+    Joined = 11,
 }
 
 impl Command {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 11] = [
         Self::Ping,
         Self::Pong,
         Self::Close,
@@ -195,6 +206,10 @@ impl Command {
         Self::ProbeAnswer,
         Self::Draining,
         Self::Idle,
+        Self::Join,
+        Self::Challenge,
+        Self::Prove,
+        Self::Joined,
     ];
 
     pub(crate) fn header(self) -> [u8; CONTROL_BYTES] {
@@ -212,6 +227,9 @@ impl Command {
             Self::Ping | Self::Pong | Self::Close | Self::Draining | Self::Idle => bytes == 0,
             Self::Probe => true,
             Self::ProbeAnswer => bytes == 2,
+            Self::Join => bytes >= PROOF_BYTES,
+            Self::Challenge | Self::Prove => bytes == PROOF_BYTES,
+            Self::Joined => bytes == JOINED_BYTES,
         }
     }
 }

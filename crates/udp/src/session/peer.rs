@@ -10,10 +10,21 @@ pub struct Peer {
     /// The address of this host to which the peer sends and from which datagrams to the peer leave.
     /// `None` if the socket has a single address, which the kernel fills in.
     pub local: Option<IpAddr>,
+    /// The port of this host that they come to or leave from: 0 is the one at which it listens, others are
+    /// [`Config::ports`](crate::Config::ports).
+    pub port: u8,
+}
+
+impl Peer {
+    /// Returns the peer as seen from the port at which this host listens.
+    #[must_use]
+    pub fn at_first_port(self) -> Self {
+        Self { port: 0, ..self }
+    }
 }
 
 impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
-        Self { address, local: None }
+        Self { address, local: None, port: 0 }
     }
 }

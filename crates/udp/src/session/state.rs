@@ -10,6 +10,7 @@ use super::identity::PeerKey;
 use super::key::KeyId;
 use super::noise::Noise;
 use super::peer::Peer;
+use super::ports::Ports;
 use super::quota::Principal;
 use super::window::Accepted;
 
@@ -40,14 +41,15 @@ impl Stage {
 
 /// Packets that a session has to send, as bits.
 pub(crate) mod want {
-    pub(crate) const HELLO: u8 = 1;
-    pub(crate) const INIT: u8 = 2;
-    pub(crate) const RESPONSE: u8 = 4;
-    pub(crate) const PING: u8 = 8;
-    pub(crate) const PONG: u8 = 16;
-    pub(crate) const CLOSE: u8 = 32;
-    pub(crate) const DRAINING: u8 = 64;
-    pub(crate) const IDLE: u8 = 128;
+    pub(crate) const HELLO: u16 = 1;
+    pub(crate) const INIT: u16 = 2;
+    pub(crate) const RESPONSE: u16 = 4;
+    pub(crate) const PING: u16 = 8;
+    pub(crate) const PONG: u16 = 16;
+    pub(crate) const CLOSE: u16 = 32;
+    pub(crate) const DRAINING: u16 = 64;
+    pub(crate) const IDLE: u16 = 128;
+    pub(crate) const PORTS: u16 = 256;
 }
 
 /// Doubt whether the peer still has the session: it is pinged.
@@ -65,6 +67,10 @@ pub(crate) struct Doubt {
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) peer: Peer,
+    /// Ports beside the ones of the handshake, if the session uses some.
+    pub(crate) ports: Option<Box<Ports>>,
+    /// Where the last ping came from.
+    pub(crate) pinged_from: Peer,
     pub(crate) key: KeyId,
     /// The keys of peer and this side, if they have some. That of the peer is proved once the session is connected, or
     /// offered to this side.
@@ -95,7 +101,7 @@ pub(crate) struct Session {
     /// How often the current packet of the handshake was sent.
     pub(crate) tries: u32,
     /// Packets to send, bits of [`want`].
-    pub(crate) wants: u8,
+    pub(crate) wants: u16,
     /// When the timer of this session is due.
     pub(crate) timer: Time,
 }

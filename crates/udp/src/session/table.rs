@@ -163,7 +163,10 @@ impl Sessions {
             return None;
         }
         let (remote, number) = super::guard::numbers(true, datagram)?;
-        let mut sessions = self.all().filter(|s| s.peer.address == to && s.remote == remote);
+        let leads = |s: &&Session| {
+            s.peer.address == to || s.ports.is_some() && s.peer.address.ip() == to.ip()
+        };
+        let mut sessions = self.all().filter(|s| leads(s) && s.remote == remote);
         sessions.find_map(|session| {
             let (fingerprint, next) = session.guard.as_ref()?.fingerprint()?;
             Some((fingerprint, super::window::expand(number, next.checked_sub(1))))
@@ -277,6 +280,8 @@ impl Sessions {
         Some(slot.session.insert(Box::new(Session {
             id,
             peer,
+            ports: None,
+            pinged_from: peer,
             key,
             identity: None,
             own: None,

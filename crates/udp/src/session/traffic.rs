@@ -34,6 +34,15 @@ struct Opened {
     id: SessionId,
     /// Whether it is the first packet of its session, which connects it.
     confirms: bool,
+    /// Number of the peer's port that it came from.
+    path: u8,
+}
+
+/// Returns `true` if a datagram states that it proves the address that it comes from.
+#[cold]
+fn is_proof(datagram: &[u8]) -> bool {
+    let command = datagram.get(..CONTROL_BYTES).and_then(Command::parse);
+    matches!(command, Some(Command::Join | Command::Prove))
 }
 
 impl Sessions {
@@ -76,6 +85,7 @@ impl Sessions {
                 };
                 Received::Packet {
                     session: opened.id,
+                    path: opened.path,
                     header,
                     extension,
                     payload: &datagram[header_end..payload_end],
@@ -89,7 +99,8 @@ impl Sessions {
     #[cold]
     fn on_signal(&mut self, from: Peer, datagram: &[u8]) -> Received<'static> {
         let Ok((header, _)) = open(datagram) else { return self.drop(Dropped::Malformed) };
-        let session = self.by_peer.get(&from).copied().filter(|&id| self.is_connected(id));
+        let session =
+            self.by_peer.get(&from.at_first_port()).copied().filter(|&id| self.is_connected(id));
         match session {
             Some(session) => Received::Signal { session, header },
             None => self.drop(Dropped::UnknownSession),
@@ -149,7 +160,9 @@ impl Sessions {
     fn receive_own(&mut self, now: Time, from: Peer, datagram: &mut [u8]) -> Received<'static> {
         match datagram[KIND_AT] {
             kind::CONTROL => self.on_control(now, from, datagram),
-            kind::UNKNOWN => self.on_unknown(now, from, datagram),
+            kind::UNKNOWN => self.on_unknown(now, from.at_first_port(), datagram),
+            // Sessions begin at the port that is known to everyone.
+            _ if from.port > 0 => self.drop(Dropped::Address),
             _ => self.on_handshake(now, from, datagram),
         }
     }
@@ -172,19 +185,43 @@ impl Sessions {
         if opened.confirms && command != Command::Close {
             self.confirm(opened.id);
         }
+        let number = datagram.get(CONTROL_BYTES).copied().unwrap_or(0);
+        let length = datagram.len();
+        let carried = datagram.get(CONTROL_BYTES..).unwrap_or(&[]);
         match command {
-            Command::Ping => self.want(opened.id, want::PONG),
+            Command::Ping => {
+                if let Some(session) = self.get_mut(opened.id) {
+                    session.pinged_from = from;
+                }
+                self.want(opened.id, want::PONG);
+            }
             Command::Pong => {}
             Command::Draining => self.events.push_back(Event::PeerDraining { session: opened.id }),
             Command::Idle => self.events.push_back(Event::PeerIdle { session: opened.id }),
             Command::Close => self.end(opened.id, End::Closed),
             Command::Probe => {
-                return Received::Probe { session: opened.id, length: datagram.len() };
+                return Received::Probe { session: opened.id, from, length: datagram.len() };
             }
             Command::ProbeAnswer => {
                 let length = [datagram[CONTROL_BYTES], datagram[CONTROL_BYTES + 1]];
                 let length = usize::from(u16::from_be_bytes(length));
                 return Received::ProbeAnswer { session: opened.id, length };
+            }
+            Command::Join => self.on_join(opened.id, from, number, length),
+            Command::Challenge => {
+                if let Some(&proof) = carried.first_chunk() {
+                    self.on_challenge(opened.id, from, proof);
+                }
+            }
+            Command::Prove => {
+                if let Some(&proof) = carried.first_chunk() {
+                    self.on_prove(opened.id, from, proof);
+                }
+            }
+            Command::Joined => {
+                if let Some(&joined) = carried.first_chunk() {
+                    return self.on_joined(opened.id, from, joined);
+                }
             }
         }
         Received::Own
@@ -204,9 +241,14 @@ impl Sessions {
             self.reply_unknown(now, from, id, short);
             return Err(Dropped::UnknownSession);
         };
-        if session.peer != from {
-            return Err(Dropped::Address);
-        }
+        let path = match session.peer == from {
+            true => 0,
+            false => match session.path_of(from) {
+                Some(path) => path,
+                None if is_proof(datagram) && session.may_prove(from) => 0,
+                None => return Err(Dropped::Address),
+            },
+        };
         let Some(guard) = session.guard.as_mut() else { return Err(Dropped::UnknownSession) };
         let number = expand(short, session.window.largest());
         if !session.window.is_new(number) {
@@ -219,7 +261,7 @@ impl Sessions {
         session.last_received = now;
         session.doubt = None;
         let confirms = matches!(session.stage, Stage::Answered { .. } | Stage::Confirming);
-        let opened = Opened { id: session.id, confirms };
+        let opened = Opened { id: session.id, confirms, path };
         if matches!(session.stage, Stage::Closing) {
             return Err(Dropped::UnknownSession);
         }

@@ -11,9 +11,11 @@ mod reach;
 mod receive;
 mod send;
 mod socket;
+mod sockets;
 
 pub(crate) use departures::Departure;
 pub(crate) use reach::{Reach, Unreachable};
 pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;
 pub(crate) use socket::{Families, Socket, SocketOptions, TTL, has_ipv6, source_to};
+pub(crate) use sockets::Sockets;

@@ -23,6 +23,8 @@ pub(crate) struct Meta {
     pub(crate) from: SocketAddr,
     /// Destination address, if the socket is bound to all addresses.
     pub(crate) to: Option<IpAddr>,
+    /// Number of the host's port that it came to.
+    pub(crate) port: u8,
     /// Total length in bytes.
     pub(crate) length: usize,
     /// Length in bytes of each datagram of the aggregate except the last.
@@ -43,6 +45,7 @@ impl Meta {
         Self {
             from,
             to: None,
+            port: 0,
             length,
             segment: length,
             ttl: None,
@@ -55,7 +58,7 @@ impl Meta {
     /// Returns its sender, and the address that it was sent to.
     #[inline]
     pub(crate) fn peer(&self) -> Peer {
-        Peer { address: self.from, local: self.to }
+        Peer { address: self.from, local: self.to, port: self.port }
     }
 }
 
@@ -151,7 +154,8 @@ impl Socket {
             let header = unsafe { header.assume_init_ref() };
             let control = &buffers.controls[i];
             let length = header.msg_hdr.msg_controllen;
-            buffers.metas.push(meta(&buffers.names[i], header.msg_len as usize, control, length));
+            let meta = meta(&buffers.names[i], header.msg_len as usize, control, length);
+            buffers.metas.push(Meta { port: self.number, ..meta });
         }
         let full = received == batch;
         buffers.batch = if full { (2 * batch).min(BATCH) } else { received.max(1) };

@@ -55,6 +55,8 @@ pub(crate) struct Socket {
     families: Families,
     /// Whether it is bound to all addresses, so that each datagram comes with its destination address.
     any: bool,
+    /// Its number among the sockets of an engine.
+    pub(super) number: u8,
     /// Whether the kernel segments large sends (UDP_SEGMENT).
     pub(crate) segmentation: bool,
 }
@@ -68,7 +70,7 @@ impl Socket {
         let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(family, SocketType::DGRAM, flags, None)?;
-        let mut socket = Self { socket: fd.into(), families, any, segmentation: false };
+        let mut socket = Self { socket: fd.into(), families, any, number: 0, segmentation: false };
         if address.is_ipv6() {
             for (option, value) in [
                 (libc::IPV6_V6ONLY, i32::from(families == Families::V6)),

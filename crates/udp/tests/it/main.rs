@@ -22,3 +22,4 @@ mod pcapng;
 mod qlog;
 mod restart;
 mod security_page;
+mod spread;

@@ -275,6 +275,9 @@ fn conversation(ring: &KeyRing) -> Vec<u8> {
     let mut answer = [0; 64];
     let length = tables[1].seal_probe_answer(now, theirs_now, probe.len(), &mut answer).unwrap();
     write(1, &answer[..length]);
+    let mut join = [0; 600];
+    assert!(tables[0].seal_join(now, ours, 5, &mut join));
+    write(0, &join);
     tables[0].close(now, ours);
     run(&mut tables, &mut theirs, &mut write);
     file.finish().unwrap()
@@ -344,6 +347,7 @@ fn wireshark_shows_what_we_sent() {
             "apus.int.queue",
             "apus.command",
             "apus.probed",
+            "apus.port.number",
             "apus.handshake.key",
             "apus.handshake.mode",
             "apus.atomic.expected",
@@ -501,6 +505,8 @@ fn wireshark_shows_what_we_sent() {
         }
         let probed = if ring.is_insecure() { "600" } else { "" };
         assert_eq!(at("apus.probed", 23), probed, "encrypted if there is a key");
+        let number = if ring.is_insecure() { "5" } else { "" };
+        assert_eq!((&*at("apus.command", 24), &*at("apus.port.number", 24)), ("8", number));
         for row in [4, 5, 6, 7, 8, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24] {
             assert!(!at(guard, row).is_empty(), "row {row}");
         }

@@ -26,7 +26,8 @@ fn no_seed_violates_a_guarantee_and_worlds_are_large_enough() {
     assert!(medians[0] >= 3 && medians[1] >= 50 && medians[2] >= 10, "{medians:?}");
     // Without these, the checks of ends would check nothing.
     let counts = batch.counts;
-    for number in [counts.done, counts.not_sent, counts.refused, counts.unknown, counts.messages] {
+    let ends = [counts.done, counts.not_sent, counts.refused, counts.unknown, counts.messages];
+    for number in ends.into_iter().chain([counts.by_ports]) {
         assert!(number > batch.worlds, "{counts:?}");
     }
 }

@@ -1,22 +1,25 @@
 //! The connections of an engine: sessions with their flows, as they open and end.
 //!
-//! `open`, `probes`, `drain`, `report` and `record` hold further methods of [`Connections`]: handshakes, probes of paths, the end of all
+//! `open`, `probes`, `drain`, `report`, `spread` and `record` hold further methods of [`Connections`]: handshakes, probes of paths, the end of all
 //! connections, and metrics. `path` is the search for
-//! the MTU of a path, `reach` the probes of an address that does not answer, and `siblings` the other engines of the host.
+//! the MTU of a path, `ports` the source ports of a connection, `reach` the probes of an address that does not answer, and `siblings` the other engines of the host.
 
 mod drain;
 mod open;
 mod path;
+mod ports;
 mod probes;
 mod reach;
 mod record;
 mod report;
 mod siblings;
+mod spread;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use apus_algorithms::BuiltInPath;
 use apus_units::planted::{Bug, is_planted};
 use apus_units::{FlowId, Time};
 use apus_wire::{RejectReason, SegmentKind};
@@ -35,10 +38,12 @@ use crate::mailbox::{ConnectRequest, Mailbox};
 use crate::qlog::Record;
 use crate::report::Peers;
 use crate::session::{Dropped, Event, KeyRing, Peer, SessionId, Sessions};
+use crate::spreading::OnePort;
 
 use drain::{DrainState, Draining};
 use open::Requested;
 use path::PathSearch;
+use ports::Ports;
 pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
 use siblings::Question;
@@ -55,6 +60,10 @@ struct Connection {
     flows: Vec<FlowId>,
     /// The traffic class of each flow.
     classes: Vec<u8>,
+    /// Its source ports, if it or its peer uses several.
+    ports: Option<Box<Ports>>,
+    /// Why it has one source port, if nothing else is in the way.
+    one_port: Option<OnePort>,
     /// Its progress.
     stage: Stage,
     /// Its messages, while it is connected.
@@ -154,6 +163,10 @@ pub(super) struct Connections {
     peers: Peers,
     /// Number of connections that are recorded.
     records: u32,
+    /// Number of connections that use several ports.
+    spreads: u32,
+    /// The path policy of flows that have one port here and several at the peer.
+    one_path: BuiltInPath,
 }
 
 impl Connections {
@@ -163,11 +176,14 @@ impl Connections {
         mailbox: Arc<Mailbox>,
         siblings: Siblings,
         backlog: Backlog,
+        one_path: BuiltInPath,
     ) -> Self {
         Self {
             log: Log::new(mailbox.status.address),
             draining: None,
             records: 0,
+            spreads: 0,
+            one_path,
             count: 0,
             peers: Peers::new(config.metrics_limit),
             sessions,
@@ -252,7 +268,10 @@ impl Connections {
 
     /// Stops sending bursts to a peer for which the kernel cannot segment them.
     pub(super) fn disable_segmentation(&mut self, peer: Peer) {
-        for connection in self.table.iter_mut().flatten().filter(|c| c.peer == peer) {
+        let beside = |c: &Connection| c.peer.address.ip() == peer.address.ip();
+        let same =
+            |c: &Connection| c.peer == peer.at_first_port() || c.ports.is_some() && beside(c);
+        for connection in self.table.iter_mut().flatten().filter(|c| same(c)) {
             connection.segmentation = false;
         }
     }
@@ -278,6 +297,8 @@ impl Connections {
             mtu,
             flows: flows.ids,
             classes: flows.classes,
+            ports: None,
+            one_port: None,
             stage,
             inbox: None,
             closing: None,
@@ -359,6 +380,7 @@ impl Connections {
         while let Some(None) = self.table.last() {
             self.table.pop();
         }
+        self.spreads -= u32::from(connection.ports.is_some());
         if connection.state().is_some() {
             self.count(-1);
             let totals = connection.totals(&ops.endpoint);

@@ -78,7 +78,7 @@ impl Connections {
         let mtu = first_mtu(path_mtu);
         let flows = self.open_flows(request.classes.clone(), mtu, &mut ops.endpoint);
         // The session keeps this source address, even if the route changes.
-        let peer = Peer { address, local: network.source_to(address) };
+        let peer = Peer { address, local: network.source_to(address), port: 0 };
         let hello = self.hello(path_mtu, &flows).encode().ok_or_else(|| {
             ConnectError::Incompatible(format!(
                 "the numbers of {} free flows are too scattered for one handshake; ask for fewer flows",
@@ -146,6 +146,7 @@ impl Connections {
             max_message: self.config.max_message,
             flows: flows.ids.clone(),
             classes: flows.classes.clone(),
+            ports: Some(self.config.offer()),
         }
     }
 
@@ -238,6 +239,8 @@ impl Connections {
         for (&flow, &theirs) in connection.flows.iter().zip(&hello.flows) {
             ops.endpoint.set_peer(flow, theirs);
         }
+        self.spread(now, session, hello.ports.as_ref(), &mut ops.endpoint);
+        let Some(connection) = self.get(session) else { return };
         let peer = connection.peer.address;
         let mtu = self.path_mtu(peer, network).min(u32::from(hello.max_mtu));
         let opened = self.set_connected(now, session, mtu, &hello);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use apus_units::{Span, Time};
 
 use super::path::{Step, size_change};
+use super::ports::by_port;
 use super::{Connection, Connections, Stage};
 use crate::config::header_bytes;
 use crate::engine::endpoint::Endpoint;
@@ -12,7 +13,7 @@ use crate::engine::log::Log;
 use crate::engine::network::Network;
 use crate::engine::op_table::OpTable;
 use crate::engine::outbox::ip_udp_bytes;
-use crate::session::SessionId;
+use crate::session::{Peer, SessionId};
 
 impl Connections {
     /// Returns the probes of paths that are due, and sends those of addresses that do not answer.
@@ -26,13 +27,21 @@ impl Connections {
         if now < self.next_probe {
             return probes;
         }
-        let retry = self.config.session.retry;
+        let (retry, keepalive) = (self.config.session.retry, self.config.session.keepalive);
         let header_bytes = self.header_bytes();
         let mut next = Time::MAX;
         for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
                 Stage::Connected { .. } => {
-                    connection.probe_path(now, retry, header_bytes, ops, &mut probes, &mut self.log)
+                    let log = &mut self.log;
+                    let path =
+                        connection.probe_path(now, retry, header_bytes, ops, &mut probes, log);
+                    let (session, to) = (connection.session, connection.peer);
+                    let length = connection.join_bytes();
+                    path.min(connection.join_ports(now, retry, keepalive, |number| {
+                        let to = by_port(to, number);
+                        probes.push(Probe { session, to, length, joins: true });
+                    }))
                 }
                 Stage::Opening { probes, .. } => {
                     probes.handle_timeout(now, connection.peer, retry, network)
@@ -82,7 +91,7 @@ impl Connections {
         for connection in self.table.iter_mut().flatten().filter(|c| c.peer.address == peer) {
             let Some(path) = connection.path() else { continue };
             path.on_limit(now, mtu);
-            if let Some(before) = connection.apply_path(header_bytes, &mut ops.endpoint) {
+            if let Some(before) = connection.apply_path(now, header_bytes, &mut ops.endpoint) {
                 self.log.path_changed(now, peer, before, connection.mtu);
             }
             self.next_probe = now;
@@ -99,7 +108,7 @@ impl Connections {
         let header_bytes = self.header_bytes();
         let Some(connection) = self.get_mut(session) else { return };
         let (before, peer) =
-            (connection.apply_path(header_bytes, endpoint), connection.peer.address);
+            (connection.apply_path(now, header_bytes, endpoint), connection.peer.address);
         let mtu = connection.mtu;
         if let Some(before) = before {
             if let Some(record) = &mut connection.record {
@@ -136,11 +145,13 @@ impl Connection {
                 Step::Wait(at) => return at,
                 Step::Probe(length) => {
                     let length = length.saturating_sub(headers) as usize;
-                    probes.push(Probe { session, length });
+                    let port = self.ports.as_mut().map_or(0, |ports| ports.next_probe());
+                    let to = by_port(self.peer, port);
+                    probes.push(Probe { session, to, length, joins: false });
                 }
                 Step::Shrink => {
                     let peer = self.peer.address;
-                    if let Some(before) = self.apply_path(header_bytes, &mut ops.endpoint) {
+                    if let Some(before) = self.apply_path(now, header_bytes, &mut ops.endpoint) {
                         log.path_changed(now, peer, before, self.mtu);
                     }
                 }
@@ -151,10 +162,13 @@ impl Connection {
 
     /// Sets the length of full packets to the confirmed one, and tells the algorithms. Returns the length before, if it
     /// has changed.
-    fn apply_path(&mut self, header_bytes: u32, endpoint: &mut Endpoint) -> Option<u32> {
+    fn apply_path(&mut self, now: Time, header_bytes: u32, endpoint: &mut Endpoint) -> Option<u32> {
         let mtu = self.path().map(|path| path.confirmed)?;
         let size = size_change(self.mtu, mtu, header_bytes);
         let before = std::mem::replace(&mut self.mtu, mtu);
+        if let Some(ports) = self.ports.as_mut().filter(|_| mtu > before) {
+            ports.on_longer_packets(now);
+        }
         for &flow in &self.flows {
             endpoint.set_packet_size(flow, &size);
         }
@@ -162,10 +176,14 @@ impl Connection {
     }
 }
 
-/// A probe of a path.
+/// A probe of a path, or its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Probe {
     pub(in crate::engine) session: SessionId,
+    /// Where it goes, and from which port.
+    pub(in crate::engine) to: Peer,
+    /// Whether it asks the peer to accept packets from that port.
+    pub(in crate::engine) joins: bool,
     /// Bytes of its UDP payload.
     pub(in crate::engine) length: usize,
 }

@@ -1,5 +1,6 @@
 //! Records of connections (qlog).
 
+use apus_traces::qlog::PacketPath;
 use apus_transport::RttSample;
 use apus_units::{FlowId, Time};
 use apus_wire::Header;
@@ -52,11 +53,13 @@ impl Connections {
         flow: FlowId,
         header: &Header,
         length: usize,
+        path: Option<PacketPath>,
     ) {
         let Some(owner) = self.owner(flow) else { return };
         let Some((connection, index)) = self.recorded(owner) else { return };
+        let path = path.filter(|_| connection.ports.is_some());
         if let Some(record) = &mut connection.record {
-            record.packet(now, sent, index, header, length);
+            record.packet(now, sent, index, header, length, path);
         }
     }
 

@@ -4,7 +4,8 @@ use apus_units::FlowId;
 
 use super::{Connection, Connections};
 use crate::engine::endpoint::Endpoint;
-use crate::report::{ConnectionReport, Report, Totals, Windows};
+use crate::report::{ConnectionReport, Paths, Report, Totals, Windows};
+use crate::session::SessionId;
 
 impl Connection {
     /// Returns its counters over all flows.
@@ -20,7 +21,7 @@ impl Connection {
         totals
     }
 
-    fn report(&self, endpoint: &Endpoint) -> ConnectionReport {
+    fn report(&self, endpoint: &Endpoint, ports: &[u16]) -> ConnectionReport {
         let mut windows = Windows::default();
         for snapshot in self.flows.iter().filter_map(|&flow| endpoint.snapshot(flow)) {
             windows.add(&snapshot);
@@ -32,11 +33,22 @@ impl Connection {
             mtu: self.mtu,
             windows,
             totals: self.totals(endpoint),
+            paths: self.paths(endpoint, ports),
         }
     }
 }
 
 impl Connections {
+    /// Returns the state of the ports of a connection.
+    pub(in crate::engine) fn paths(
+        &self,
+        session: SessionId,
+        endpoint: &Endpoint,
+    ) -> Option<Paths> {
+        let connection = self.get(session).filter(|c| c.state().is_some())?;
+        Some(connection.paths(endpoint, self.mailbox.status.ports()))
+    }
+
     /// Returns the connected connections and the peers, as many as metrics list.
     pub(in crate::engine) fn report(&self, endpoint: &Endpoint) -> Report {
         let connected = || self.table.iter().flatten().filter(|c| c.state().is_some());
@@ -48,7 +60,9 @@ impl Connections {
         let (peers, other) = self
             .peers
             .report(connected().map(|c| (c.peer.address.ip(), c.peer_listed, c.totals(endpoint))));
-        let connections = oldest.iter().map(|connection| connection.report(endpoint)).collect();
+        let ports = self.mailbox.status.ports();
+        let connections =
+            oldest.iter().map(|connection| connection.report(endpoint, ports)).collect();
         Report { connections, unlisted, peers, other }
     }
 }

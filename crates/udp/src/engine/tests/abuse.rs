@@ -104,7 +104,7 @@ impl World {
         let segment = bytes.len();
         let at = self.now + DELAY;
         let (from, stamp) = (address(from), Some(at));
-        let received = Received { from, tos: 0, ttl: Some(64), segment, stamp, bytes };
+        let received = Received { from, port: 0, tos: 0, ttl: Some(64), segment, stamp, bytes };
         self.flights.push_back((at, to, received));
     }
 

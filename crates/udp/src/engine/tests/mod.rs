@@ -7,6 +7,7 @@ mod held;
 mod kernel;
 mod op_table;
 mod readable;
+mod spread;
 mod transmitter;
 
 use std::sync::Arc;

@@ -24,7 +24,7 @@ impl Fixture {
         let mut endpoint = Endpoint::new(EndpointConfig::default());
         let flow = endpoint.open(FlowId::new(3), &config.algorithm, &FlowInfo::default());
         let address = ([10, 0, 0, 2], 1).into();
-        let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4));
+        let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4, &[]));
         // The handle allows more ops than the transport gets at a time.
         let limits = ConnectionLimits { max_ops: 2, max_message: 1 << 20 };
         let connection = Arc::new(ConnectionState::new(

@@ -9,6 +9,7 @@ fn a_host_rests_only_after_it_has_received_every_datagram() {
     let mut host = VirtualHost::start(&config(), [1; 32], now).expect("valid");
     let datagram = Received {
         from: ([10, 0, 0, 9], 9).into(),
+        port: 0,
         tos: 0,
         ttl: Some(64),
         segment: 3,

@@ -127,7 +127,8 @@ fn many_received_datagrams_are_acknowledged_before_the_rest_is_handled() {
     let bursts = client.engine.network.sent.take();
     for (n, mut datagram) in bursts.into_iter().flat_map(|burst| burst.datagrams).enumerate() {
         let meta = VirtualNetwork::meta(client.engine.network.local, datagram.len(), 0);
-        let delivery = Delivery { meta: &meta, locked: &mut LockedRegion::new(None) };
+        let locked = &mut LockedRegion::new(None);
+        let delivery = Delivery { meta: &meta, locked, outbox: transmitter.outbox() };
         protocol.handle_datagram(network.now(), delivery, &mut datagram, network);
         transmitter.on_received(1, protocol, network);
         assert_eq!(network.sent.borrow().len(), (n + 1) / 32, "after {} datagrams", n + 1);

@@ -4,6 +4,7 @@ mod adversary;
 mod ciphers;
 mod identity;
 mod opening;
+mod ports;
 mod quotas;
 mod traffic;
 
@@ -145,7 +146,8 @@ impl World {
             Received::Own
             | Received::Signal { .. }
             | Received::Probe { .. }
-            | Received::ProbeAnswer { .. } => None,
+            | Received::ProbeAnswer { .. }
+            | Received::Joined { .. } => None,
             Received::Dropped(why) => Some(why),
         };
         host.take_events(now);

@@ -73,6 +73,7 @@ fn bolt_4_3_switches_may_write_their_byte_and_nothing_else() {
     let received = world.hosts[1].table.receive(now, from, &mut bytes);
     let expected = Received::Packet {
         session: theirs,
+        path: 0,
         header: message(5, 7),
         extension: bolt(&[8]),
         payload: b"payload",
@@ -318,7 +319,7 @@ fn probes_are_answered_with_their_length_and_prove_the_session() {
         let forged = world.hosts[1].table.receive(now, addresses[0], &mut changed);
         assert_eq!(forged, Received::Dropped(Dropped::Forged));
         let got = world.hosts[1].table.receive(now, addresses[0], &mut probe);
-        assert_eq!(got, Received::Probe { session: there, length });
+        assert_eq!(got, Received::Probe { session: there, from: addresses[0].into(), length });
         let mut answer = [0; 64];
         let table = &mut world.hosts[1].table;
         let used = table.seal_probe_answer(now, there, length, &mut answer).expect("room");

@@ -1,0 +1,192 @@
+//! Connections of several source ports: how they begin, and where their packets leave.
+
+use apus_cc::{Ev, PathPolicy};
+use apus_transport::{LossRule, Path, SpreadConfig};
+use apus_units::{FlowId, Span, Time};
+
+use super::ports::{Ports, by_port};
+use super::{Connections, Route};
+use crate::engine::connections::Connection;
+use crate::engine::endpoint::Endpoint;
+use crate::report::{Paths, PortPaths};
+use crate::session::{Peer, SessionId};
+use crate::spreading::{Offer, OnePort};
+
+/// Loss detection of flows that have one port here: that of flows without further ports (RFC 9002 §6.1.1).
+const IN_ORDER: LossRule = LossRule::Count(3);
+/// Losses and timeouts in a row after which a port is not used until the peer has confirmed it again. deviation: MRC leaves a path at
+/// once, since its switches trim what they have no room for; here one loss may be a full queue.
+const FAILURES: u32 = 2;
+
+impl Connections {
+    /// Returns `true` if a connection uses several ports.
+    #[inline]
+    pub(in crate::engine) fn spreads(&self) -> bool {
+        self.spreads > 0
+    }
+
+    /// Lets a connection that opens use the ports on which both sides agree; `theirs` is the peer's offer.
+    pub(super) fn spread(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        theirs: Option<&Offer>,
+        endpoint: &mut Endpoint,
+    ) {
+        let (offer, ack_path) = (self.config.offer(), self.config.ack_path);
+        let one_port = match theirs {
+            _ if offer.sends == 1 => Some(OnePort::Off),
+            None => Some(OnePort::PeerTooOld),
+            Some(theirs) if theirs.accepts == 1 => Some(OnePort::PeerAcceptsOne),
+            Some(_) => None,
+        };
+        let agreed = offer.agreed(theirs);
+        let Some(connection) = self.get_mut(session) else { return };
+        connection.one_port = one_port;
+        let Some(agreed) = agreed else { return };
+        connection.ports = Some(Box::new(Ports::new(now, agreed, ack_path)));
+        let flows = connection.flows.clone();
+        self.spreads += 1;
+        self.sessions.use_ports(session, agreed.own, agreed.peer);
+        let own = self.config.spreading.as_ref().filter(|_| agreed.own > 1);
+        let (policy, transport) = match own {
+            Some(own) => (own.balancer().policy(), own.transport(agreed.range)),
+            None => {
+                (&self.one_path, SpreadConfig { loss: IN_ORDER, range: agreed.range, ack_bytes: 0 })
+            }
+        };
+        for (index, &flow) in (0..).zip(&flows) {
+            let seed = u64::from(session.get()) << 16 | index;
+            endpoint.spread(flow, policy.clone(), transport, seed);
+            endpoint.count_evs(flow, usize::from(agreed.own));
+            if policy.reads_marks() {
+                endpoint.mark_late(flow);
+            }
+        }
+    }
+
+    /// Returns from where to where a packet of a flow with several ports leaves, and the entropy value of the port if it is another
+    /// than the policy has chosen.
+    #[inline(never)] // flows with one port do not need it
+    pub(in crate::engine) fn choose(
+        &mut self,
+        now: Time,
+        route: &Route,
+        (flow, path): (FlowId, Path),
+        endpoint: &mut Endpoint,
+    ) -> (Peer, Option<Ev>) {
+        let keepalive = self.config.session.keepalive;
+        let Self { table, sessions, .. } = self;
+        let connection = table.get_mut(route.session.index()).and_then(|c| c.as_deref_mut());
+        let Some(ports) = connection.and_then(|c| c.ports.as_mut()) else {
+            return (route.to, None);
+        };
+        match path {
+            Path::Label(_) => (route.to, None),
+            Path::Spread(ev) => {
+                let mut chosen = ports.choose(now, ev, keepalive);
+                let failures = endpoint.ev_counters(flow).get(usize::from(chosen.port));
+                if failures.is_some_and(|counters| counters.failures >= FAILURES) {
+                    endpoint.forgive(flow, Ev::new(chosen.port.into()));
+                    ports.suspect(now, chosen.port);
+                    self.next_probe = now;
+                    chosen = ports.choose(now, ev, keepalive);
+                }
+                if chosen.due {
+                    self.next_probe = now;
+                }
+                (by_port(route.to, chosen.port), chosen.replaced)
+            }
+            Path::Back(path) => {
+                let path = path as u8; // a number of a port, below 256
+                let to = match ports.back(path) {
+                    Some(port) => Some(by_port(route.to, port)),
+                    None => sessions.at_port(route.session, path),
+                };
+                (to.unwrap_or(route.to), None)
+            }
+        }
+    }
+
+    /// An acknowledgement of a flow came to a port of this side.
+    #[inline]
+    pub(in crate::engine) fn on_heard(&mut self, now: Time, session: SessionId, port: u8) {
+        if let Some(ports) = self.get_mut(session).and_then(|c| c.ports.as_mut()) {
+            ports.heard(now, port);
+        }
+    }
+
+    /// The peer has confirmed a port by a request of `length` bytes of UDP payload.
+    #[cold]
+    pub(in crate::engine) fn on_joined(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        number: u8,
+        length: usize,
+    ) {
+        let Some(connection) = self.get_mut(session) else { return };
+        // A request from before packets became longer says nothing about these.
+        if length >= connection.join_bytes()
+            && let Some(ports) = &mut connection.ports
+        {
+            ports.on_joined(now, number);
+        }
+    }
+}
+
+impl Connection {
+    /// Returns the bytes of UDP payload of a request to accept packets from a port: those of full packets.
+    pub(super) fn join_bytes(&self) -> usize {
+        self.mtu.saturating_sub(crate::engine::outbox::ip_udp_bytes(self.peer.address)) as usize
+    }
+
+    /// Calls `join` for each port for which a request is due; returns when the next one is due.
+    pub(super) fn join_ports(
+        &mut self,
+        now: Time,
+        retry: Span,
+        keepalive: Span,
+        join: impl FnMut(u8),
+    ) -> Time {
+        let ports = self.ports.as_mut();
+        ports.map_or(Time::MAX, |ports| ports.step(now, retry, keepalive, join))
+    }
+
+    /// Returns the state of its ports; `numbers` are the UDP ports of this side.
+    pub(super) fn paths(&self, endpoint: &Endpoint, numbers: &[u16]) -> Paths {
+        let Some(ports) = &self.ports else {
+            let port = numbers.first().copied().unwrap_or(0);
+            let only =
+                PortPaths { port, usable: true, counters: apus_transport::EvCounters::default() };
+            return Paths {
+                one_port: self.one_port,
+                peer_ports: 1,
+                range: None,
+                ports: vec![only],
+            };
+        };
+        let of_flows = |place: usize| {
+            let each = |&flow: &FlowId| endpoint.ev_counters(flow).get(place).copied();
+            let mut sum = apus_transport::EvCounters::default();
+            for one in self.flows.iter().filter_map(each) {
+                sum.sent += one.sent;
+                sum.good += one.good;
+                sum.marked += one.marked;
+                sum.lost += one.lost;
+                sum.timeouts += one.timeouts;
+            }
+            sum
+        };
+        let all = ports.usable().enumerate().map(|(place, usable)| PortPaths {
+            port: numbers.get(place).copied().unwrap_or(0),
+            usable,
+            counters: of_flows(place),
+        });
+        let all: Vec<PortPaths> = all.collect();
+        let alone = all.iter().filter(|port| port.usable).count() < 2;
+        let one_port = self.one_port.or(alone.then_some(OnePort::Unconfirmed));
+        let agreed = &ports.agreed;
+        Paths { one_port, peer_ports: agreed.peer, range: Some(agreed.range), ports: all }
+    }
+}

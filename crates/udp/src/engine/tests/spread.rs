@@ -1,0 +1,207 @@
+//! Connections of several source ports over networks that treat the ports differently.
+
+use std::net::SocketAddr;
+
+use super::super::virtual_network::Sent;
+use super::*;
+use crate::report::Paths;
+use crate::spreading::OnePort;
+use crate::sys::Meta;
+
+/// Settings with four ports in turn, a window of 64 packets, and timeouts.
+fn spreading(max_mtu: u32) -> Config {
+    let mut config = config();
+    config.max_mtu = max_mtu;
+    let settings = [("window", "64"), ("min_rto", "10ms"), ("initial_rto", "10ms")];
+    config.set_algorithm(Some("constant"), &settings).expect("constant");
+    config.set_balancer(Some("oblivious form=round-robin"), Some(4)).expect("a policy");
+    config
+}
+
+/// A path: what host `from` sends by a port, and whether it arrives, and from which port it seems to come.
+type Network = fn(usize, &Sent, u16) -> Option<u16>;
+
+/// Everything arrives.
+const OPEN: Network = |_, _, port| Some(port);
+
+/// Exchanges datagrams over a network for a time.
+fn run_over(hosts: &mut [VirtualHost; 2], network: Network, patience: Span) {
+    let end = hosts[0].engine.network.now.get() + patience;
+    loop {
+        let mut busy = true;
+        while busy {
+            busy = false;
+            for from in 0..2 {
+                busy |= hosts[from].engine.step(true);
+                busy |= deliver(hosts, from, network);
+            }
+        }
+        let now = hosts[0].engine.network.now.get();
+        if now >= end {
+            return;
+        }
+        let next = hosts.iter_mut().map(|host| host.engine.next_due()).min().unwrap_or(Time::MAX);
+        let next = next.max(now + Span::from_us(1)).min(end);
+        hosts.iter().for_each(|host| host.engine.network.now.set(next));
+    }
+}
+
+/// Hands what a host has sent to the other one.
+fn deliver(hosts: &mut [VirtualHost; 2], from: usize, path: Network) -> bool {
+    let [sender, receiver] = [from, 1 - from].map(|host| &hosts[host].engine.network);
+    let sent = sender.sent.take();
+    let any = !sent.is_empty();
+    for burst in sent {
+        let own = sender.address(burst.to.port);
+        let Some(port) = path(from, &burst, own.port()) else { continue };
+        let seen = SocketAddr::new(own.ip(), port);
+        // What the network has changed on the way out it changes back on the way in.
+        let to = burst.to.address;
+        let number = (0..4u8).find(|&number| {
+            let address = receiver.address(number);
+            let probe =
+                Sent { to: crate::session::Peer { port: number, ..own.into() }, ..burst.clone() };
+            usize::from(number) < receiver.ports()
+                && (address == to || path(1 - from, &probe, address.port()) == Some(to.port()))
+        });
+        for datagram in burst.datagrams {
+            let meta = VirtualNetwork::meta(seen, datagram.len(), burst.tos);
+            receiver.put_aggregate(Meta { port: number.unwrap_or(0), ..meta }, datagram);
+        }
+    }
+    any
+}
+
+/// A connection over a network, with the MTU that the kernels know.
+fn connect(config: &Config, mtu: u32, network: Network) -> Pair {
+    connect_to(config, |_| (), mtu, network)
+}
+
+/// As [`connect`], to a host with other settings.
+fn connect_to(config: &Config, change: fn(&mut Config), mtu: u32, network: Network) -> Pair {
+    let mut other = config.clone();
+    change(&mut other);
+    let mut hosts =
+        [VirtualHost::new([10, 0, 0, 1], config), VirtualHost::new([10, 0, 0, 2], &other)];
+    hosts.iter().for_each(|host| host.engine.network.mtu.set(Some(mtu)));
+    let answer = hosts[0].connect(&hosts[1]);
+    run_over(&mut hosts, network, Span::from_secs(2));
+    let client = answer.try_recv().expect("answered").expect("connected");
+    let server = hosts[1].accepted.try_recv().expect("accepted").connection;
+    Pair { hosts, client, server }
+}
+
+/// Sends a message of 100 kB, within `patience`; returns the state of the ports afterwards.
+fn message(pair: &mut Pair, network: Network, patience: Span) -> Paths {
+    let sent = bytes(100_000);
+    let op = submit(&pair.client, OpKind::Message, Buffers::Payload(sent.clone().into()));
+    run_over(&mut pair.hosts, network, patience);
+    op.try_recv().expect("ended").expect("delivered");
+    assert!(pair.server.messages.try_recv().expect("a message").bytes == sent);
+    paths(pair)
+}
+
+fn paths(pair: &Pair) -> Paths {
+    let protocol = &pair.hosts[0].engine.protocol;
+    let session = pair.client.state.session;
+    protocol.connections.paths(session, &protocol.ops.endpoint).expect("connected")
+}
+
+fn sent_by(paths: &Paths) -> Vec<u64> {
+    paths.ports.iter().map(|port| port.counters.sent).collect()
+}
+
+#[test]
+fn packets_leave_by_all_ports_in_turn() {
+    let mut pair = connect(&spreading(1280), 1280, OPEN);
+    let paths = message(&mut pair, OPEN, Span::from_secs(1));
+    assert_eq!(paths.one_port, None);
+    // 100,000 bytes in packets of at most 1280 - 28 bytes are at least 80 packets, 20 by each port.
+    let sent = sent_by(&paths);
+    assert!(sent.iter().all(|&sent| sent >= 20), "{sent:?}");
+    assert!(sent.iter().max().unwrap() - sent.iter().min().unwrap() <= 1, "{sent:?}");
+    assert_eq!(paths.ports.iter().map(|port| port.counters.lost).sum::<u64>(), 0);
+}
+
+#[test]
+fn behind_a_firewall_that_knows_the_first_port_all_packets_leave_by_it() {
+    let firewall: Network = |from, burst, port| (from == 1 || burst.to.port == 0).then_some(port);
+    let mut pair = connect(&spreading(1280), 1280, firewall);
+    let paths = message(&mut pair, firewall, Span::from_secs(1));
+    assert_eq!(paths.one_port, Some(OnePort::Unconfirmed));
+    assert_eq!(sent_by(&paths)[1..], [0; 3]);
+}
+
+/// Each port has another number outside, as behind a NAT.
+#[test]
+fn ports_that_a_nat_changes_are_used_as_they_are_seen() {
+    let nat: Network = |from, _, port| Some(if from == 0 { 33_000 + port % 7001 } else { port });
+    let mut pair = connect(&spreading(1280), 1280, nat);
+    let paths = message(&mut pair, nat, Span::from_secs(1));
+    assert_eq!(paths.one_port, None);
+    assert!(sent_by(&paths).iter().all(|&sent| sent >= 20), "{paths:?}");
+}
+
+#[test]
+fn a_path_that_carries_no_full_packets_is_not_used() {
+    let narrow: Network = |from, burst, port| {
+        let longest = burst.datagrams.iter().map(Vec::len).max().unwrap_or(0);
+        (from == 1 || burst.to.port != 2 || longest <= 1400).then_some(port)
+    };
+    let mut pair = connect(&spreading(4000), 4000, narrow);
+    let paths = message(&mut pair, narrow, Span::from_secs(1));
+    let usable: Vec<bool> = paths.ports.iter().map(|port| port.usable).collect();
+    assert_eq!(usable, [true, true, false, true]);
+    assert_eq!(sent_by(&paths)[2], 0, "{paths:?}");
+    assert_eq!(paths.ports.iter().map(|port| port.counters.lost).sum::<u64>(), 0);
+}
+
+#[test]
+fn losses_are_those_of_the_path_that_is_cut_and_then_it_is_left() {
+    let mut pair = connect(&spreading(1280), 1280, OPEN);
+    message(&mut pair, OPEN, Span::from_secs(1));
+    let cut: Network = |from, burst, port| (from == 1 || burst.to.port != 3).then_some(port);
+    let paths = message(&mut pair, cut, Span::from_secs(1));
+    for (number, port) in paths.ports.iter().enumerate() {
+        let hurt = port.counters.lost + port.counters.timeouts > 0;
+        assert_eq!(hurt, number == 3, "{paths:?}");
+    }
+    // Nothing is heard of it within the keepalive time of 10 s.
+    run_over(&mut pair.hosts, cut, Span::from_secs(11));
+    let before = message(&mut pair, cut, Span::from_secs(2));
+    let paths = message(&mut pair, cut, Span::from_secs(1));
+    assert!(!paths.ports[3].usable);
+    assert_eq!(before.ports[3].counters, paths.ports[3].counters, "no packet more");
+}
+
+/// The path of the first port is cut in both directions.
+#[test]
+fn a_connection_outlives_the_path_that_it_was_opened_by() {
+    let cut: Network = |_, burst, port| {
+        let first = burst.to.port == 0 && burst.to.address.port() == 7000;
+        (!first).then_some(port)
+    };
+    let one_port = |config: &mut Config| config.spreading = None;
+    for change in [|_: &mut Config| (), one_port] {
+        let mut pair = connect_to(&spreading(1280), change, 1280, OPEN);
+        message(&mut pair, OPEN, Span::from_secs(1));
+        run_over(&mut pair.hosts, cut, Span::from_secs(40));
+        assert_eq!((pair.client.state.ended(), pair.server.state.ended()), (None, None));
+        let paths = message(&mut pair, cut, Span::from_secs(2));
+        assert_eq!((paths.ports[0].usable, paths.one_port), (false, None), "{paths:?}");
+    }
+}
+
+/// Only what one path reports is acknowledged together, so that the policy learns of each.
+#[test]
+fn each_port_hears_of_its_packets() {
+    let mut pair = connect(&spreading(1280), 1280, OPEN);
+    let paths = message(&mut pair, OPEN, Span::from_secs(1));
+    for port in &paths.ports {
+        let c = port.counters;
+        assert!(
+            c.good * 8 >= c.sent,
+            "[R]: with an acknowledgement of 8 packets REPS keeps its lead: {c:?}"
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! Further ports of a session: source ports of the peer that it has proved, and source ports of this side that the peer has
+//! confirmed.
+//!
+//! ```text
+//! sender, from port n                          receiver
+//!     | Join n (sealed, as long as packets)  ----> |  the address is not proven
+//!     | <---------------- Challenge n, token       |  to where the Join came from; shorter than it
+//!     | Prove n, token                     ------> |  the address is proven: packets from it are accepted
+//!     | <------------------------- Joined n        |
+//! the port is confirmed                            |
+//! ```
+//!
+//! Packets of a session come from the address of its handshake, or from a proven port at the same IP address; all others are
+//! dropped before they cost a cipher, but for Join and Prove from the same IP address. Nothing but answers to packets from a port
+//! is sent to it. A NAT may have changed the port: what counts is where the packets come from.
+
+use std::collections::VecDeque;
+
+use apus_units::Time;
+
+use super::event::{Received, SessionId};
+use super::packet::Command;
+use super::peer::Peer;
+use super::state::{Session, want};
+use super::table::Sessions;
+
+/// Maximum number of ports of one side of a session. Rationale: MRC and Ultra Ethernet use up to 256 entropy values per flow.
+pub const MAX_PORTS: u16 = 256;
+
+/// Bytes of a token.
+pub(super) const TOKEN_BYTES: usize = 8;
+/// Bytes of Joined: the port's number, and the length of the Join.
+pub(super) const JOINED_BYTES: usize = 3;
+/// Bytes of Challenge and Prove: the port's number and the token. A Join has at least as many.
+pub(super) const PROOF_BYTES: usize = 1 + TOKEN_BYTES;
+
+/// Random bytes that only reach the owner of an address.
+type Token = [u8; TOKEN_BYTES];
+
+/// An answer that leaves by the port it was asked at.
+type Answer = (Peer, Command, [u8; PROOF_BYTES]);
+
+/// A port of the peer.
+#[derive(Clone, Copy, Debug, Default)]
+struct PeerPort {
+    proven: Option<u16>,
+    /// The port from which a token is expected, and the length of the Join.
+    candidate: Option<(u16, Token, u16)>,
+}
+
+/// The further ports of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    /// Of this side: how many packets of the session may come to, and which of them the peer has confirmed.
+    own: u16,
+    confirmed: Vec<u8>,
+    /// Of the peer, by number.
+    peer: Box<[PeerPort]>,
+    /// The proven ones and their numbers, in ascending order.
+    proven: Vec<(u16, u8)>,
+    answers: VecDeque<Answer>,
+}
+
+impl Ports {
+    /// Removes a port of the peer by number, and whichever has the same address.
+    fn prove(&mut self, number: u8, port: u16) {
+        for (other, known) in (0u8..=u8::MAX).zip(&mut self.peer) {
+            if other == number || known.proven == Some(port) {
+                known.proven = None;
+            }
+        }
+        if let Some(known) = self.peer.get_mut(usize::from(number)) {
+            *known = PeerPort { proven: Some(port), candidate: None };
+        }
+        let all = (0u8..=u8::MAX).zip(&*self.peer);
+        self.proven = all.filter_map(|(number, known)| Some((known.proven?, number))).collect();
+        self.proven.sort_unstable();
+    }
+}
+
+impl Session {
+    /// Returns the number of the peer's port from which a packet comes; `None` if it is not proven.
+    #[inline(never)] // sessions without further ports do not need it
+    pub(super) fn path_of(&self, from: Peer) -> Option<u8> {
+        let ports = self.ports.as_ref().filter(|_| self.is_beside(from))?;
+        if from.address == self.peer.address {
+            return Some(0);
+        }
+        let place = ports.proven.binary_search_by_key(&from.address.port(), |&(port, _)| port);
+        place.ok().map(|place| ports.proven[place].1)
+    }
+
+    /// Returns `true` if a packet comes from an address at which the peer may prove a port.
+    pub(super) fn may_prove(&self, from: Peer) -> bool {
+        self.ports.as_ref().is_some_and(|ports| ports.peer.len() > 1) && self.is_beside(from)
+    }
+
+    /// Returns `true` if a packet comes from the peer's IP address to a port that the session uses.
+    fn is_beside(&self, from: Peer) -> bool {
+        let own = self.ports.as_ref().map_or(1, |ports| ports.own);
+        (from.address.ip(), from.local) == (self.peer.address.ip(), self.peer.local)
+            && u16::from(from.port) < own
+    }
+
+    /// Returns the address of a port of the peer: that of the handshake if it is not proven.
+    pub(super) fn at_port(&self, number: u8) -> Peer {
+        let ports = self.ports.as_ref().filter(|_| number > 0);
+        let known = ports.and_then(|ports| ports.peer.get(usize::from(number)));
+        let Some(port) = known.and_then(|known| known.proven) else { return self.peer };
+        let mut peer = self.peer;
+        peer.address.set_port(port);
+        peer
+    }
+
+    /// Returns where a ping leaves that is sent for the time `tries`: by the first port, then by the confirmed ones in turn.
+    pub(super) fn pinged_at(&self, tries: u32) -> Peer {
+        let confirmed = self.ports.as_ref().map_or(&[][..], |ports| &ports.confirmed);
+        let turn = (tries as usize).checked_rem(confirmed.len() + 1).unwrap_or(0);
+        let port = turn.checked_sub(1).map_or(0, |turn| confirmed[turn]);
+        Peer { port, ..self.peer }
+    }
+}
+
+impl Sessions {
+    /// Lets a connected session use `own` ports of this side, and the peer prove `peer` ports; the first ones included, and at
+    /// most [`MAX_PORTS`] each.
+    pub fn use_ports(&mut self, id: SessionId, own: u16, peer: u16) {
+        let Some(session) = self.get_mut(id) else { return };
+        let peer = usize::from(peer.clamp(1, MAX_PORTS));
+        let peer = vec![PeerPort::default(); peer].into();
+        let own = own.clamp(1, MAX_PORTS);
+        session.ports = Some(Box::new(Ports { own, peer, ..Ports::default() }));
+    }
+
+    /// Returns where packets of a session to a port of the peer go: to the first one if that port is not proven.
+    #[must_use]
+    pub fn at_port(&self, id: SessionId, number: u8) -> Option<Peer> {
+        self.get(id).map(|session| session.at_port(number))
+    }
+
+    /// Makes `packet` a request to accept packets from port `number` of this side, of its length. Returns `false` if it is too
+    /// short or the session is not connected.
+    pub fn seal_join(&mut self, now: Time, id: SessionId, number: u8, packet: &mut [u8]) -> bool {
+        let fixed = super::packet::CONTROL_BYTES + self.overhead();
+        let Some(carried) = packet.len().checked_sub(fixed).filter(|&n| n >= PROOF_BYTES) else {
+            return false;
+        };
+        let mut payload = vec![0; carried];
+        payload[0] = number;
+        self.seal_control(now, id, Command::Join, &payload, packet).is_some()
+    }
+
+    /// The peer asks to accept packets from where this came from.
+    pub(super) fn on_join(&mut self, id: SessionId, from: Peer, number: u8, length: usize) {
+        let length = length as u16; // datagrams are shorter
+        let token = self.random.bytes().and_then(|bytes| bytes.first_chunk().copied());
+        let Some(session) = self.get_mut(id) else { return };
+        let first = session.peer.address;
+        let Some(ports) = &mut session.ports else { return };
+        let place = usize::from(number);
+        let Some(known) = ports.peer.get_mut(place) else { return };
+        let mut payload = [number; PROOF_BYTES];
+        let proven = if number == 0 { Some(first.port()) } else { known.proven };
+        let command = match token {
+            _ if proven == Some(from.address.port()) => {
+                payload[1..JOINED_BYTES].copy_from_slice(&length.to_be_bytes());
+                Command::Joined
+            }
+            Some(token) if number > 0 => {
+                known.candidate = Some((from.address.port(), token, length));
+                payload[1..].copy_from_slice(&token);
+                Command::Challenge
+            }
+            _ => return,
+        };
+        self.answer(id, (from, command, payload));
+    }
+
+    /// The peer wants to know whether this side is where its packets come from.
+    pub(super) fn on_challenge(&mut self, id: SessionId, from: Peer, payload: [u8; PROOF_BYTES]) {
+        if payload[0] == from.port {
+            self.answer(id, (from, Command::Prove, payload));
+        }
+    }
+
+    /// The peer proves the address of a port.
+    pub(super) fn on_prove(&mut self, id: SessionId, from: Peer, payload: [u8; PROOF_BYTES]) {
+        let [number, token @ ..] = payload;
+        let Some(ports) = self.get_mut(id).and_then(|session| session.ports.as_mut()) else {
+            return;
+        };
+        let Some(known) = ports.peer.get(usize::from(number)) else { return };
+        let port = from.address.port();
+        let Some((_, _, length)) = known.candidate.filter(|&(p, t, _)| (p, t) == (port, token))
+        else {
+            return;
+        };
+        ports.prove(number, port);
+        let mut payload = [number; PROOF_BYTES];
+        payload[1..JOINED_BYTES].copy_from_slice(&length.to_be_bytes());
+        self.answer(id, (from, Command::Joined, payload));
+    }
+
+    /// The peer has confirmed a port of this side.
+    pub(super) fn on_joined(
+        &mut self,
+        id: SessionId,
+        from: Peer,
+        [number, length @ ..]: [u8; JOINED_BYTES],
+    ) -> Received<'static> {
+        if number != from.port {
+            return Received::Own;
+        }
+        let ports = self.get_mut(id).and_then(|session| session.ports.as_mut());
+        if let Some(ports) = ports.filter(|ports| !ports.confirmed.contains(&number))
+            && number > 0
+        {
+            ports.confirmed.push(number);
+        }
+        Received::Joined { session: id, number, length: u16::from_be_bytes(length).into() }
+    }
+
+    fn answer(&mut self, id: SessionId, answer: Answer) {
+        let Some(ports) = self.get_mut(id).and_then(|session| session.ports.as_mut()) else {
+            return;
+        };
+        if ports.answers.len() < usize::from(MAX_PORTS) {
+            ports.answers.push_back(answer);
+            self.want(id, want::PORTS);
+        }
+    }
+
+    /// Writes the oldest answer about a port to `out`; returns its destination and length.
+    pub(super) fn write_answer(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        out: &mut [u8],
+    ) -> Option<(Peer, usize)> {
+        let ports = self.get_mut(id)?.ports.as_mut()?;
+        let (to, command, payload) = ports.answers.pop_front()?;
+        let more = !ports.answers.is_empty();
+        if more {
+            self.want(id, want::PORTS);
+        }
+        let payload =
+            if command == Command::Joined { &payload[..JOINED_BYTES] } else { &payload[..] };
+        self.seal_control(now, id, command, payload, out).map(|length| (to, length))
+    }
+}

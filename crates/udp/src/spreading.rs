@@ -1,0 +1,375 @@
+//! Flows that spread their packets over source ports of this host, so that switches that hash addresses and ports (ECMP) give one
+//! flow several paths.
+
+use std::str::FromStr;
+
+use apus_algorithms::balancers::{self, BalancerConfig};
+use apus_cc::{ForeignBalancer, PathPolicy};
+use apus_transport::{DEFAULT_RANGE, LossRule, MAX_RANGE, MIN_RANGE, SpreadConfig};
+use apus_units::Span;
+
+use crate::session::{MAX_PORTS, in_range};
+
+/// Default number of ports. Source: uet-htsim 40ccb05, `-paths`; Ultra Ethernet and MRC: 64 to 256.
+pub const DEFAULT_PORTS: u16 = 64;
+
+/// Default of [`LossDetection::Time`]. deviation: no source; half of the least timeout here, so that packets of a path that is cut or was
+/// left are missed before their timeout. Queues of two paths that differ by more have packets sent twice.
+const LOSS_DELAY: Span = Span::from_ms(5);
+
+/// The path of acknowledgements of packets that came from several ports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckPath {
+    /// From the port that the packet came to, to the port that it came from. NATs and firewalls let them pass as answers.
+    #[default]
+    Symmetric,
+    /// From the port of this host with the packet's number, if it has one that the peer confirmed, to the peer's first port.
+    Own,
+}
+
+impl AckPath {
+    /// Words for the paths.
+    pub const WORDS: [(&'static str, Self); 2] =
+        [("symmetric", Self::Symmetric), ("own", Self::Own)];
+}
+
+impl FromStr for AckPath {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::WORDS.iter().find(|(name, _)| *name == word);
+        found.map(|&(_, path)| path).ok_or_else(|| format!("it is {word}; choose symmetric or own"))
+    }
+}
+
+/// What declares a packet lost before its timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDetection {
+    /// A later packet by the same port is acknowledged: paths keep the order. Of a path that is cut nothing is acknowledged, so that
+    /// only timeouts detect its losses.
+    EvOrder,
+    /// A packet that was sent this much later is acknowledged.
+    Time(Span),
+    /// Nothing. Each packet has a timeout of its own.
+    Timeout,
+}
+
+impl Default for LossDetection {
+    fn default() -> Self {
+        Self::Time(LOSS_DELAY)
+    }
+}
+
+impl LossDetection {
+    /// Reads "ev-order", "timeout", or "time" with the delay `delay`.
+    ///
+    /// # Errors
+    /// Another word, or a delay that has no effect.
+    pub fn parse(word: &str, delay: Option<Span>) -> Result<Self, String> {
+        let rule = match word {
+            "ev-order" => Self::EvOrder,
+            "timeout" => Self::Timeout,
+            "time" => return Ok(Self::Time(delay.unwrap_or(LOSS_DELAY))),
+            "sleek" => {
+                return Err("loss is sleek, which needs the RTT of the path without queues, and that is not known between \
+                            processes; choose ev-order, time or timeout"
+                    .to_owned());
+            }
+            "count" => {
+                return Err("loss is count: a number of packets says nothing where they overtake each other by the difference of \
+                            two paths' queues; choose ev-order, time or timeout"
+                    .to_owned());
+            }
+            other => return Err(format!("loss is {other}; choose ev-order, time or timeout")),
+        };
+        match delay {
+            Some(_) => Err(format!(
+                "loss_delay has no effect with loss {word}; remove it, or set loss to time"
+            )),
+            None => Ok(rule),
+        }
+    }
+
+    fn rule(self) -> LossRule {
+        match self {
+            Self::EvOrder => LossRule::EvOrder,
+            Self::Time(delay) => LossRule::Time(delay),
+            Self::Timeout => LossRule::Timeout,
+        }
+    }
+}
+
+/// Settings of ports as texts state them; those that are `None` have their defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpreadSettings {
+    /// The path policy: a name, and parameters as `key=value` after it. `None`: each connection has one port.
+    pub balancer: Option<String>,
+    /// Number of source ports of an engine.
+    pub ports: Option<u16>,
+    /// [`Spreading::next_port`].
+    pub source_port: Option<u16>,
+    /// What declares a packet lost: "time", "ev-order" or "timeout".
+    pub loss: Option<String>,
+    /// With "time": that time.
+    pub loss_delay: Option<Span>,
+    /// [`Config::range`](crate::Config::range).
+    pub range: Option<u32>,
+    /// [`Config::ack_path`](crate::Config::ack_path).
+    pub ack_path: Option<AckPath>,
+    /// [`Config::accept_ports`](crate::Config::accept_ports).
+    pub accept_ports: Option<u16>,
+}
+
+impl SpreadSettings {
+    /// Returns how packets are spread.
+    ///
+    /// # Errors
+    /// An impossible setting, or one that has no effect.
+    pub(crate) fn spreading(
+        &self,
+        foreign: &[&'static dyn ForeignBalancer],
+    ) -> Result<Option<Spreading>, String> {
+        let Some(balancer) = &self.balancer else {
+            let set = [
+                ("ports", self.ports.is_some()),
+                ("source_port", self.source_port.is_some()),
+                ("loss", self.loss.is_some()),
+                ("loss_delay", self.loss_delay.is_some()),
+            ];
+            return match set.iter().find(|(_, is_set)| *is_set) {
+                Some((name, _)) => {
+                    Err(format!("{name} has no effect without a balancer; set one, such as reps"))
+                }
+                None => Ok(None),
+            };
+        };
+        let mut spreading = Spreading::new(balancer, self.ports.unwrap_or(DEFAULT_PORTS), foreign)?;
+        spreading.next_port = self.source_port;
+        let word = self.loss.as_deref().unwrap_or("time");
+        spreading.loss = LossDetection::parse(word, self.loss_delay)?;
+        Ok(Some(spreading))
+    }
+}
+
+/// How this host spreads the packets of its flows.
+#[derive(Clone, Debug)]
+pub struct Spreading {
+    balancer: BalancerConfig,
+    /// Number of source ports of an engine, its first one included.
+    pub(crate) ports: u16,
+    /// The second port; the others follow it, those of further engines after them. `None`: the system chooses.
+    pub next_port: Option<u16>,
+    /// Loss detection. Default: [`LossDetection::Time`] with 5 ms. deviation: the simulator's default is the time of an RTT without
+    /// queues, which is unknown here.
+    pub loss: LossDetection,
+}
+
+impl Spreading {
+    /// Reads a path policy: a name, and parameters as `key=value` after it, like "reps" or "reps freeze=10ms". The number of
+    /// entropy values is that of the ports unless `evs` is set.
+    ///
+    /// # Errors
+    /// An unknown policy or parameter, an impossible value, or a policy that acts at switches.
+    pub fn new(
+        text: &str,
+        ports: u16,
+        foreign: &[&'static dyn ForeignBalancer],
+    ) -> Result<Self, String> {
+        in_range("ports", ports, 2..=MAX_PORTS)?;
+        if !ports.is_power_of_two() {
+            return Err(format!("ports is {ports}; it must be a power of two, such as 64"));
+        }
+        let wrong = |error: &dyn std::fmt::Display| format!("balancer is \"{text}\": {error}");
+        let words = balancers::parse(text).map_err(|error| wrong(&error))?;
+        let mut settings = words.settings.clone();
+        let evs = ports.to_string();
+        let infos = balancers::all().chain(foreign.iter().map(|policy| policy.info()));
+        let has_evs = infos
+            .filter(|info| info.name == words.name)
+            .any(|info| info.parameters.iter().any(|parameter| parameter.name == "evs"));
+        if has_evs && !settings.iter().any(|(name, _)| *name == "evs") {
+            settings.push(("evs", &evs));
+        }
+        let balancer = balancers::build(words.name, words.profile, &settings, None, foreign)
+            .map_err(|error| wrong(&error))?;
+        if balancer.policy().at_switches().is_some() {
+            let choice = "a host only chooses source ports, and this policy acts at switches of a simulation; choose one like \
+                          reps or oblivious";
+            return Err(wrong(&choice));
+        }
+        Ok(Self { balancer, ports, next_port: None, loss: LossDetection::default() })
+    }
+
+    /// The policy's name, profile and parameters.
+    #[must_use]
+    pub fn balancer(&self) -> &BalancerConfig {
+        &self.balancer
+    }
+
+    /// Number of source ports of an engine, its first one included; a power of two from 2 to [`MAX_PORTS`].
+    #[must_use]
+    pub fn ports(&self) -> u16 {
+        self.ports
+    }
+
+    /// Returns the settings of the transport for a range of packet numbers.
+    pub(crate) fn transport(&self, range: u32) -> SpreadConfig {
+        SpreadConfig { loss: self.loss.rule(), range, ack_bytes: 0 }
+    }
+
+    /// Checks the ports of so many engines.
+    ///
+    /// # Errors
+    /// A sentence that names the setting.
+    pub(crate) fn check(&self, engines: u32) -> Result<(), String> {
+        let Some(next) = self.next_port else { return Ok(()) };
+        let last = u32::from(next) + engines * (u32::from(self.ports) - 1) - 1;
+        if next == 0 || last > u32::from(u16::MAX) {
+            return Err(format!(
+                "source_port is {next}: the ports of {engines} engines would end at {last}; they must be 1 to 65535"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Checks a range of packet numbers.
+///
+/// # Errors
+/// A sentence with the range's limits.
+pub(crate) fn check_range(range: u32) -> Result<(), String> {
+    in_range("range", range, MIN_RANGE..=MAX_RANGE)?;
+    if !range.is_power_of_two() {
+        return Err(format!(
+            "range is {range}; it must be a power of two, such as {DEFAULT_RANGE}"
+        ));
+    }
+    Ok(())
+}
+
+/// The ports that a host offers to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    /// Number of ports that it sends from.
+    pub(crate) sends: u16,
+    /// Maximum number of ports of the peer that it accepts packets from.
+    pub(crate) accepts: u16,
+    /// Packet numbers that it remembers.
+    pub(crate) range: u32,
+}
+
+impl Offer {
+    /// Returns the offer with these logarithms to base 2; `None` if they are out of range.
+    pub(crate) fn of_logarithms([sends, accepts, range]: [u8; 3]) -> Option<Self> {
+        let most = MAX_PORTS.ilog2() as u8;
+        let ranges = MIN_RANGE.ilog2() as u8..=MAX_RANGE.ilog2() as u8;
+        (sends <= most && accepts <= most && ranges.contains(&range)).then(|| Self {
+            sends: 1 << sends,
+            accepts: 1 << accepts,
+            range: 1 << range,
+        })
+    }
+
+    /// Returns what this side and a peer with another offer use; `None` if both use one port.
+    pub(crate) fn agreed(&self, theirs: Option<&Self>) -> Option<Agreed> {
+        let theirs = theirs?;
+        let own = self.sends.min(theirs.accepts);
+        let peer = theirs.sends.min(self.accepts);
+        let range = self.range.min(theirs.range);
+        (own.max(peer) > 1).then_some(Agreed { own, peer, range })
+    }
+}
+
+/// The ports that both sides of a connection use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    /// Ports of this side.
+    pub(crate) own: u16,
+    /// Ports of the peer.
+    pub(crate) peer: u16,
+    pub(crate) range: u32,
+}
+
+/// Why all packets of a connection leave by one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnePort {
+    /// This host has no balancer.
+    Off,
+    /// The peer is of a version that knows only one port.
+    PeerTooOld,
+    /// The peer accepts one port only: by its settings, or because it has several engines at one address, among which its kernel
+    /// divides source ports.
+    PeerAcceptsOne,
+    /// The peer has confirmed no further port yet, or none any more: a NAT or a firewall is in the way, or no path is left.
+    Unconfirmed,
+}
+
+impl OnePort {
+    /// Returns the reason in a word, as metrics have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::PeerTooOld => "peer_too_old",
+            Self::PeerAcceptsOne => "peer_accepts_one",
+            Self::Unconfirmed => "unconfirmed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_agree_on_the_smaller_numbers_and_on_nothing_for_one_port() {
+        let offer = |sends, accepts, range| Offer { sends, accepts, range };
+        let (ours, theirs) = (offer(64, 256, 1024), offer(1, 16, 512));
+        assert_eq!(ours.agreed(Some(&theirs)), Some(Agreed { own: 16, peer: 1, range: 512 }));
+        assert_eq!(theirs.agreed(Some(&ours)), Some(Agreed { own: 1, peer: 16, range: 512 }));
+        assert_eq!(ours.agreed(Some(&offer(1, 1, 512))), None);
+        assert_eq!(ours.agreed(None), None);
+    }
+
+    #[test]
+    fn policies_take_as_many_values_as_there_are_ports() {
+        let evs = |text| {
+            let spreading = Spreading::new(text, 16, &[]).expect(text);
+            let all = spreading.balancer().parameters();
+            all.iter().find(|p| p.name == "evs").map(|p| p.value.to_string())
+        };
+        assert_eq!(evs("reps").as_deref(), Some("16"));
+        assert_eq!(evs("bitmap").as_deref(), Some("16"));
+        assert_eq!(evs("reps evs=32").as_deref(), Some("32"));
+        assert_eq!(evs("ecmp"), None);
+        for (text, ports, what) in [
+            ("reps", 48, "power of two"),
+            ("reps", 1, "at least 2"),
+            ("reps", 512, "at most 256"),
+            ("adaptive", 16, "acts at switches"),
+            ("rep", 16, "reps"),
+            ("reps freeze", 16, "key=value"),
+        ] {
+            let error = Spreading::new(text, ports, &[]).expect_err(what);
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_hold_between_processes_are_refused_with_the_reason() {
+        let parse = |word, delay| LossDetection::parse(word, delay);
+        assert_eq!(parse("ev-order", None), Ok(LossDetection::EvOrder));
+        assert_eq!(
+            parse("time", Some(Span::from_ms(2))),
+            Ok(LossDetection::Time(Span::from_ms(2)))
+        );
+        for (word, delay, what) in [
+            ("sleek", None, "without queues"),
+            ("count", None, "overtake"),
+            ("never", None, "ev-order, time or timeout"),
+            ("timeout", Some(LOSS_DELAY), "no effect"),
+        ] {
+            assert!(parse(word, delay).expect_err(what).contains(what), "{word}");
+        }
+    }
+}
