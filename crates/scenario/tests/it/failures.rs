@@ -102,7 +102,9 @@ fn rerouting_brings_the_load_to_the_links_that_are_left() {
     let never = run(&pairs(&routing(""), CUT), 1);
     let after =
         run(&pairs(&routing("reroute_local = \"20us\"\nreroute_global = \"50us\""), CUT), 1);
-    assert!(share(&never) < 0.3, "{}", share(&never));
+    // A lost packet, one of four, holds its place in the window of 64 for a timeout of 100 us, the others for an RTT of 8.7 us: at most
+    // 3/4 * 64 / (25 + 6.5 us) = 1.52 packets per microsecond arrive, of the 3.0 of the link.
+    assert!(share(&never) < 0.51, "{}", share(&never));
     assert!((0.6..0.75).contains(&share(&after)), "{}", share(&after));
     let kinds: Vec<_> = after.faults.iter().map(|f| (f.kind, f.at_us, f.until_us)).collect();
     let down = ("down", 100.0, None);
