@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use apus_cc::{Fields, Telemetry};
 use apus_units::planted::{Bug, is_planted};
 use apus_units::{OpId, PacketNumber, Ring, Span, Time, prefetch};
-use apus_wire::{Ack, Received, Segment, SegmentKind};
+use apus_wire::{Ack, Received, RejectReason, Segment, SegmentKind};
 
 use crate::ranges::RangeSet;
 use crate::received::{ReceivedPackets, Recorded};
@@ -18,6 +18,8 @@ struct Inbound {
     first: Option<(SegmentKind, u64)>,
     received: RangeSet,
     done: bool,
+    /// Why it was refused: nothing of it is accepted from then on, even if it would be allowed later.
+    refused: Option<RejectReason>,
 }
 
 impl Inbound {
@@ -213,7 +215,7 @@ impl ReceiveSide {
         if segment.kind == SegmentKind::Cancel {
             return true;
         }
-        op.received.has_room_for(segment.offset) && op.is_of(segment)
+        op.refused.is_none() && op.received.has_room_for(segment.offset) && op.is_of(segment)
     }
 
     /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.
@@ -259,10 +261,13 @@ impl ReceiveSide {
             self.inbound.extend_to(index + 1);
         }
         let Some(op) = self.inbound.get_mut(index) else { return Accepted::Duplicate };
-        if op.done {
+        if op.done && !(is_planted(Bug::MessageAgain) && segment.kind == SegmentKind::Message) {
             return Accepted::Duplicate;
         }
         if segment.kind == SegmentKind::Cancel {
+            if is_planted(Bug::CancelUnseen) && op.first.is_none() {
+                return Accepted::Duplicate;
+            }
             op.done = true;
             self.drop_done();
             return Accepted::Cancelled;
@@ -297,6 +302,26 @@ impl ReceiveSide {
             None => true,
             Some(index) => self.inbound.get(index as usize).is_some_and(|op| op.done),
         }
+    }
+
+    /// Refuses op `id` of the peer, which has at most `max_ops` outstanding: no segment of it is admitted any more, except its
+    /// cancellation.
+    pub(crate) fn refuse(&mut self, id: OpId, reason: RejectReason, max_ops: u32) {
+        let index = id.get().checked_sub(self.first_op).filter(|&i| i < u64::from(max_ops));
+        let Some(index) = index else { return };
+        let index = index as usize; // `max_ops` is a u32
+        if index >= self.inbound.len() {
+            self.inbound.extend_to(index + 1);
+        }
+        if let Some(op) = self.inbound.get_mut(index) {
+            op.refused.get_or_insert(reason);
+        }
+    }
+
+    /// Returns why op `id` of the peer was refused, if it was.
+    pub(crate) fn refusal(&self, id: OpId) -> Option<RejectReason> {
+        let index = id.get().checked_sub(self.first_op)?;
+        self.inbound.get(usize::try_from(index).ok()?)?.refused
     }
 
     /// Returns `true` if packet `seq` was received, as far as that is known.

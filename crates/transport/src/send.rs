@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use core::mem::size_of;
 
 use apus_cc::{Backlog, Ev};
+use apus_units::planted::{Bug, is_planted};
 use apus_units::{OpId, PacketNumber, Ring, Time, prefetch};
 use apus_wire::Segment;
 
@@ -262,7 +263,8 @@ impl SendSide {
         if range.length <= max_payload {
             return range;
         }
-        let offset = range.offset + u64::from(max_payload);
+        let sent = if is_planted(Bug::CutOffset) { 0 } else { max_payload };
+        let offset = range.offset + u64::from(sent);
         let length = range.length - max_payload;
         self.rare().retransmit.push_front(Range { offset, length, ..range });
         Range { length: max_payload, ..range }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use apus_units::planted::{Bug, is_planted};
+
 use crate::mailbox::Opened;
 
 /// The engines' side of the backlog. A connection takes a slot when its peer requests it. So a peer without a slot is
@@ -34,8 +36,13 @@ impl Backlog {
     /// Takes a slot, if one is free.
     pub(crate) fn reserve(&self) -> Option<BacklogSlot> {
         let slot = BacklogSlot(Arc::clone(&self.used));
+        let free = self.used.fetch_add(1, Ordering::AcqRel) < self.limit;
+        if !free && is_planted(Bug::SlotLeak) {
+            std::mem::forget(slot);
+            return None;
+        }
         // If none is free, dropping the slot subtracts it again.
-        (self.used.fetch_add(1, Ordering::AcqRel) < self.limit).then_some(slot)
+        free.then_some(slot)
     }
 
     /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.

@@ -123,6 +123,9 @@ impl Registered {
     ) -> Option<T> {
         let memory = self.memory.read().unwrap_or_else(PoisonError::into_inner);
         let start = address as usize;
+        if is_planted(Bug::ShrunkMemory) {
+            return Some(read(&memory.bytes()[start..start + length]));
+        }
         memory.bytes().get(start..start.checked_add(length)?).map(read)
     }
 }

@@ -229,14 +229,14 @@ impl VirtualHost {
         self.engines.iter().for_each(|engine| engine.network.full.set(full));
     }
 
-    /// Has the next sends of an engine fail with this errno; 0 is a send that succeeds.
+    /// Has the next sends of an engine fail with these errnos, and no others; 0 is a send that succeeds.
     pub fn fail_sends(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
-        self.engines[engine].network.errors.borrow_mut().extend(errors);
+        *self.engines[engine].network.errors.borrow_mut() = errors.into_iter().collect();
     }
 
-    /// Has the next calls of an engine that receive fail with this errno.
+    /// Has the next calls of an engine that receive fail with these errnos, and no others.
     pub fn fail_receives(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
-        self.engines[engine].network.receive_errors.borrow_mut().extend(errors);
+        *self.engines[engine].network.receive_errors.borrow_mut() = errors.into_iter().collect();
     }
 
     /// Ends the failures that [`fail_sends`](Self::fail_sends) and [`fail_receives`](Self::fail_receives) have announced.

@@ -85,6 +85,28 @@ bugs! {
     ShortDatagram = "short-datagram",
     /// A word is replaced even if it has not the expected value.
     SwapAlways = "swap-always",
+    /// The rest of a lost range that is divided is sent from the start of the range.
+    CutOffset = "cut-offset",
+    /// A late acknowledgement of a packet counts although its bytes were sent again, and that packet counts too.
+    AckedTwice = "acked-twice",
+    /// A cancellation has no effect at the peer if it arrives before all packets of its op.
+    CancelUnseen = "cancel-unseen",
+    /// An older answer that is sent again has the bytes of the oldest one that is outstanding.
+    OldestAnswer = "oldest-answer",
+    /// A write whose region is withdrawn under way ends as if no part of it had been applied.
+    RefusedInPart = "refused-in-part",
+    /// A complete message is delivered again with each further packet of it, as long as an older op is incomplete.
+    MessageAgain = "message-again",
+    /// A session has the number of the session before it in its slot.
+    NumberAgain = "number-again",
+    /// A packet that is forged or a replay counts as a sign of life of the peer.
+    AliveUnproven = "alive-unproven",
+    /// Refusals of a connection that has ended are repeated on the next one with the same flows.
+    RefusalsStay = "refusals-stay",
+    /// A connection that is refused because the backlog is full keeps a slot of it.
+    SlotLeak = "slot-leak",
+    /// A read of memory that has become shorter panics.
+    ShrunkMemory = "shrunk-memory",
 }
 
 #[cfg(feature = "planted")]

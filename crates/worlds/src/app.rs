@@ -10,6 +10,7 @@ use apus_udp::virtual_host::Connecting;
 use apus_udp::{Completion, Connection, Op, RegionKey, Request, SubmitError};
 use apus_units::{Span, Time};
 
+use crate::identity::name;
 use crate::ledger::{Incarnation, State, payload};
 use crate::machine::Keys;
 use crate::plan::{OpPlan, What};
@@ -42,7 +43,8 @@ pub(crate) struct App {
     connecting: BTreeMap<usize, Connecting>,
     retry_at: BTreeMap<usize, Time>,
     pub(crate) outstanding: BTreeMap<usize, Outstanding>,
-    closing: Vec<Closing>,
+    /// With their peers.
+    closing: Vec<(usize, Closing)>,
     queue: (Sender<Completion>, Receiver<Completion>),
     /// Ops of this host that were not submitted, by their times. They outlive the process.
     pub(crate) waiting: BTreeSet<(Time, usize)>,
@@ -76,9 +78,14 @@ impl App {
             let mut closing: Closing = Box::pin(async move { connection.close_async().await });
             // The first poll posts the request.
             if closing.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending {
-                self.closing.push(closing);
+                self.closing.push((peer, closing));
             }
         }
+    }
+
+    /// Returns the peers of the connections that it closes and that are still open.
+    pub(crate) fn closing(&self) -> impl Iterator<Item = usize> {
+        self.closing.iter().map(|&(peer, _)| peer)
     }
 
     /// Returns when it has to run again by itself.
@@ -123,7 +130,7 @@ impl World<'_> {
         self.cancel_due(host);
         self.submit_due(host);
         let app = &mut self.machines[host].app;
-        app.closing.retain_mut(|closing| {
+        app.closing.retain_mut(|(_, closing)| {
             closing.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Pending
         });
         if let Some(at) = app.next(self.now) {
@@ -133,10 +140,16 @@ impl World<'_> {
     }
 
     pub(crate) fn accept(&mut self, host: usize) {
-        let machine = &mut self.machines[host];
-        while let Some(connection) = machine.host.as_ref().and_then(|host| host.try_accept()) {
+        loop {
+            let machine = &mut self.machines[host];
+            let next = machine.host.as_ref().and_then(|host| host.try_accept());
+            let Some(connection) = next else { return };
             match self.owners.get(&connection.peer()) {
-                Some(&peer) => machine.app.connections.entry(peer).or_default().push(connection),
+                Some(&peer) => {
+                    self.check_identity(host, peer, &connection);
+                    let app = &mut self.machines[host].app;
+                    app.connections.entry(peer).or_default().push(connection);
+                }
                 None => machine.app.strangers.push(connection),
             }
         }
@@ -148,9 +161,14 @@ impl World<'_> {
         let answers: Vec<_> =
             app.connecting.iter().filter_map(|(&peer, c)| Some((peer, c.try_take()?))).collect();
         for (peer, answer) in answers {
+            let app = &mut self.machines[host].app;
             app.connecting.remove(&peer);
             match answer {
-                Ok(connection) => app.connections.entry(peer).or_default().push(connection),
+                Ok(connection) => {
+                    self.check_identity(host, peer, &connection);
+                    let app = &mut self.machines[host].app;
+                    app.connections.entry(peer).or_default().push(connection);
+                }
                 Err(error) => {
                     app.retry_at.insert(peer, now + RETRY);
                     self.log.note(now, || format!("host {host} cannot connect to {peer}: {error}"));
@@ -257,7 +275,9 @@ impl World<'_> {
         {
             let engine = self.random.index(up.engines());
             let classes = vec![0; machine.plan.flows];
-            app.connecting.insert(peer, up.connect(engine, address, &classes));
+            let name = self.identities.as_ref().map(|_| name(peer));
+            let connecting = up.connect_to(engine, address, name.as_deref(), &classes);
+            app.connecting.insert(peer, connecting);
         }
         None
     }
@@ -314,11 +334,13 @@ impl World<'_> {
             connection.submit_to(flow, request).map(Handle::Op)
         };
         let by = self.machines[host].of();
+        let barred = plan.what.uses_slots() && !self.may_write(plan.to, host);
         let entry = &mut self.ledger.entries[op];
         let declined = match handle {
             Ok(handle) => {
                 (entry.state, entry.by, entry.target) = (State::Submitted, Some(by), Some(target));
                 entry.expected = expected;
+                entry.barred = [barred; 2];
                 entry.after_withdrawal = self.ledger.withdrawn.contains(&target);
                 let cancel_at = plan.cancel.map(|after| self.now + after);
                 let outstanding = Outstanding { handle, cancel_at };

@@ -63,6 +63,8 @@ pub(crate) enum Trouble {
     Slow(usize),
     /// The memory of a host's region panics when an engine uses it.
     Panic(usize),
+    /// Engines find the memory of a host's region of known content half as long as it was.
+    Shrink(usize),
     /// The application closes its connections to a peer.
     Close(usize, usize),
     /// The application withdraws its regions, at once or after their last answers.
@@ -77,6 +79,10 @@ pub(crate) enum Trouble {
     Forge(Span),
     /// Someone floods a host with requests from many addresses.
     Flood(usize, u64),
+    /// A host does not list the key of a peer.
+    Unlist(usize, usize),
+    /// A host takes away the right of a peer to write to its slots.
+    Deny(usize, usize),
     /// A host that has a key sends packets of any content to this host.
     Insider(usize, usize),
     /// Datagrams from or to a port of a host, by its number, are lost.
@@ -146,6 +152,21 @@ impl Fault {
                 None => Trouble::Lose(links, share),
             },
         };
+        Self { at: draw.below(horizon), lasts, what }
+    }
+
+    /// Returns memory that shrinks on one of these hosts.
+    pub(crate) fn draw_of_memory(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
+        let lasts = draw.span(Span::from_us(100), horizon.max(Span::from_ms(1)));
+        Self { at: draw.below(horizon), lasts, what: Trouble::Shrink(draw.index(hosts)) }
+    }
+
+    /// Returns a random fault of keys and rights, in a world whose hosts have keys of their own.
+    pub(crate) fn draw_of_rights(draw: &mut Draw, hosts: usize, horizon: Span) -> Self {
+        let (host, peer) = draw.pair(hosts);
+        let what =
+            if draw.chance(300) { Trouble::Unlist(host, peer) } else { Trouble::Deny(host, peer) };
+        let lasts = draw.span(Span::from_us(100), horizon.max(Span::from_ms(1)));
         Self { at: draw.below(horizon), lasts, what }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Entry {
     pub(crate) target: Option<Incarnation>,
     /// Whether that incarnation had withdrawn its regions before.
     pub(crate) after_withdrawal: bool,
+    /// Whether its host has had no right to the region since it was submitted, and whether it ever had none in this time.
+    pub(crate) barred: [bool; 2],
     /// First byte of its slot.
     slot: u64,
     /// How often its message was received.
@@ -66,6 +68,13 @@ pub(crate) struct Entry {
     old: Option<u64>,
 }
 
+/// The slot of a write while its host has no right to it.
+pub(crate) struct Frozen {
+    op: usize,
+    at: Incarnation,
+    bytes: Vec<u8>,
+}
+
 /// All ops of a world, and the regions that they use.
 pub(crate) struct Ledger {
     pub(crate) entries: Vec<Entry>,
@@ -73,6 +82,8 @@ pub(crate) struct Ledger {
     pub(crate) regions: BTreeMap<Incarnation, Regions>,
     /// Incarnations that have withdrawn their regions.
     pub(crate) withdrawn: BTreeSet<Incarnation>,
+    /// Incarnations whose region of known content was short for a time.
+    pub(crate) shrunk: BTreeSet<Incarnation>,
 }
 
 /// Returns the payload of an op.
@@ -113,6 +124,7 @@ impl Ledger {
             lengths,
             regions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
+            shrunk: BTreeSet::new(),
         };
         for (op, slot) in plan.ops.iter().zip(slots) {
             ledger.add(op.clone(), slot);
@@ -128,6 +140,7 @@ impl Ledger {
             by: None,
             target: None,
             after_withdrawal: false,
+            barred: [false; 2],
             slot,
             received: 0,
             expected: 0,
@@ -165,7 +178,8 @@ impl Ledger {
         let what = entry.plan.what;
         ensure(entry.state == State::Submitted, || format!("op {op} ended twice"))?;
         let stale = entry.target.is_none_or(|target| target != now)
-            || entry.target.is_some_and(|target| self.withdrawn.contains(&target));
+            || entry.target.is_some_and(|target| self.withdrawn.contains(&target))
+            || entry.barred[1];
         entry.state = match result {
             Ok(_) => State::Done,
             Err(OpError::NotSent(_)) => State::NotSent,
@@ -177,6 +191,9 @@ impl Ledger {
                 ensure(is_legal(what), || format!("op {op} ({what:?}) was done"))?;
                 let late = self.entries[op].after_withdrawal && what != What::Message;
                 ensure(!late, || format!("op {op} was done on a region withdrawn before"))?;
+                ensure(!self.entries[op].barred[0], || {
+                    format!("op {op} was done without the right")
+                })?;
                 self.on_done(op, &done.bytes, done.old)
             }
             Err(OpError::Refused(why)) => {
@@ -187,7 +204,10 @@ impl Ledger {
                     What::TooLong => Some(Refusal::TooLong),
                     _ => None,
                 };
-                let explained = due == Some(*why) || stale && *why == Refusal::NoRegion;
+                let short = what == What::Read
+                    && *why == Refusal::OutOfBounds
+                    && self.entries[op].target.is_some_and(|of| self.shrunk.contains(&of));
+                let explained = due == Some(*why) || stale && *why == Refusal::NoRegion || short;
                 ensure(explained, || {
                     format!("op {op} ({what:?}) was refused without cause: {why}")
                 })?;
@@ -235,6 +255,44 @@ impl Ledger {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Records that a peer has, or has not, the right to the slots of an incarnation.
+    pub(crate) fn on_grant(&mut self, of: Incarnation, peer: usize, may: bool) {
+        let of_peer = |e: &&mut Entry| {
+            e.plan.from == peer && e.target == Some(of) && e.plan.what.uses_slots()
+        };
+        for entry in self.entries.iter_mut().filter(of_peer) {
+            if entry.state == State::Submitted {
+                entry.barred = if may { [false, entry.barred[1]] } else { [entry.barred[0], true] };
+            }
+        }
+    }
+
+    /// Returns the slots of a peer's writes to an incarnation that are not done.
+    pub(crate) fn freeze(&self, of: Incarnation, peer: usize) -> Vec<Frozen> {
+        let Some(regions) = self.regions.get(&of) else { return Vec::new() };
+        let writes = |entry: &Entry| {
+            (entry.plan.from, entry.plan.what, entry.target) == (peer, What::Write, Some(of))
+                && !matches!(entry.state, State::Planned | State::Done)
+        };
+        let ops = (0..self.entries.len()).filter(|&op| writes(&self.entries[op]));
+        ops.map(|op| Frozen { op, at: of, bytes: self.slot_bytes(regions, op) }).collect()
+    }
+
+    fn slot_bytes(&self, regions: &Regions, op: usize) -> Vec<u8> {
+        let Entry { slot, ref plan, .. } = self.entries[op];
+        regions.slots.read(|memory| memory[slot as usize..(slot + plan.length) as usize].to_vec())
+    }
+
+    /// Checks that slots hold what they held, unless their op had been done by then.
+    pub(crate) fn check_frozen(&self, frozen: &[Frozen]) -> Check {
+        frozen.iter().try_for_each(|Frozen { op, at, bytes }| {
+            let Some(regions) = self.regions.get(at) else { return Ok(()) };
+            let same =
+                self.entries[*op].state == State::Done || self.slot_bytes(regions, *op) == *bytes;
+            ensure(same, || format!("write {op} went on at {at:?} without the right"))
+        })
     }
 
     /// Records a message, and checks it.
@@ -350,6 +408,13 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+}
+
+impl What {
+    /// Returns `true` if it names the region of slots.
+    pub(crate) fn uses_slots(self) -> bool {
+        matches!(self, Self::Write | Self::Beyond)
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! * an op is applied at most once; `Done` means that the bytes are there, `NotSent` that the peer has seen nothing,
 //!   `Refused` that nothing was applied; every op ends once;
-//! * no byte reaches another region or another range than those of its op;
+//! * no byte reaches another region or another range than those of its op, or comes from a peer without the right;
+//! * a peer is the holder of its key, if hosts have keys of their own;
 //! * no nonce is used twice under a key, and no payload is readable;
 //! * what an engine holds stays within its bounds, and no engine panics.
 //!
@@ -29,6 +30,7 @@ mod clock;
 mod draw;
 pub mod fabric;
 mod fault;
+mod identity;
 mod ledger;
 mod log;
 mod machine;

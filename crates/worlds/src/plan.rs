@@ -6,6 +6,7 @@ use apus_units::Span;
 
 use crate::draw::Draw;
 use crate::fault::Fault;
+use crate::identity::rights;
 
 /// Bytes of a region that only its owner knows, before the slots of writes.
 pub(crate) const MARGIN: u64 = 64;
@@ -35,6 +36,8 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// A host whose application takes no messages from a time on, until faults have stopped for long.
     pub(crate) hold: Option<(usize, Span)>,
+    /// Which peers (second index) may write to the slots of a host (first index), if hosts have keys of their own.
+    pub(crate) rights: Option<Vec<Vec<bool>>>,
 }
 
 /// A host.
@@ -167,31 +170,48 @@ impl Plan {
         let handshake = draw.pick(&[SECOND, Span::from_secs(5)]);
         let life = draw.pick(&[ms(50), SECOND, Span::from_secs(120)]);
         let insider = (count > 3 && draw.chance(500)).then_some(count - 1);
-        let hosts: Vec<HostPlan> =
+        let mut hosts: Vec<HostPlan> =
             (0..count).map(|n| HostPlan::draw(&mut draw, insider == Some(n))).collect();
         let ops = draw.range(30, 90);
         let mut ops: Vec<OpPlan> =
             (0..ops).map(|_| OpPlan::draw(&mut draw, count, horizon)).collect();
         ops.sort_by_key(|op| op.at);
         let faults = draw.range(8, 20);
-        let faults = (0..faults).map(|_| Fault::draw(&mut draw, &hosts, horizon)).collect();
-        // A stream of its own: the other choices of a seed stay what they were before there were such hosts.
+        let mut faults: Vec<Fault> =
+            (0..faults).map(|_| Fault::draw(&mut draw, &hosts, horizon)).collect();
+        // Streams of their own: the other choices of a seed stay what they were before there were such hosts.
         let mut own = Draw::new(seed, 3);
         let hold = own.chance(300).then(|| (own.index(count), own.below(horizon)));
-        // Another one, for worlds whose hosts spread packets.
-        let mut own = Draw::new(seed, 4);
-        let (mut hosts, mut faults): (Vec<HostPlan>, Vec<Fault>) = (hosts, faults);
-        if own.chance(400) {
+        let mut ports = Draw::new(seed, 4);
+        if ports.chance(400) {
             for host in &mut hosts {
-                host.ports = own.chance(800).then(|| PortPlan::draw(&mut own));
+                host.ports = ports.chance(800).then(|| PortPlan::draw(&mut ports));
             }
-            for _ in 0..own.range(2, 8) {
-                faults.push(Fault::draw_of_port(&mut own, count, horizon));
+            for _ in 0..ports.range(2, 8) {
+                faults.push(Fault::draw_of_port(&mut ports, count, horizon));
             }
+        }
+        let mut more_algorithms = Draw::new(seed, 5);
+        for host in &mut hosts {
+            if more_algorithms.chance(250) {
+                host.algorithm =
+                    more_algorithms.pick(&["bolt", "dcqcn", "dx", "hull", "mswift", "nscc"]);
+            }
+        }
+        let sealed = draw.chance(750);
+        let mut own_keys = Draw::new(seed, 7);
+        let rights = (sealed && own_keys.chance(400)).then(|| rights(&mut own_keys, count));
+        if rights.is_some() {
+            let more = 0..own_keys.range(1, 5);
+            faults.extend(more.map(|_| Fault::draw_of_rights(&mut own_keys, count, horizon)));
+        }
+        let mut memory = Draw::new(seed, 6);
+        if memory.chance(200) {
+            faults.push(Fault::draw_of_memory(&mut memory, count, horizon));
         }
         Self {
             seed,
-            sealed: draw.chance(750),
+            sealed,
             horizon,
             delay: [
                 draw.span(Span::from_us(5), Span::from_us(500)),
@@ -202,6 +222,7 @@ impl Plan {
             ops,
             faults,
             hold: hold.filter(|&(host, _)| insider != Some(host)),
+            rights,
         }
     }
 
@@ -230,7 +251,11 @@ impl Plan {
             self.ops.len(),
             self.faults.len(),
             self.horizon,
-            if self.sealed { "sealed" } else { "insecure" },
+            match (&self.rights, self.sealed) {
+                (Some(_), _) => "keys of hosts",
+                (None, true) => "a shared key",
+                (None, false) => "insecure",
+            },
             if self.hosts.iter().any(|host| host.ports.is_some()) { ", several ports" } else { "" },
         )
     }

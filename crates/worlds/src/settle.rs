@@ -1,5 +1,6 @@
 //! The course of a world: faults until its horizon, then everything ends, connections work again, and nothing is left.
 
+use apus_udp::virtual_host::Usage;
 use apus_units::{Span, Time};
 
 use crate::ledger::State;
@@ -25,6 +26,7 @@ impl World<'_> {
         self.become_quiet();
         self.take_again();
         self.end_ops();
+        self.end_closings();
         self.work_again();
         self.close_all();
         for of in self.ledger.regions.keys().copied().collect::<Vec<_>>() {
@@ -39,6 +41,12 @@ impl World<'_> {
 
     fn is_honest(&self, op: &OpPlan) -> bool {
         !self.plan.hosts[op.from].insider && !self.plan.hosts[op.to].insider
+    }
+
+    /// Returns what the engines of a host hold.
+    fn usage(&self, host: usize) -> impl Iterator<Item = Usage> {
+        let up = self.machines[host].host.as_ref();
+        up.into_iter().flat_map(|up| (0..up.engines()).map(|engine| up.usage(engine)))
     }
 
     /// Returns the ops between honest hosts that have not ended.
@@ -74,14 +82,33 @@ impl World<'_> {
         self.run_until(self.now + TO_END, |world| world.open().next().is_none());
         let open: Vec<usize> = self.open().collect();
         if !open.is_empty() {
-            let hosts = self.machines.iter().filter_map(|machine| machine.host.as_ref());
-            let held: Vec<_> = hosts
-                .map(|up| (0..up.engines()).map(|e| up.usage(e)).collect::<Vec<_>>())
-                .collect();
+            let hosts = 0..self.machines.len();
+            let held: Vec<Vec<_>> = hosts.map(|host| self.usage(host).collect()).collect();
             let what =
                 format!("ops {open:?} have no end {TO_END} after the last fault; held: {held:?}");
             self.check("liveness", Err(what));
         }
+    }
+
+    /// Connections that applications began to close have closed, since their ops have ended.
+    fn end_closings(&mut self) {
+        let closing = |world: &Self| {
+            let honest = |host: &usize| !world.plan.hosts[*host].insider;
+            let of = |host: usize| world.machines[host].app.closing().map(move |peer| (host, peer));
+            let mut all = (0..world.machines.len()).filter(honest).flat_map(of);
+            all.find(|(_, peer)| honest(peer))
+        };
+        self.run_until(self.now + TO_FORGET, |world| closing(world).is_none());
+        let checked = match closing(self) {
+            Some((host, peer)) => {
+                let held: Vec<_> = self.usage(host).collect();
+                Err(format!(
+                    "a connection of host {host} with host {peer} does not close; held: {held:?}"
+                ))
+            }
+            None => Ok(()),
+        };
+        self.check("close", checked);
     }
 
     /// Has each pair of hosts do new ops.
@@ -169,8 +196,7 @@ impl World<'_> {
         };
         self.run_until(self.now + TO_FORGET, empty);
         for host in 0..self.machines.len() {
-            let Some(up) = &self.machines[host].host else { continue };
-            let left = (0..up.engines()).map(|engine| up.usage(engine)).find(|u| !u.is_empty());
+            let left = self.usage(host).find(|usage| !usage.is_empty());
             if let Some(usage) = left {
                 let what = format!("host {host} holds {usage:?} after all connections were closed");
                 return self.check("remains", Err(what));

@@ -33,6 +33,10 @@ pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
             let smaller = Plan { hold: None, ..best.0.clone() };
             attempt(&mut best, smaller);
         }
+        if best.0.rights.is_some() {
+            let smaller = Plan { rights: None, ..best.0.clone() };
+            attempt(&mut best, smaller);
+        }
         let mut host = best.0.hosts.len();
         while host > 0 && best.0.hosts.len() > 2 {
             host -= 1;
@@ -46,7 +50,8 @@ pub fn shrink(plan: &Plan) -> (Plan, Outcome) {
 }
 
 fn size(plan: &Plan) -> usize {
-    plan.hosts.len() + plan.ops.len() + plan.faults.len() + usize::from(plan.hold.is_some())
+    let extras = usize::from(plan.hold.is_some()) + usize::from(plan.rights.is_some());
+    plan.hosts.len() + plan.ops.len() + plan.faults.len() + extras
 }
 
 /// Removes elements of a list, large parts first.
@@ -78,6 +83,12 @@ fn without_host(plan: &Plan, gone: usize) -> Plan {
     plan.ops.retain(|op: &OpPlan| op.from != gone && op.to != gone);
     for op in &mut plan.ops {
         (op.from, op.to) = (moved(op.from), moved(op.to));
+    }
+    if let Some(rights) = &mut plan.rights {
+        rights.remove(gone);
+        for of in rights {
+            of.remove(gone);
+        }
     }
     plan.hold = plan.hold.filter(|&(host, _)| host != gone).map(|(host, at)| (moved(host), at));
     plan.faults.retain(|fault: &Fault| !fault.what.hosts().contains(&gone));
@@ -122,10 +133,13 @@ impl Trouble {
             Self::ReceiveErrors(host, errno) => Self::ReceiveErrors(to(host), errno),
             Self::Slow(host) => Self::Slow(to(host)),
             Self::Panic(host) => Self::Panic(to(host)),
+            Self::Shrink(host) => Self::Shrink(to(host)),
             Self::Close(host, peer) => Self::Close(to(host), to(peer)),
             Self::Withdraw(host, at_once) => Self::Withdraw(to(host), at_once),
             Self::LoseKey(host) => Self::LoseKey(to(host)),
             Self::Flood(host, datagrams) => Self::Flood(to(host), datagrams),
+            Self::Unlist(host, peer) => Self::Unlist(to(host), to(peer)),
+            Self::Deny(host, peer) => Self::Deny(to(host), to(peer)),
             Self::Insider(host, victim) => Self::Insider(to(host), to(victim)),
             Self::LosePort(host, port, share) => Self::LosePort(to(host), port, share),
             Self::DelayPort(host, port, most) => Self::DelayPort(to(host), port, most),

@@ -2,11 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use apus_udp::session::KeyRing;
 use apus_units::{Span, Time};
 
 use crate::fault::Trouble;
-use crate::machine::shared_key;
 use crate::world::{Event, World};
 
 impl Trouble {
@@ -72,6 +70,10 @@ impl World<'_> {
                 machine.panicked = true;
                 machine.bomb.armed.store(true, Ordering::Relaxed);
             }
+            Trouble::Shrink(host) => {
+                self.machines[host].bomb.short.store(true, Ordering::Relaxed);
+                self.ledger.shrunk.insert(self.machines[host].of());
+            }
             Trouble::Close(host, peer) => {
                 self.machines[host].app.close(peer);
                 self.wake_commanded(host);
@@ -95,6 +97,8 @@ impl World<'_> {
                 self.machines[host].keyless = true;
                 self.give_keys();
             }
+            Trouble::Unlist(..) => self.give_keys(),
+            Trouble::Deny(host, peer) => self.deny(number, host, peer),
             Trouble::Forge(_) | Trouble::Flood(..) | Trouble::Insider(..) => {
                 self.push(self.now, Event::Act(number));
             }
@@ -117,6 +121,11 @@ impl World<'_> {
             // Peers that ask for a connection expect answers from the address that they know.
             Trouble::Rebind(host) => self.machines[host].external = None,
             Trouble::Full(host) => self.end_full(host),
+            Trouble::Shrink(host) => {
+                self.machines[host].bomb.short.store(false, Ordering::Relaxed);
+            }
+            Trouble::Unlist(host, peer) => self.end_unlisting(host, peer),
+            Trouble::Deny(host, peer) => self.end_denial(number, host, peer),
             Trouble::LoseKey(host) => {
                 self.machines[host].keyless = false;
                 self.give_keys();
@@ -198,16 +207,9 @@ impl World<'_> {
 
     /// Gives all hosts the present ring of keys, and those that lack it another.
     pub(crate) fn give_keys(&mut self) {
-        let ring = self.ring();
         for host in 0..self.machines.len() {
-            let machine = &self.machines[host];
-            let own = shared_key(self.plan.seed, u64::MAX - host as u64);
-            let ring = match machine.keyless {
-                true => KeyRing::new([own]).unwrap_or_else(|_| ring.clone()),
-                false => ring.clone(),
-            };
-            if let Some(up) = &machine.host {
-                up.set_keys(&ring);
+            if let Some(up) = &self.machines[host].host {
+                up.set_keys(&self.ring(host));
             }
             self.wake_commanded(host);
         }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use apus_udp::session::KeyRing;
 use apus_udp::virtual_host::Sent;
 use apus_units::random::mix;
 use apus_units::{Span, Time};
 
 use crate::audit::Audit;
 use crate::draw::Draw;
+use crate::identity::{FrozenSlots, Identities};
 use crate::ledger::{Ledger, State};
 use crate::log::{Counts, Log};
-use crate::machine::{Machine, shared_key};
+use crate::machine::Machine;
 use crate::network::Flight;
 use crate::plan::Plan;
 
@@ -74,6 +74,10 @@ pub(crate) struct World<'p> {
     pub(crate) captures: bool,
     /// The number of the present shared key, and whether the one before counts too.
     pub(crate) key: (u64, bool),
+    /// The keys of hosts, if they have their own.
+    pub(crate) identities: Option<Identities>,
+    /// What must not change while a peer has no right.
+    pub(crate) frozen: FrozenSlots,
     pub(crate) counts: Counts,
     pub(crate) log: Log,
     pub(crate) violation: Option<Violation>,
@@ -105,6 +109,8 @@ impl<'p> World<'p> {
             captured: Vec::new(),
             captures: plan.faults.iter().any(|fault| fault.what.needs_captures()),
             key: (0, false),
+            identities: Identities::of(plan),
+            frozen: FrozenSlots::new(),
             counts: Counts::default(),
             log,
             violation: None,
@@ -189,26 +195,15 @@ impl<'p> World<'p> {
         !self.takes_again && since.is_some_and(|at| at <= self.now)
     }
 
-    /// Returns the ring of keys that hosts have at present.
-    pub(crate) fn ring(&self) -> KeyRing {
-        if !self.plan.sealed {
-            return KeyRing::insecure();
-        }
-        let (present, both) = self.key;
-        let before = both.then(|| shared_key(self.plan.seed, present.wrapping_sub(1)));
-        let keys = [shared_key(self.plan.seed, present)].into_iter().chain(before);
-        KeyRing::new(keys).unwrap_or_else(|_| KeyRing::insecure())
-    }
-
     /// Starts a host that is down.
     pub(crate) fn start(&mut self, host: usize) {
         if self.machines[host].host.is_some() {
             return;
         }
-        let ring = self.ring();
+        self.machines[host].keyless = false;
+        let (ring, grant) = (self.ring(host), self.grant(host));
         let machine = &mut self.machines[host];
-        machine.keyless = false;
-        let started = machine.start(self.now, self.plan, ring, &mut self.ledger);
+        let started = machine.start(self.now, self.plan, ring, grant, &mut self.ledger);
         let incarnation = machine.incarnation;
         self.check("start", started);
         self.log.note(self.now, || format!("host {host} starts, incarnation {incarnation}"));

@@ -87,6 +87,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                     handle_data(flow, arrival, header, segment, &self.config, finish);
                 let (arrival, observed) = arrival;
                 if handled == Handled::Refused {
+                    self.refuse_again(id, segment.op);
                     return handled;
                 }
                 let due = flow.plain || {

@@ -16,19 +16,35 @@ const MAX_REFUSALS: usize = 256;
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the
-    /// packet is neither recorded nor acknowledged, and the peer gets the reason. Returns `false`
-    /// if the op has ended here: then the packet is a duplicate, to be handled as usual.
+    /// packet is neither recorded nor acknowledged, and the peer gets the reason. Further packets of
+    /// the op are refused for the same reason, also those that are handled as usual: the peer reports
+    /// that nothing was applied. Returns `false` if the op has ended here: then the packet is a
+    /// duplicate, to be handled as usual.
     pub fn reject(&mut self, id: FlowId, op: OpId, reason: RejectReason) -> bool {
-        let Some(flow) = self.flows.get(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
         if flow.receive.has_ended(op) {
             return false;
         }
         let reason = match reason {
-            RejectReason::NoRegion if flow.receive.has_begun(op) => RejectReason::Withdrawn,
+            RejectReason::NoRegion
+                if flow.receive.has_begun(op) && !is_planted(Bug::RefusedInPart) =>
+            {
+                RejectReason::Withdrawn
+            }
             reason => reason,
         };
+        flow.receive.refuse(op, reason, self.config.max_ops);
         self.push_refusal(id, Body::Reject(Reject { op, reason }));
         true
+    }
+
+    /// Tells the peer again that an op was refused, if it was, since one of its packets came again.
+    #[cold]
+    pub(super) fn refuse_again(&mut self, id: FlowId, op: OpId) {
+        let reason = self.flows.get(id.index()).and_then(|flow| flow.receive.refusal(op));
+        if let Some(reason) = reason {
+            self.push_refusal(id, Body::Reject(Reject { op, reason }));
+        }
     }
 
     pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) {

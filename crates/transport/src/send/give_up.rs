@@ -100,7 +100,8 @@ impl SendSide {
         let close = [near, near.wrapping_sub(1)]
             .into_iter()
             .find_map(|number| responses.get(number).filter(|s| s.id == id));
-        close.or_else(|| responses.queue.iter().find(|s| s.id == id)).map(|s| &s.op)
+        let wanted = |s: &&Stream| s.id == id || is_planted(Bug::OldestAnswer);
+        close.or_else(|| responses.queue.iter().find(wanted)).map(|s| &s.op)
     }
 
     /// Corrects the departure time of packet `seq`, if a better time is known.

@@ -54,6 +54,27 @@ fn reject__ends_the_op_with_its_reason_and_nothing_is_applied() {
     }
 }
 
+/// A right that comes back while a refusal is lost: the op was reported, or will be, as one of which nothing was applied.
+#[test]
+fn reject__holds_for_later_packets_of_the_op_even_if_they_would_be_allowed() {
+    let mut pair = pair("8");
+    pair.sides[1].rejects = no_such_region;
+    pair.submit(0, OpKind::Write { region: OTHER, address: 0 }, 100_000);
+    let (at, to, datagram) = pair.take_from_wire().expect("its first packet");
+    pair.now = at;
+    pair.deliver(to, &datagram);
+    let lost = pair.sides[1].endpoint.poll_transmit(at).map(|transmit| transmit.header.body);
+    assert!(matches!(lost, Some(Body::Reject(_))), "{lost:?}");
+    pair.sides[1].rejects = |_| None;
+    pair.run_until(FAR);
+    let outcome = pair.sides[0].completions[0].outcome;
+    assert_eq!(outcome, Outcome::Rejected(RejectReason::NoRegion));
+    assert!(pair.sides[1].stored.is_empty());
+    pair.submit(0, WRITE, 10_000);
+    pair.run_until(FAR + Span::from_ms(100));
+    assert_eq!(pair.sides[0].completions[1].outcome, Outcome::Done, "the next op");
+}
+
 #[test]
 fn reject__of_a_region_withdrawn_during_an_op_reports_partial_application() {
     let mut pair = pair("1");

@@ -558,14 +558,14 @@ impl<N: Network> Engine<N> {
 
     /// Returns `true` if something that is not held is left to send, at once or when the socket has room.
     pub(crate) fn has_left(&self) -> bool {
-        !self.holds && (self.transmitter.is_blocked() || self.protocol.ops.endpoint.has_transmit())
+        !self.holds && self.has_work()
     }
 
     /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
     pub(crate) fn rest(&mut self) -> Option<Rest> {
         let sending = self.transmitter.is_blocked() && !is_planted(Bug::LostWakeUp);
         let blocked = self.transmitter.is_blocked();
-        if self.is_stopped() || !blocked && self.protocol.ops.endpoint.has_transmit() {
+        if self.is_stopped() || !blocked && self.protocol.has_transmit() {
             return None;
         }
         let now = self.network.now();

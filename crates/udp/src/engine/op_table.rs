@@ -99,13 +99,18 @@ impl OpTable {
         }
     }
 
-    /// Accepts an op for `flow` at `now`: hands it to the transport, or has it wait for older ops.
-    pub(super) fn submit(&mut self, now: Time, flow: FlowId, mut pending: Pending) {
-        pending.accepted_at = now;
+    /// Returns the ops of a flow, which may have had none yet.
+    fn flow(&mut self, flow: FlowId) -> &mut FlowOps {
         if self.flows.len() <= flow.index() {
             self.flows.resize_with(flow.index() + 1, FlowOps::default);
         }
-        let first = self.flows[flow.index()].waiting.is_empty();
+        &mut self.flows[flow.index()]
+    }
+
+    /// Accepts an op for `flow` at `now`: hands it to the transport, or has it wait for older ops.
+    pub(super) fn submit(&mut self, now: Time, flow: FlowId, mut pending: Pending) {
+        pending.accepted_at = now;
+        let first = self.flow(flow).waiting.is_empty();
         let waits = if first { self.start(now, flow, pending) } else { Some(pending) };
         if let Some(pending) = waits {
             self.deadlines.extend(deadline(&pending, Place::Queue(flow)));
@@ -239,7 +244,10 @@ impl OpTable {
         if let Some(deadline) = deadline(&pending, Place::Queue(flow)) {
             self.deadlines.remove(&deadline);
         }
+        let session = pending.connection.session;
         pending.end(Err(OpError::NotSent(cause)));
+        // It may have been the last op for which a close waits.
+        self.report_idle(session, flow);
         true
     }
 
@@ -311,9 +319,7 @@ impl OpTable {
     /// Reports by [`OpTable::poll_idle`] when these flows become idle.
     pub(super) fn watch(&mut self, flows: &[FlowId]) {
         for flow in flows {
-            if let Some(ops) = self.flows.get_mut(flow.index()) {
-                ops.watched = true;
-            }
+            self.flow(*flow).watched = true;
         }
     }
 
@@ -340,7 +346,9 @@ impl OpTable {
 
     /// Frees the numbers of flows whose ops have ended.
     pub(super) fn release_flows(&mut self, now: Time, flows: &[FlowId]) {
-        self.refusals.on_flows_ended(flows);
+        if !is_planted(Bug::RefusalsStay) {
+            self.refusals.on_flows_ended(flows);
+        }
         for flow in flows {
             if let Some(ops) = self.flows.get_mut(flow.index()) {
                 *ops = FlowOps::default();

@@ -35,15 +35,15 @@ pub(crate) enum Guard {
     Sealed {
         sealer: Sealer,
         opener: Opener,
-        /// When the sending key is to be replaced because of its age.
-        renew_at: Time,
+        /// When the sending key is to be replaced because of its age; never at the responder, which follows.
+        renew_at: Option<Time>,
     },
     /// A count of packets sent.
     Insecure { next: u64 },
 }
 
 impl Guard {
-    /// Returns the guard of a session with these secrets. A key is replaced at `renew_at` because of its age.
+    /// Returns the guard of a session with these secrets. The initiator replaces its key at `renew_at` because of its age.
     pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
         let Some(cipher) = mode.cipher() else { return Self::Insecure { next: 0 } };
         let (ours, theirs) = if initiator {
@@ -52,7 +52,7 @@ impl Guard {
             (&secrets.responder, &secrets.initiator)
         };
         let (sealer, opener) = (Sealer::new(cipher, ours), Opener::new(cipher, theirs));
-        Self::Sealed { sealer, opener, renew_at }
+        Self::Sealed { sealer, opener, renew_at: initiator.then_some(renew_at) }
     }
 
     /// Returns a fingerprint of the secret from which the sending keys are derived, if there is one, and the number of the next
@@ -116,16 +116,20 @@ impl Guard {
 
     /// Follows the peer to a newer key, or renews a key that is too old; returns whether the key changes.
     ///
-    /// A key is renewed by age only if the peer uses a key of the same epoch: then the peer has received the current key and
-    /// has derived the next one.
+    /// Only the initiator renews a key by age, and only if the responder uses a key of the same epoch: then the responder has
+    /// followed, so it has received the current key and has derived the next one. If both renewed by age, the same epoch
+    /// would not show that: during an outage, each could renew without having heard of the other.
     #[inline]
     pub(crate) fn renew(&mut self, now: Time, life: Span) -> bool {
         let Self::Sealed { sealer, opener, renew_at } = self else { return false };
         let behind = sealer.epoch() < opener.epoch();
-        let old = now >= *renew_at && sealer.epoch() == opener.epoch();
+        let known = sealer.epoch() == opener.epoch();
+        let old = known && renew_at.is_some_and(|at| now >= at);
         if behind || old {
             sealer.skip_epoch();
-            *renew_at = now.saturating_add(life);
+            if let Some(at) = renew_at {
+                *at = now.saturating_add(life);
+            }
         }
         behind || old
     }
@@ -213,6 +217,7 @@ mod tests {
             send(&mut peer, &mut us);
             assert_eq!((epochs(&us), epochs(&peer)), ((1, 1), (1, 1)));
             assert!(!peer.renew(at(122), life));
+            assert!(!peer.renew(at(899), life), "the responder only follows");
             assert!(us.renew(at(900), life));
         }
     }

@@ -1,6 +1,7 @@
 //! The table of sessions, and their timers.
 
 use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::cipher::Mode;
@@ -275,7 +276,7 @@ impl Sessions {
             Some(index)
         })?;
         let slot = &mut self.slots[index as usize];
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.generation = slot.generation.wrapping_add(u32::from(!is_planted(Bug::NumberAgain)));
         let id = SessionId(slot.generation.wrapping_mul(MAX_SESSIONS) | index);
         Some(slot.session.insert(Box::new(Session {
             id,

@@ -26,6 +26,19 @@ const KEPT: &[(u64, &str)] = &[
     (1376, "as 665"),
     (1792, "as 1768"),
     (1917, "as 1768"),
+    (
+        1295,
+        "a refused write was applied when the peer got its right back before it had heard of the refusal",
+    ),
+    (
+        6347,
+        "a connection did not close: its last op was the first of a flow, submitted after the close had begun",
+    ),
+    (
+        29_123,
+        "errors of a socket were announced once per step, also while none was used up, and lasted for ever",
+    ),
+    (33_544, "an engine slept while answers to handshakes waited to be sent"),
 ];
 
 #[test]

@@ -111,6 +111,30 @@ fn a_confirmed_cancellation_starts_an_op_that_waits() {
     assert!(fixture.table.endpoint.poll_data(at(4)).is_some(), "a packet of an op that waited");
 }
 
+/// A close waits for the last op, also if this op never left the queue.
+#[test]
+fn the_end_of_the_last_op_is_reported_even_if_it_still_waited() {
+    for deadline in [None, Some(Duration::from_millis(50))] {
+        let mut fixture = Fixture::new();
+        let ops: Vec<_> = (0..2).map(|i| fixture.submit(at(0), i, None)).collect();
+        for (ticket, _) in &ops {
+            fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], *ticket);
+        }
+        assert!(fixture.table.complete());
+        // The peer still counts both.
+        let (last, end_of_last) = fixture.submit(at(2), 2, deadline);
+        fixture.table.watch(&[fixture.flow]);
+        assert_eq!(fixture.table.poll_idle(), None);
+        match deadline {
+            None => fixture.table.cancel(at(3), SessionId(1), &[fixture.flow], last),
+            Some(_) => fixture.table.handle_deadlines(at(52)),
+        }
+        let cause = if deadline.is_some() { Cause::Deadline } else { Cause::Cancelled };
+        assert_eq!(end(&end_of_last), Some(OpError::NotSent(cause)));
+        assert_eq!(fixture.table.poll_idle(), Some(SessionId(1)));
+    }
+}
+
 #[test]
 fn deadlines_pass_in_the_table_and_in_the_queue() {
     let mut fixture = Fixture::new();
@@ -160,6 +184,18 @@ fn a_watched_flow_is_reported_when_its_last_op_ends() {
         assert_eq!(fixture.table.poll_idle(), idle);
         assert_eq!(fixture.table.are_idle(&flows), idle.is_some());
     }
+}
+
+/// A close may begin before the first op of a flow.
+#[test]
+fn a_flow_is_watched_before_its_first_op() {
+    let mut fixture = Fixture::new();
+    let flows = [fixture.flow];
+    fixture.table.watch(&flows);
+    let (ticket, _) = fixture.submit(at(0), 0, None);
+    fixture.table.cancel(at(1), SessionId(1), &flows, ticket);
+    fixture.table.complete();
+    assert_eq!(fixture.table.poll_idle(), Some(SessionId(1)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A host in virtual time does not rest while datagrams wait in its socket, as a real socket stays readable.
 
 use super::*;
+use crate::session::Peer;
 use crate::virtual_host::{Received, VirtualHost};
 
 #[test]
@@ -38,4 +39,27 @@ fn the_end_of_failures_removes_those_that_are_still_to_come() {
     host.end_failures();
     let network = &host.engines[0].network;
     assert!(network.errors.borrow().is_empty() && network.receive_errors.borrow().is_empty());
+}
+
+/// Answers that belong to no session wait behind a full socket: more than one step sends.
+#[test]
+fn an_engine_rests_only_after_it_has_sent_every_answer_to_strangers() {
+    let mut host = super::VirtualHost::new([10, 0, 0, 1], &config());
+    host.engine.network.full.set(true);
+    let stranger = Peer::from(SocketAddr::from(([10, 0, 0, 9], 9)));
+    let sessions = &mut host.engine.protocol.connections.sessions;
+    for number in 0..1000 {
+        sessions.reply_unknown(Time::ZERO + Span::from_ms(number), stranger, 1, number as u32);
+    }
+    host.engine.step(true);
+    assert!(host.engine.rest().is_some_and(|rest| rest.sending), "the socket is full");
+    host.engine.network.full.set(false);
+    host.engine.step(true);
+    let waiting =
+        |host: &super::VirtualHost| host.engine.protocol.connections.sessions.waiting_replies();
+    assert!(waiting(&host) > 0, "not all fit into one step");
+    while host.engine.rest().is_none() {
+        assert!(host.engine.step(true), "a step without effect, although the engine does not rest");
+    }
+    assert_eq!(waiting(&host), 0);
 }

@@ -142,6 +142,24 @@ fn keys_change_with_age_and_nothing_is_lost() {
     assert!((9..=11).contains(&changes[0]) && (9..=11).contains(&changes[1]), "{changes:?}");
 }
 
+/// During an outage no key is replaced a second time: the peer can follow one change only.
+#[test]
+fn keys_change_at_most_once_while_the_peer_hears_nothing() {
+    let config = || Config { key_life: Span::from_ms(500), ..Config::default() };
+    let mut world = World::new();
+    world.hosts = vec![host(1, ring(), config()), host(2, ring(), config())];
+    let (mut world, ours, theirs) = world.join();
+    for round in 0..20u64 {
+        world.now += Span::from_ms(600);
+        let _lost = world.sealed(0, ours, round, b"lost");
+    }
+    // The peer's key is as old, and it sends too.
+    let back = world.sealed(1, theirs, 0, b"back");
+    assert_eq!(world.deliver(&back), None);
+    let after = world.sealed(0, ours, 20, b"after");
+    assert_eq!(world.deliver(&after), None, "the peer follows");
+}
+
 #[test]
 fn silence_is_broken_by_pings_and_a_dead_peer_is_given_up() {
     let (mut world, ours, theirs) = World::connected();
