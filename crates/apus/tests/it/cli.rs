@@ -43,9 +43,10 @@ fn bench_times_every_kind_of_class_port() {
     };
     let (strict, general) = (measured("--class-ports"), measured("--class-ports=general"));
     assert_eq!(strict, measured("--class-ports=strict"));
+    assert_eq!(strict, measured("--class-ports=weighted"), "one class has all of the weight");
     assert_eq!(strict.0, general.0, "packet-hops");
     assert!(general.1.as_u64() > strict.1.as_u64(), "general ports have events of their own");
-    refused(&apus_in(Path::new("/"), &["bench", "--class-ports=weighted"]), "general");
+    refused(&apus_in(Path::new("/"), &["bench", "--class-ports=fifo"]), "general");
     refused(&apus_in(Path::new("/"), &["bench", "--threads", "1024"]), "cores");
 }
 
