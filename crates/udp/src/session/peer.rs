@@ -11,7 +11,7 @@ pub struct Peer {
     /// `None` if the socket has a single address, which the kernel fills in.
     pub local: Option<IpAddr>,
     /// The port of this host that they come to or leave from: 0 is the one at which it listens, others are
-    /// [`Config::ports`](crate::Config::ports).
+    /// those of [`Config::spreading`](crate::Config::spreading).
     pub port: u8,
 }
 
