@@ -83,7 +83,8 @@ impl World<'_> {
     /// Returns `true` if a peer may write to the slots of a host at present.
     pub(crate) fn may_write(&self, host: usize, peer: usize) -> bool {
         let rights = self.plan.rights.as_ref();
-        rights.is_none_or(|of| of[host][peer]) && !self.has_active(&Trouble::Deny(host, peer))
+        // Without rights, a fault that takes them away has no effect.
+        rights.is_none_or(|of| of[host][peer] && !self.has_active(&Trouble::Deny(host, peer)))
     }
 
     /// Returns the grant of a host's slots at present; `None` if all peers may write to them.
@@ -118,7 +119,9 @@ impl World<'_> {
     /// A host gives a peer's right back: nothing was written in between.
     pub(crate) fn end_denial(&mut self, fault: usize, host: usize, peer: usize) {
         let Some(frozen) = self.frozen.remove(&fault) else { return };
+        let of = self.machines[host].of();
         let checked = self.ledger.check_frozen(&frozen);
+        let checked = checked.and_then(|()| self.ledger.check_barred(of, peer));
         self.check("grant", checked);
         if self.machines[host].host.is_some() {
             self.set_grant(host, peer);

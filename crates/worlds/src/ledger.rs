@@ -285,13 +285,30 @@ impl Ledger {
         regions.slots.read(|memory| memory[slot as usize..(slot + plan.length) as usize].to_vec())
     }
 
-    /// Checks that slots hold what they held, unless their op had been done by then.
+    /// Checks that slots hold what they held. Those of ops that are done held all of their bytes.
     pub(crate) fn check_frozen(&self, frozen: &[Frozen]) -> Check {
         frozen.iter().try_for_each(|Frozen { op, at, bytes }| {
             let Some(regions) = self.regions.get(at) else { return Ok(()) };
-            let same =
-                self.entries[*op].state == State::Done || self.slot_bytes(regions, *op) == *bytes;
+            let Entry { state, ref plan, .. } = self.entries[*op];
+            let same = match state {
+                State::Done => *bytes == payload(*op, plan.length),
+                _ => self.slot_bytes(regions, *op) == *bytes,
+            };
             ensure(same, || format!("write {op} went on at {at:?} without the right"))
+        })
+    }
+
+    /// Checks that nothing was applied of a peer's writes to an incarnation that began without the right.
+    pub(crate) fn check_barred(&self, of: Incarnation, peer: usize) -> Check {
+        let Some(regions) = self.regions.get(&of) else { return Ok(()) };
+        let writes = |entry: &Entry| {
+            (entry.plan.from, entry.plan.what, entry.target) == (peer, What::Write, Some(of))
+                && entry.barred[0]
+        };
+        let mut ops = (0..self.entries.len()).filter(|&op| writes(&self.entries[op]));
+        ops.try_for_each(|op| {
+            let empty = self.slot_bytes(regions, op).iter().all(|&byte| byte == EMPTY);
+            ensure(empty, || format!("write {op} began at {of:?} without the right"))
         })
     }
 

@@ -443,7 +443,8 @@ impl<N: Network> Engine<N> {
         ops.handle_deadlines(now);
         connections.handle_drain(now, ops);
         connections.log.handle_timeout(now);
-        for probe in connections.due_probes(now, ops, &self.network) {
+        let room = self.transmitter.room();
+        for probe in connections.due_probes(now, ops, &self.network, room) {
             self.transmitter.put_probe(now, probe, &mut self.protocol);
         }
         let Protocol { connections, ops, regions, .. } = &mut self.protocol;

@@ -173,6 +173,11 @@ impl Outbox {
         self.filled == 0
     }
 
+    /// Returns how many more bursts can be begun in this step.
+    pub(super) fn room(&self) -> usize {
+        MAX_BURSTS - self.filled
+    }
+
     /// Returns `true` if another burst can be begun in this step.
     #[inline]
     pub(super) fn has_room(&self) -> bool {

@@ -185,11 +185,16 @@ impl Transmitter {
         self.flush(now, protocol, network);
     }
 
+    /// Returns how many packets may be put that are sent alone.
+    pub(super) fn room(&self) -> usize {
+        self.outbox.room()
+    }
+
     /// Seals a probe of a path.
     pub(super) fn put_probe(&mut self, now: Time, probe: Probe, protocol: &mut Protocol) {
         let Probe { session, to, joins, length } = probe;
         if !self.outbox.has_room() {
-            return; // it is sent again
+            return; // there was room when it was asked for
         }
         let burst = self.outbox.burst(&Envelope::plain(to, length), 1);
         let (sessions, space) = (&mut protocol.connections.sessions, burst.space(length));

@@ -126,6 +126,7 @@ impl Sessions {
     /// most [`MAX_PORTS`] each.
     pub fn use_ports(&mut self, id: SessionId, own: u16, peer: u16) {
         let Some(session) = self.get_mut(id) else { return };
+        session.window.widen();
         let peer = usize::from(peer.clamp(1, MAX_PORTS));
         let peer = vec![PeerPort::default(); peer].into();
         let own = own.clamp(1, MAX_PORTS);

@@ -7,7 +7,12 @@ use super::protect::epoch_of;
 /// far more than paths of one fabric reorder.
 pub(crate) const WINDOW: u64 = 2048;
 
+/// The same of a session that uses several ports, whose paths differ by more.
+/// deviation: no source; the largest range of packet numbers of two flows, or the default range of 32.
+pub(crate) const WIDE_WINDOW: u64 = 1 << 15;
+
 const WORDS: usize = (WINDOW / 64) as usize;
+const WIDE_WORDS: usize = (WIDE_WINDOW / 64) as usize;
 
 /// Returns the number of a packet whose low 32 bits are `low`: the number nearest to the one after `largest` (RFC 9000,
 /// App. A.3, with 32 bits).
@@ -25,13 +30,15 @@ pub(crate) fn expand(low: u32, largest: Option<u64>) -> u64 {
     }
 }
 
-/// The accepted numbers among the newest [`WINDOW`].
+/// The accepted numbers among the newest [`WINDOW`], or [`WIDE_WINDOW`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplayWindow {
     /// The largest number accepted.
     largest: Option<u64>,
-    /// A ring of one bit per number, by the number modulo [`WINDOW`].
+    /// A ring of one bit per number, by the number modulo its size.
     seen: [u64; WORDS],
+    /// The ring in place of that one, if it is wide.
+    wide: Option<Box<[u64; WIDE_WORDS]>>,
 }
 
 impl ReplayWindow {
@@ -41,6 +48,40 @@ impl ReplayWindow {
         self.largest
     }
 
+    /// Makes it wide. Older numbers than it knew count as accepted.
+    fn widen(&mut self) {
+        if self.wide.is_some() {
+            return;
+        }
+        let mut wide = match self.largest {
+            Some(_) => Box::new([u64::MAX; WIDE_WORDS]),
+            None => Box::new([0; WIDE_WORDS]),
+        };
+        if let Some(largest) = self.largest {
+            let first = largest.saturating_sub(WINDOW - 1);
+            for number in (first..=largest).filter(|&number| self.is_new(number)) {
+                wide[place(number, WIDE_WORDS)] &= !bit(number);
+            }
+        }
+        self.wide = Some(wide);
+    }
+
+    #[inline]
+    fn ring(&self) -> &[u64] {
+        match &self.wide {
+            Some(wide) => &wide[..],
+            None => &self.seen,
+        }
+    }
+
+    #[inline]
+    fn ring_mut(&mut self) -> &mut [u64] {
+        match &mut self.wide {
+            Some(wide) => &mut wide[..],
+            None => &mut self.seen,
+        }
+    }
+
     /// Returns `true` if `number` is recent enough to decide and was not accepted before.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
@@ -48,7 +89,9 @@ impl ReplayWindow {
         if number > largest {
             return true;
         }
-        largest - number < WINDOW && self.seen[word(number)] & bit(number) == 0
+        let ring = self.ring();
+        largest - number < 64 * ring.len() as u64
+            && ring[place(number, ring.len())] & bit(number) == 0
     }
 
     /// Records that `number` was accepted: a number that [`Self::is_new`], of an authentic packet.
@@ -60,13 +103,16 @@ impl ReplayWindow {
             self.forget(next, number);
             self.largest = Some(number);
         }
-        self.seen[word(number)] |= bit(number);
+        let ring = self.ring_mut();
+        ring[place(number, ring.len())] |= bit(number);
     }
 
     /// Clears the bits of the numbers `from..=to`, which replace older numbers.
     fn forget(&mut self, from: u64, to: u64) {
-        if to - from >= WINDOW {
-            self.seen = [0; WORDS];
+        let ring = self.ring_mut();
+        let words = ring.len();
+        if to - from >= 64 * words as u64 {
+            ring.fill(0);
             return;
         }
         let mut at = from;
@@ -74,7 +120,7 @@ impl ReplayWindow {
             let end = (at | 63).min(to);
             let bits = end - at + 1;
             let mask = if bits == 64 { u64::MAX } else { ((1 << bits) - 1) << (at % 64) };
-            self.seen[word(at)] &= !mask;
+            ring[place(at, words)] &= !mask;
             at = end + 1;
         }
     }
@@ -96,6 +142,12 @@ impl Accepted {
         self.present.largest()
     }
 
+    /// Makes the windows wide, for packets on paths that differ.
+    pub(crate) fn widen(&mut self) {
+        self.present.widen();
+        self.before.widen();
+    }
+
     /// Returns `true` if `number` is recent enough to decide and was not accepted before.
     #[inline]
     pub(crate) fn is_new(&self, number: u64) -> bool {
@@ -115,7 +167,10 @@ impl Accepted {
         let epoch = epoch_of(number);
         if epoch > self.epoch {
             let last = core::mem::take(&mut self.present);
-            self.before = if epoch == self.epoch + 1 { last } else { ReplayWindow::default() };
+            if last.wide.is_some() {
+                self.present.widen();
+            }
+            self.before = if epoch == self.epoch + 1 { last } else { self.present.clone() };
             self.epoch = epoch;
         }
         if epoch == self.epoch {
@@ -126,8 +181,10 @@ impl Accepted {
     }
 }
 
-fn word(number: u64) -> usize {
-    (number % WINDOW / 64) as usize
+/// Returns the word of a number in a ring of so many words, a power of two.
+#[inline]
+fn place(number: u64, words: usize) -> usize {
+    (number / 64) as usize & (words - 1)
 }
 
 fn bit(number: u64) -> u64 {
@@ -187,17 +244,26 @@ mod tests {
         /// Against a set that remembers everything.
         #[test]
         fn the_window_accepts_what_a_set_does(
+            widens_after in prop_oneof![Just(usize::MAX), 0..300usize],
             start in prop_oneof![Just(0u64), any::<u32>().prop_map(u64::from)],
             steps in prop::collection::vec(prop_oneof![
-                8 => -40i64..80, 1 => -2_100i64..2_100, 1 => 0i64..10_000,
+                8 => -40i64..80, 2 => -2_100i64..2_100, 1 => -33_000i64..0, 1 => 0i64..10_000,
             ], 1..300),
         ) {
             let (mut window, mut seen) = (ReplayWindow::default(), BTreeSet::new());
-            for step in steps {
+            // The numbers that it knows: their count, and the first one, since those forgotten before count as accepted.
+            let (mut count, mut first) = (WINDOW, 0);
+            for (n, step) in steps.into_iter().enumerate() {
+                if n == widens_after {
+                    window.widen();
+                    first = window.largest().map_or(0, |largest| largest.saturating_sub(WINDOW - 1));
+                    count = WIDE_WINDOW;
+                }
                 let base = window.largest().unwrap_or(start);
                 let number = base.saturating_add_signed(step);
                 let largest = seen.last().copied();
-                let recent = largest.is_none_or(|l| number > l || l - number < WINDOW);
+                let recent =
+                    largest.is_none_or(|l| number > l || l - number < count && number >= first);
                 prop_assert_eq!(window.is_new(number), recent && !seen.contains(&number));
                 if window.is_new(number) {
                     window.accept(number);

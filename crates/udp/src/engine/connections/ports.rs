@@ -12,8 +12,8 @@ const MAX_JOINS: u32 = 3;
 
 /// Maximum number of requests at a time, and the time between two such times: those of many ports together would fill the buffers of
 /// a path. deviation: no source; 48 Mb/s with packets of 1500 bytes, and 64 ms for 256 ports.
-const JOINS_AT_ONCE: u32 = 4;
-const BETWEEN_JOINS: Span = Span::from_ms(1);
+pub(super) const JOINS_AT_ONCE: u32 = 4;
+pub(super) const BETWEEN_JOINS: Span = Span::from_ms(1);
 
 /// The source ports of a connection.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use apus_units::{Span, Time};
 
 use super::path::{Step, size_change};
-use super::ports::by_port;
+use super::ports::{BETWEEN_JOINS, JOINS_AT_ONCE, by_port};
 use super::{Connection, Connections, Stage};
 use crate::config::header_bytes;
 use crate::engine::endpoint::Endpoint;
@@ -15,13 +15,18 @@ use crate::engine::op_table::OpTable;
 use crate::engine::outbox::ip_udp_bytes;
 use crate::session::{Peer, SessionId};
 
+/// Maximum number of probes of one connection at a time: of its path's MTU, and of its ports.
+const MAX_PROBES_AT_ONCE: usize = 1 + JOINS_AT_ONCE as usize;
+
 impl Connections {
-    /// Returns the probes of paths that are due, and sends those of addresses that do not answer.
+    /// Returns the probes of paths that are due, at most `room`, and sends those of addresses that do not answer. Connections beyond
+    /// have their turn later: a probe counts as sent once it is returned.
     pub(in crate::engine) fn due_probes<N: Network>(
         &mut self,
         now: Time,
         ops: &mut OpTable,
         network: &N,
+        room: usize,
     ) -> Vec<Probe> {
         let mut probes = Vec::new();
         if now < self.next_probe {
@@ -32,6 +37,9 @@ impl Connections {
         let mut next = Time::MAX;
         for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
+                Stage::Connected { .. } if probes.len() + MAX_PROBES_AT_ONCE > room => {
+                    now + BETWEEN_JOINS
+                }
                 Stage::Connected { .. } => {
                     let log = &mut self.log;
                     let path =

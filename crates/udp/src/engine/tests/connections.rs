@@ -102,3 +102,39 @@ fn rfc_8899_a_path_is_probed_and_packets_become_longer() {
     let sent = hosts[0].engine.network.sent.borrow();
     assert_eq!(sent.iter().map(|burst| burst.datagrams.len()).collect::<Vec<_>>(), [1]);
 }
+
+/// A probe that finds no room would count as one that the path has swallowed.
+#[test]
+fn probes_wait_for_room_and_none_is_lost_meanwhile() {
+    let mut config = config();
+    config.max_mtu = 9000;
+    let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+    for host in &hosts {
+        host.engine.network.mtu.set(Some(9000));
+    }
+    let answer = hosts[0].connect(&hosts[1]);
+    // Until the connection stands, before its first probe is sent.
+    while answer.try_recv().is_err() {
+        for (i, j) in [(0, 1), (1, 0)] {
+            let engine = &mut hosts[i].engine;
+            let now = engine.network.now();
+            engine.take_commands();
+            engine.poll_socket();
+            engine.protocol.handle_session_events(now, &engine.network);
+            engine.send(now);
+            let [to, from] = [j, i].map(|host| &hosts[host].engine.network);
+            to.deliver_from(from);
+        }
+    }
+    let engine = &mut hosts[0].engine;
+    let far = Time::ZERO + Span::from_secs(1000);
+    let mut probes = |now, room| {
+        let Protocol { connections, ops, .. } = &mut engine.protocol;
+        connections.due_probes(now, ops, &engine.network, room)
+    };
+    for round in 0..20 {
+        assert!(probes(far + Span::from_ms(round), 0).is_empty());
+    }
+    let probe = probes(far + Span::from_ms(20), 64).pop().expect("due since then");
+    assert!(probe.length > 8000, "of the length that is tried first: {}", probe.length);
+}
