@@ -196,6 +196,8 @@ impl Machine {
             // RTTs of up to 5 ms keep windows at their minimum; then `settle::TO_END` suffices for 1200 packets.
             "swift" => &[("max_pacing_delay", "100ms")],
             "mswift" => &[("base_target", "10ms")],
+            // Its timeout does not grow: a peer that takes no messages for long would be sent the same packets millions of times.
+            "nscc" => &[("rto", "20ms")],
             _ => &[],
         };
         config.set_algorithm(Some(host.algorithm), settings).map_err(|error| error.to_string())?;
