@@ -191,9 +191,9 @@ impl Written {
     }
 }
 
-/// Creates a record without files.
+/// Creates a record without files. Another process may append to it before the header is written, which must not overwrite that.
 fn create(path: &Path) -> io::Result<()> {
-    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(HEADER.as_bytes())
+    fs::OpenOptions::new().append(true).create_new(true).open(path)?.write_all(HEADER.as_bytes())
 }
 
 /// Returns the lines of a record that describe files.

@@ -99,8 +99,6 @@ bugs! {
     MessageAgain = "message-again",
     /// A session has the number of the session before it in its slot.
     NumberAgain = "number-again",
-    /// A packet that is forged or a replay counts as a sign of life of the peer.
-    AliveUnproven = "alive-unproven",
     /// Refusals of a connection that has ended are repeated on the next one with the same flows.
     RefusalsStay = "refusals-stay",
     /// A connection that is refused because the backlog is full keeps a slot of it.

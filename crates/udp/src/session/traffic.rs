@@ -250,9 +250,6 @@ impl Sessions {
             },
         };
         let Some(guard) = session.guard.as_mut() else { return Err(Dropped::UnknownSession) };
-        if is_planted(Bug::AliveUnproven) {
-            (session.last_received, session.doubt) = (now, None);
-        }
         let number = expand(short, session.window.largest());
         if !session.window.is_new(number) {
             return Err(Dropped::Replay);
