@@ -3,9 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use apus_cc::{
-    AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl, Turn,
-};
+use apus_cc::{AlgorithmFactory, CreditEvent, Receiver, ReceiverControl, Sender, SenderControl};
 use apus_units::{FlowId, PacketNumber, Time};
 use apus_wire::{Body, Control, Credit, CreditEcho, Header};
 
@@ -29,8 +27,16 @@ pub(crate) struct ControlState {
     seen: ReceivedPackets,
     /// A request or a stop to be sent.
     pending: Option<SenderControl>,
-    /// The queue of turns that has the flow.
-    listed: Turn,
+    /// The queues of turns that hold the flow.
+    listed: Listed,
+}
+
+/// The queues of turns that hold a flow. Each holds it at most once; a place in a queue whose turn the flow no longer waits for is
+/// passed over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) asked: bool,
+    pub(crate) unasked: bool,
 }
 
 /// Returns a time as credits carry it.
@@ -84,8 +90,8 @@ impl<F: AlgorithmFactory> Flow<F> {
         control.is_some_and(|control| control.pending.is_some())
     }
 
-    /// Returns the queue of turns that has the flow; `None` without control packets.
-    pub(crate) fn listed(&mut self) -> Option<&mut Turn> {
+    /// Returns the queues of turns that hold the flow; `None` without control packets.
+    pub(crate) fn listed(&mut self) -> Option<&mut Listed> {
         control_of(&mut self.extra).map(|control| &mut control.listed)
     }
 

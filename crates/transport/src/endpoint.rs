@@ -168,10 +168,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
         if let Some(id) = self.free.pop() {
             let place = &mut self.flows[id.index()];
+            let listed = place.listed().copied();
             // The released flow may still be in the queues.
             let queued = (place.in_ready, place.in_requests, place.in_acks, place.in_controls);
             *place = flow;
             (place.in_ready, place.in_requests, place.in_acks, place.in_controls) = queued;
+            if let (Some(now), Some(before)) = (place.listed(), listed) {
+                *now = before;
+            }
             return id;
         }
         // 2^32 flows would need terabytes of memory first.

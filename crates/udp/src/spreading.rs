@@ -217,7 +217,7 @@ impl Spreading {
         SpreadConfig { loss: self.loss.rule(), range, ack_bytes: 0 }
     }
 
-    /// Checks the ports of so many engines.
+    /// Checks that the further source ports of `engines` engines exist.
     ///
     /// # Errors
     /// A sentence that names the setting.

@@ -206,7 +206,7 @@ impl Window {
         let period = params.network_rtt;
         let is_due = self.received as f64 > params.adjust_packets * self.packet as f64
             || now.since(self.last_adjust) > period;
-        if is_due {
+        if is_due && !self.is_penalised {
             (raised.by_share, raised.eta) = self.adjust(now, period);
         }
         self.bound();
@@ -223,10 +223,14 @@ impl Window {
         let window = (self.cwnd, self.packet);
         (self.cwnd, self.is_penalised) =
             self.penalised.apply(rules, penalty, window, (bytes, in_flight));
+        if self.is_penalised {
+            // What was gathered before would be divided by a window that is small now.
+            self.increase = 0.0;
+        }
     }
 
-    /// UEC `OnNACK` for a packet of `bytes` that was trimmed at the last hop, with RCCC: neither the window nor quick adaptation
-    /// hear of it. (uet-htsim 40ccb05 lets quick adaptation hear of it.)
+    /// UEC `OnNACK` for a packet of `bytes` that was trimmed at the last hop, with RCCC: the window does not shrink by it, and quick
+    /// adaptation does not hear of it, other than in uet-htsim 40ccb05. As there, the average delay and the bytes to ignore count it.
     pub(super) fn on_trim_at_last_hop(&mut self, params: &Params, bytes: u64) {
         self.ignored += bytes;
         self.average_in(params, params.network_rtt.as_ps_f64());

@@ -59,7 +59,8 @@ impl Receiver for RcccReceiver {
         true
     }
 
-    /// The sender will send the packet again: it gets a turn at once (`processTrimmed`).
+    /// The sender will send the packet again: it gets a turn at once (`processTrimmed`). A turn grants no more than was asked for
+    /// (`UecSink::pull`): if that is nothing, the packet waits for credit without a request, or for its timeout.
     fn on_trimmed(&mut self, event: &DataEvent) {
         self.note_target(target_of(&event.fields));
         self.turn = Turn::Asked;

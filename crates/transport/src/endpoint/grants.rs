@@ -4,6 +4,7 @@ use apus_cc::{AlgorithmFactory, ArrivedAs, GrantPace, Receiver, Regulator, Turn}
 use apus_units::{Bytes, FlowId, Ring, Time};
 
 use super::{Endpoint, enqueue};
+use crate::control::Listed;
 
 /// The flows whose receiver halves wait for a turn, and when the next one is.
 #[derive(Clone, Debug)]
@@ -30,6 +31,18 @@ impl Grants {
     /// Returns when the next turn is; [`Time::MAX`] if no flow waits for one.
     pub(super) fn next_at(&self) -> Time {
         if self.asked.is_empty() && self.unasked.is_empty() { Time::MAX } else { self.next_at }
+    }
+
+    /// Puts a flow into the queue of the turns that its receiver half waits for, unless it is there.
+    fn list(&mut self, id: FlowId, turn: Turn, listed: &mut Listed) {
+        let (queue, is_in) = match turn {
+            Turn::Asked => (&mut self.asked, &mut listed.asked),
+            Turn::Unasked => (&mut self.unasked, &mut listed.unasked),
+            Turn::None => return,
+        };
+        if !core::mem::replace(is_in, true) {
+            queue.push_back(id);
+        }
     }
 
     /// A turn that granted `bytes` was due.
@@ -60,13 +73,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         let turn = flow.receiver.turn();
         let Some(listed) = flow.listed() else { return };
-        // Its place among those without a request is passed over.
-        if turn == Turn::Asked && *listed != Turn::Asked {
-            *listed = Turn::Asked;
+        if turn == Turn::Asked && !listed.asked {
             if grants.next_at() == Time::MAX {
                 grants.next_at = grants.next_at.max(now);
             }
-            grants.asked.push_back(id);
+            grants.list(id, turn, listed);
             self.next_timeout = self.next_timeout.min(grants.next_at());
         }
     }
@@ -83,13 +94,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 },
             };
             let Some(flow) = self.flows.get_mut(id.index()) else { continue };
-            let is_open = flow.open;
-            match flow.listed() {
-                Some(listed) if *listed == turn => *listed = Turn::None,
-                // It is in the other queue, or was released.
-                _ => continue,
+            // A flow that was released, or opened again with another algorithm, has left the queues but for its place.
+            let Some(listed) = flow.listed() else { continue };
+            match turn {
+                Turn::Asked => listed.asked = false,
+                _ => listed.unasked = false,
             }
-            if !is_open {
+            if !flow.open || flow.receiver.turn() != turn {
                 continue;
             }
             let bytes = flow.receiver.take_turn(turn == Turn::Asked);
@@ -97,12 +108,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             enqueue(&mut self.controls, &mut flow.in_controls, id);
             let next = flow.receiver.turn();
             if let Some(listed) = flow.listed() {
-                *listed = next;
-            }
-            match next {
-                Turn::Asked => grants.asked.push_back(id),
-                Turn::Unasked => grants.unasked.push_back(id),
-                Turn::None => {}
+                grants.list(id, next, listed);
             }
         }
     }

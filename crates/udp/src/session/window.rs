@@ -7,7 +7,7 @@ use super::protect::epoch_of;
 /// far more than paths of one fabric reorder.
 pub(crate) const WINDOW: u64 = 2048;
 
-/// The same of a session that uses several ports, whose paths differ by more.
+/// As [`WINDOW`], for a session that uses several ports: their packets take paths whose delays differ more.
 /// deviation: no source; the largest range of packet numbers of two flows, or the default range of 32.
 pub(crate) const WIDE_WINDOW: u64 = 1 << 15;
 
@@ -181,7 +181,7 @@ impl Accepted {
     }
 }
 
-/// Returns the word of a number in a ring of so many words, a power of two.
+/// Returns the index of the word that holds the bit of `number`, in a ring of `words` words. `words` is a power of two.
 #[inline]
 fn place(number: u64, words: usize) -> usize {
     (number / 64) as usize & (words - 1)
