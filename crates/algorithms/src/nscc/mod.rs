@@ -14,4 +14,4 @@ mod window;
 
 pub use host::Nscc;
 pub use params::Params;
-pub(crate) use params::trimming_rto;
+pub(crate) use params::rto_of;

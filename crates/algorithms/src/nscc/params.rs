@@ -110,7 +110,7 @@ pub(super) const DERIVED: &[Derivation] = &[
         profiles: &[TRIMMING],
         rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path",
         source: "uet-htsim 40ccb05: a trimming queue holds one BDP",
-        value: trimming_rto,
+        value: |network, settings| rto(network, settings, 1),
     },
     Derivation {
         parameter: "rto",
@@ -124,9 +124,9 @@ pub(super) const DERIVED: &[Derivation] = &[
 /// Full queues that drain before the timeout expires.
 const DRAINS: u64 = 6;
 
-/// The timeout where queues trim at one bandwidth-delay product.
-pub(crate) fn trimming_rto(network: &NetworkInfo, settings: &Settings) -> String {
-    rto(network, settings, 1)
+/// The timeout where queues trim at one bandwidth-delay product, or drop at five.
+pub(crate) fn rto_of(network: &NetworkInfo, settings: &Settings) -> String {
+    rto(network, settings, if network.trims { 1 } else { 5 })
 }
 
 /// 15 us and [`DRAINS`] queues of `bdps` bandwidth-delay products, each in whole packets.

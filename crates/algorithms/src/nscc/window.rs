@@ -418,6 +418,26 @@ mod tests {
         assert_eq!(flow.cwnd, after + 718, "only eta");
     }
 
+    /// What late packets have gathered for an increase is void once the receiver penalises the flow: the window stays at a packet.
+    #[test]
+    fn a_penalised_window_does_not_grow() {
+        let params = params("drop-tail", &[("quick_adapt", "false"), ("receiver_penalty", "true")]);
+        let rules = params.penalty.expect("it is on");
+        let mut flow = window(&params);
+        let late = T0 + params.target + params.target;
+        let mut now = Time::ZERO + Span::from_us(20);
+        for _ in 0..7 {
+            flow.on_ack(&params, now, (late, false), (4160, 4160));
+        }
+        assert!(flow.increase > 0.0);
+        for _ in 0..20 {
+            now += T0;
+            flow.penalise(&rules, 127, (4160, 4160));
+            flow.on_ack(&params, now, (late, false), (4160, 4160));
+            assert_eq!(flow.cwnd, 4160);
+        }
+    }
+
     /// A trim takes its packet; in an RTT with few bytes received, the window becomes these bytes.
     #[test]
     fn trims_take_their_bytes_or_adapt_quickly() {

@@ -58,16 +58,19 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "target_queueing",
         profiles: &[BOTH],
-        rule: "0.75 network_rtt",
+        rule: "0.75 network_rtt with switches that trim, network_rtt with others",
         source: "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13",
-        value: |_, settings| format!("{}", settings.time("network_rtt").mul_f64(0.75)),
+        value: |network, settings| {
+            let part = if network.trims { 0.75 } else { 1.0 };
+            format!("{}", settings.time("network_rtt").mul_f64(part))
+        },
     },
     Derivation {
         parameter: "rto",
         profiles: &[CREDITS, BOTH],
-        rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path",
-        source: "uet-htsim 40ccb05: a trimming queue holds one BDP",
-        value: |network, settings| nscc::trimming_rto(network, settings),
+        rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path; 5 BDPs with switches that do not trim",
+        source: "uet-htsim 40ccb05: a trimming queue holds one BDP, another one five",
+        value: |network, settings| nscc::rto_of(network, settings),
     },
 ];
 

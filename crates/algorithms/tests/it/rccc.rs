@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use apus_algorithms::Registry;
 use apus_algorithms::rccc::{Params, Rccc, RcccReceiver};
 use apus_cc::{
-    AckEvent, Algorithm, Backlog, CongestionHeader, DataEvent, Departure, Fields, FlowInfo,
-    Receiver, ReceiverControl, SendInfo, Sender, SenderControl, Settings, TimeoutEvent, TrimEvent,
-    Turn,
+    AckEvent, Algorithm, AlgorithmFactory, Backlog, CongestionHeader, DataEvent, Departure, Fields,
+    FlowInfo, Receiver, ReceiverControl, SendInfo, Sender, SenderControl, Settings, TimeoutEvent,
+    TrimEvent, Turn,
 };
 use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
@@ -210,4 +211,29 @@ fn the_pace_is_a_part_of_the_line_rate() {
     let pace = Rccc::grant_pace(&params("credits", &[("regulated", "true")]), &flow);
     let period = pace.and_then(|pace| pace.regulation).map(|rules| rules.period);
     assert_eq!(period, Some(Span::from_ps(14_027_520)));
+}
+
+/// Profile `nscc` has NSCC's target and timeout: those of its profile for the network, whose switches trim or drop.
+#[test]
+fn targets_and_timeouts_are_those_of_nscc_in_the_same_network() {
+    let mut network = apus_cc::NetworkInfo {
+        base_rtt: Span::from_us(14),
+        fabric_rtt: Span::from_us(14),
+        fabric_jitter: Span::ZERO,
+        hops: 5,
+        line_rate: Rate::from_gbps(100),
+        path_rate: Rate::from_gbps(100),
+        packet: Bytes::new(4160),
+        trims: true,
+    };
+    let rto = |name: &str, profile: &str, network: &apus_cc::NetworkInfo| {
+        let config = Registry::BUILT_IN.build_for(name, Some(profile), &[], Some(network));
+        config.expect("valid").sender(&FlowInfo::default()).rto()
+    };
+    for (trims, of) in [(true, "trimming"), (false, "drop-tail")] {
+        network.trims = trims;
+        for profile in ["credits", "nscc"] {
+            assert_eq!(rto("rccc", profile, &network), rto("nscc", of, &network));
+        }
+    }
 }
