@@ -254,15 +254,19 @@ impl Config {
     }
 
     /// Sets the path policy of flows, and the number of source ports, by default [`DEFAULT_PORTS`](crate::DEFAULT_PORTS). `None` as
-    /// policy gives each connection one port.
+    /// policy gives each connection one port. Replaces [`Config::spreading`]: its other settings get their defaults.
     ///
     /// # Errors
-    /// As [`Spreading::new`].
+    /// As [`Spreading::new`], and `ports` without a policy.
     pub fn set_balancer(
         &mut self,
         balancer: Option<&str>,
         ports: Option<u16>,
     ) -> Result<(), StartError> {
+        if balancer.is_none() && ports.is_some() {
+            let why = "ports has no effect without a balancer; set one, such as reps";
+            return Err(StartError::Setting(why.to_owned()));
+        }
         let foreign = self.registry.foreign_balancers();
         let ports = ports.unwrap_or(crate::spreading::DEFAULT_PORTS);
         let spreading = balancer.map(|text| Spreading::new(text, ports, foreign)).transpose();

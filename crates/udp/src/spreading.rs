@@ -217,7 +217,7 @@ impl Spreading {
         SpreadConfig { loss: self.loss.rule(), range, ack_bytes: 0 }
     }
 
-    /// Checks that the further source ports of `engines` engines exist.
+    /// Checks that the source ports of `engines` engines, numbered upwards from `next_port`, are between 1 and 65535.
     ///
     /// # Errors
     /// A sentence that names the setting.

@@ -8,7 +8,7 @@ use super::protect::epoch_of;
 pub(crate) const WINDOW: u64 = 2048;
 
 /// As [`WINDOW`], for a session that uses several ports: their packets take paths whose delays differ more.
-/// deviation: no source; the largest range of packet numbers of two flows, or the default range of 32.
+/// deviation: no source; twice the largest range of packet numbers of a flow (16384), or 32 times the default range (1024).
 pub(crate) const WIDE_WINDOW: u64 = 1 << 15;
 
 const WORDS: usize = (WINDOW / 64) as usize;
