@@ -1,6 +1,6 @@
 //! Contradictions, and settings without effect, across the tables of a run.
 
-use apus_cc::{AlgorithmFactory, PathPolicy};
+use apus_cc::{AlgorithmFactory, FlowInfo, PathPolicy};
 use apus_units::Span;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
@@ -122,6 +122,14 @@ fn check_algorithms(
     let limits: Vec<_> = algorithms.iter().filter_map(|a| a.config.credit_limit()).collect();
     if limits.windows(2).any(|pair| pair[0] != pair[1]) {
         root.problem("algorithm", "has two limits of credits, but a port has one; make them equal");
+    }
+    let paces: Vec<_> =
+        algorithms.iter().filter_map(|a| a.config.grant_pace(&FlowInfo::default())).collect();
+    if paces.windows(2).any(|pair| pair[0] != pair[1]) {
+        root.problem(
+            "algorithm",
+            "has two paces of grants, but a host grants to all its flows at one; make `pace`, `regulated` and `network_rtt` equal",
+        );
     }
     if !limits.is_empty() && !topology.classes.is_empty() {
         let message = "has classes, but a credit-based algorithm divides every port into \

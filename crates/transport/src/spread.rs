@@ -102,7 +102,7 @@ pub struct EvCounters {
     pub lost: u64,
     /// Timeouts that expired on packets with this value.
     pub timeouts: u64,
-    /// Losses and timeouts since a packet with this value drew an acknowledgement.
+    /// Losses and timeouts in a row: an acknowledgement, a NACK or an answer to a probe for this value sets it to 0.
     pub failures: u32,
 }
 
@@ -114,7 +114,7 @@ pub struct NextEv<'a> {
     pub ev: Ev,
     /// Whether packets of the flow may take any port: its policy sprays. Otherwise the policy keeps a path on purpose.
     pub may_move: bool,
-    /// By plane: whether the last report on a packet was a loss or a timeout.
+    /// By pair of ports: whether the last report on a packet was a loss or a timeout.
     pub failing: &'a [bool],
 }
 
@@ -194,8 +194,8 @@ impl<P: PathPolicy> Spread<P> {
             }
         }
         if !self.failing.is_empty() {
-            let plane = usize::from(event.ev.get()) % self.failing.len();
-            self.failing[plane] = matches!(event.kind, PathFeedback::Lost | PathFeedback::Timeout);
+            let pair = usize::from(event.ev.get()) % self.failing.len();
+            self.failing[pair] = matches!(event.kind, PathFeedback::Lost | PathFeedback::Timeout);
         }
     }
 }

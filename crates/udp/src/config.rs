@@ -340,6 +340,14 @@ impl Config {
                  never slows down; choose another algorithm, such as swift"
             )));
         }
+        let paces_grants = self.algorithm.grant_pace(&FlowInfo::default()).is_some();
+        if paces_grants && self.all_engines() > 1 {
+            return Err(StartError::Setting(format!(
+                "{name} paces what a whole host grants to its peers, but each of {} engines would grant at the whole rate; use \
+                 one engine and one address",
+                self.all_engines()
+            )));
+        }
         if self.algorithm.reads_receiver_level() {
             let profile = self.algorithm.profile();
             return Err(StartError::Setting(format!(
@@ -463,6 +471,17 @@ mod tests {
             assert!(window >= 1.0, "{window} packets after being descheduled {} times", i + 1);
             assert_eq!(pacing, Pacing::AckClocked);
         }
+    }
+
+    /// The pace of RCCC's grants is that of a whole host.
+    #[test]
+    fn rccc_runs_on_one_engine() {
+        let mut config = defaults();
+        config.set_algorithm(Some("rccc"), &[]).expect("rccc");
+        config.check().expect("one engine");
+        config.engines = 2;
+        let error = config.check().expect_err("two").to_string();
+        assert!(error.contains("each of 2 engines") && error.contains("use one engine"), "{error}");
     }
 
     /// From the layout of the wire: Bolt has 1 writable byte, type, count and 5 bytes; telemetry has the type, 3 bytes

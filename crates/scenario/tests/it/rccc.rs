@@ -120,3 +120,18 @@ fn settings_without_effect_are_errors() {
         assert!(why.as_ref().is_some_and(|why| why.contains(expected)), "{algorithm}: {why:?}");
     }
 }
+
+/// A host grants at one pace, whatever the algorithms of its flows.
+#[test]
+fn two_paces_are_an_error() {
+    let flows = |more| {
+        format!("[[workload]]\nkind = \"permutation\"\nclass = \"data\"\nsize = \"1MB\"\n{more}\n")
+    };
+    let both = flows("algorithm = \"one\"") + &flows("algorithm = \"two\"");
+    let two = "[algorithm.one]\nname = \"rccc\"\n[algorithm.two]\nname = \"rccc\"\npace = 0.5\n";
+    let text = star(4, "", &both).replace("[algorithm]\nname = \"rccc\"\n", two);
+    let why = read(&text).err().map(|error| error.to_string());
+    assert!(why.as_ref().is_some_and(|why| why.contains("two paces of grants")), "{why:?}");
+    let why = read(&text.replace("pace = 0.5\n", "")).err().map(|error| error.to_string());
+    assert_eq!(why, None);
+}

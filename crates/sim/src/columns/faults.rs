@@ -40,8 +40,8 @@ row! {
         /// that samples these ports, and of the first 256 faults, if they are down or slow
         pub even_again_us: Option<f64> = "-",
         /// flows of which an op that was outstanding while it lasted was at least twice as slow, by its slowdown, as the median of
-        /// the ops outside all faults, or had not ended. Only of a recorded run, of the first 64 faults, and of faults that do not
-        /// last the whole measured phase
+        /// the ops outside these faults (a slowdown of 1 if there is none), or had not ended. Only of a recorded run, and of the first
+        /// 64 faults that do not last the whole measured phase
         pub hurt_flows: Option<u64> = "-",
         /// the flow with the slowest of these ops, by its hosts
         pub hurt_most: Option<String> = "-",

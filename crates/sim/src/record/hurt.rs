@@ -5,9 +5,9 @@ use crate::columns::FaultRecord;
 
 /// A flow is hurt if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
 /// that share a link with one other are as slow as that without a fault.
-const HURT: f64 = 2.0;
-/// Faults that are looked at, in the order in which they begin. Rationale: each takes a step per op.
-const MOST: usize = 64;
+const SLOWDOWN_FACTOR: f64 = 2.0;
+/// Faults that are looked at, in the order in which they begin, except those that last the whole measured phase. Rationale: each takes a step per op.
+const MAX_FAULTS: usize = 64;
 
 /// An op: its flow, its time in microseconds, and its slowdown, infinite if it had not ended.
 #[derive(Clone, Copy)]
@@ -32,23 +32,22 @@ impl Recording {
             let (from, to) = time_of(fault);
             from <= warmup && to >= duration
         };
-        let is_fault = |fault: &&FaultRecord| fault.fault.is_some();
-        let times: Vec<(f64, f64)> = self.faults.iter().filter(is_fault).map(time_of).collect();
-        if times.is_empty() {
+        let looked_at: Vec<usize> = (0..self.faults.len())
+            .filter(|&index| self.faults[index].fault.is_some() && !lasts(&self.faults[index]))
+            .take(MAX_FAULTS)
+            .collect();
+        if looked_at.is_empty() {
             return;
         }
+        let times: Vec<_> = looked_at.iter().map(|&index| time_of(&self.faults[index])).collect();
         let ops = self.seen();
-        let apart = ops.iter().filter(|op| !times.iter().take(MOST).any(|time| op.overlaps(*time)));
+        let apart = ops.iter().filter(|op| !times.iter().any(|time| op.overlaps(*time)));
         let mut apart: Vec<f64> = apart.map(|op| op.slowdown).collect();
         apart.sort_unstable_by(f64::total_cmp);
-        let limit = HURT * apart.get(apart.len() / 2).copied().unwrap_or(1.0);
+        let limit = SLOWDOWN_FACTOR * apart.get(apart.len() / 2).copied().unwrap_or(1.0);
         let mut worst = vec![0.0_f64; self.flows.len()];
-        for index in 0..self.faults.len().min(MOST) {
-            let fault = &self.faults[index];
-            if fault.fault.is_none() || lasts(fault) {
-                continue;
-            }
-            let time = time_of(fault);
+        for index in looked_at {
+            let time = time_of(&self.faults[index]);
             worst.fill(0.0);
             let mut until = time.0;
             for op in ops.iter().filter(|op| op.slowdown >= limit && op.overlaps(time)) {
