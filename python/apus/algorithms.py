@@ -1330,12 +1330,13 @@ class Rccc(Algorithm):
                 Default in nscc: nscc.
             target_queueing: with `window = "nscc"`: queueing delay above which marked packets
                 shrink the window (time, above 0). Default: 9us. From the network in nscc: 0.75
-                network_rtt.
+                network_rtt with switches that trim, network_rtt with others.
             regulated: lower the rate of grants by marks, and by trims before the last hop: for
                 networks with less capacity within than at hosts (true or false). Default: false.
             rto: retransmission timeout, without back-off; after it a sender without credit asks for
                 some (time, above 0). Default: 100us. From the network in credits, nscc: 15 us and 6
-                times the time that a BDP, in whole packets, takes on the path.
+                times the time that a BDP, in whole packets, takes on the path; 5 BDPs with switches
+                that do not trim.
         """
         super().__init__(
             "Rccc",
