@@ -107,31 +107,8 @@ impl Written {
     /// If the directory has files but no record, or if one of its results was changed since.
     pub fn open(folder: &Path) -> Result<Self, String> {
         let path = folder.join(RECORD);
-        let fail = |why: String| Err(format!("{}: {why}", folder.display()));
-        let files = match fs::read_to_string(&path) {
-            Ok(text) => read(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match first_file(folder) {
-                    Ok(None) => {}
-                    Ok(Some(name)) => {
-                        return fail(format!(
-                            "the directory holds `{name}`, which apus did not write; choose a new \
-                             or an empty directory"
-                        ));
-                    }
-                    Err(error) => return fail(format!("cannot be read: {error}")),
-                }
-                match create(&path) {
-                    Ok(()) => BTreeMap::new(),
-                    // Another process has just created it.
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        fs::read_to_string(&path).map(|text| read(&text)).unwrap_or_default()
-                    }
-                    Err(error) => return fail(format!("no file can be written here: {error}")),
-                }
-            }
-            Err(error) => return fail(format!("{RECORD} cannot be read: {error}")),
-        };
+        let files =
+            open_record(folder, &path).map_err(|why| format!("{}: {why}", folder.display()))?;
         let own = |name: &str, known: &[Checksum]| {
             Checksum::of(&folder.join(name)).is_ok_and(|sum| known.contains(&sum))
         };
@@ -188,6 +165,35 @@ impl Written {
         known.push(sum);
         let mut record = fs::OpenOptions::new().append(true).open(self.folder.join(RECORD))?;
         record.write_all(format!("{sum} {} {name}\n", sum.bytes).as_bytes())
+    }
+}
+
+/// Returns the files of a directory's record, which is created if the directory is empty.
+fn open_record(folder: &Path, path: &Path) -> Result<BTreeMap<String, Vec<Checksum>>, String> {
+    let recorded = || match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(read(&text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{RECORD} cannot be read: {error}")),
+    };
+    if let Some(files) = recorded()? {
+        return Ok(files);
+    }
+    if let Some(name) = first_file(folder).map_err(|error| format!("cannot be read: {error}"))? {
+        // Another process may have created the record before the directory was listed.
+        return recorded()?.ok_or_else(|| {
+            format!(
+                "the directory holds `{name}`, which apus did not write; choose a new or an empty \
+                 directory"
+            )
+        });
+    }
+    match create(path) {
+        Ok(()) => Ok(BTreeMap::new()),
+        // Another process has created it since.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Ok(recorded()?.unwrap_or_default())
+        }
+        Err(error) => Err(format!("no file can be written here: {error}")),
     }
 }
 
