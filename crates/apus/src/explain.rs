@@ -1,4 +1,4 @@
-//! `apus explain`: an algorithm's parameters, a column of the results, a scenario of the library, or a key of
+//! `apus explain`: the parameters of an algorithm or of a path policy, a column of the results, a scenario of the library, or a key of
 //! scenarios.
 
 use std::fmt::Write;
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::{library, text};
 
-/// Explain an algorithm (parameters, defaults and sources), a column of the results, a scenario, or a key of
-/// scenarios.
+/// Explain an algorithm or a path policy (parameters, defaults and sources), a column of the results, a
+/// scenario, or a key of scenarios.
 #[derive(Args)]
 pub struct Explain {
-    /// Algorithm (see `apus list algorithms`), column (docs/outputs.md), scenario (`apus list
+    /// Algorithm (see `apus list algorithms`), path policy (`apus list policies`), column (docs/outputs.md), scenario (`apus list
     /// scenarios`) or key of scenarios (docs/scenario-reference.md), like topology.buffer.
     name: String,
 }
@@ -31,12 +31,13 @@ impl Explain {
     }
 }
 
-/// Returns the explanation of an algorithm, a column of the results, a scenario or a key of scenarios.
+/// Returns the explanation of an algorithm, a path policy, a column of the results, a scenario or a key of scenarios.
 ///
 /// # Errors
 /// The name is unknown.
 pub fn text_of(name: &str) -> Result<String, String> {
-    if let Some(info) = registry().algorithms().find(|info| info.name == name) {
+    let described = || registry().algorithms().chain(registry().balancers());
+    if let Some(info) = described().find(|info| info.name == name) {
         return Ok(algorithm(info));
     }
     // A column and a key can have the same name.
@@ -50,9 +51,9 @@ pub fn text_of(name: &str) -> Result<String, String> {
         let read = library::read(&source, Path::new(""), &Options::default());
         return Ok(explain_scenario(&read.map_err(|error| error.to_string())?));
     }
-    let algorithms = registry().algorithms().map(|info| info.name);
+    let described = described().map(|info| info.name);
     let mut names: Vec<String> = apus_scenario::key_names();
-    let others = results::names().into_iter().chain(algorithms).chain(library::names());
+    let others = results::names().into_iter().chain(described).chain(library::names());
     names.extend(others.map(str::to_owned));
     let hint = match similar(name, names.iter().map(String::as_str)) {
         Some(meant) => format!("; did you mean {meant}?"),
@@ -60,10 +61,10 @@ pub fn text_of(name: &str) -> Result<String, String> {
         // the names.
         None => REMEDY.to_owned(),
     };
-    Err(format!("unknown algorithm, column, scenario or key `{name}`{hint}"))
+    Err(format!("unknown algorithm, path policy, column, scenario or key `{name}`{hint}"))
 }
 
-const REMEDY: &str = "; see `apus list algorithms`, `apus list scenarios` and docs/outputs.md, and for keys of scenarios docs/scenario-reference.md";
+const REMEDY: &str = "; see `apus list algorithms`, `apus list policies`, `apus list scenarios` and docs/outputs.md, and for keys of scenarios docs/scenario-reference.md";
 
 /// A scenario of the library: its source, its checks with the publication's numbers, and the command
 /// that runs it.
@@ -87,7 +88,7 @@ fn explain_scenario(scenario: &Scenario) -> String {
     text + &format!("\nrun it with `apus {verb} {name}`\n")
 }
 
-/// Returns the profiles and parameters of an algorithm.
+/// Returns the profiles and parameters of an algorithm or of a path policy.
 fn algorithm(info: &AlgorithmInfo) -> String {
     let mut text = format!("{}: {}\n{}\n\nprofiles\n", info.name, info.summary, info.source);
     let profiles: Vec<Vec<String>> = info

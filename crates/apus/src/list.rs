@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::registry;
+use apus_cc::AlgorithmInfo;
 use apus_scenario::{Options, PRESETS, TOPOLOGIES, WORKLOADS};
 use apus_sim::columns::unit_of;
 use apus_sim::results::{METRICS, SCOPED};
@@ -28,6 +29,8 @@ enum What {
     Experiments,
     /// Algorithms and their profiles.
     Algorithms,
+    /// Path policies of hosts and of switches, and their profiles.
+    Policies,
     /// Kinds of topology, and named clusters.
     Topologies,
     /// Kinds of workload.
@@ -43,19 +46,8 @@ impl List {
         let rows = match self.what {
             What::Scenarios => library::names().map(scenario).collect(),
             What::Experiments => library::experiments().map(scenario).collect(),
-            What::Algorithms => registry()
-                .algorithms()
-                .map(|info| {
-                    let profiles: Vec<_> = info.profiles.iter().map(|p| p.name).collect();
-                    let profiles = format!("profiles: {}", profiles.join(", "));
-                    vec![
-                        info.name.to_owned(),
-                        info.source.to_owned(),
-                        profiles,
-                        info.summary.to_owned(),
-                    ]
-                })
-                .collect(),
+            What::Algorithms => registry().algorithms().map(rules).collect(),
+            What::Policies => registry().balancers().map(rules).collect(),
             What::Topologies => {
                 let kinds = TOPOLOGIES.iter().map(|kind| pair(kind.name, kind.doc));
                 kinds.chain(PRESETS.iter().map(|named| pair(named.name, named.doc))).collect()
@@ -68,6 +60,13 @@ impl List {
         };
         print(&columns(&rows, ""))
     }
+}
+
+/// The row of an algorithm or of a path policy.
+fn rules(info: &AlgorithmInfo) -> Vec<String> {
+    let profiles: Vec<_> = info.profiles.iter().map(|profile| profile.name).collect();
+    let profiles = format!("profiles: {}", profiles.join(", "));
+    vec![info.name.to_owned(), info.source.to_owned(), profiles, info.summary.to_owned()]
 }
 
 fn scenario(name: &str) -> Vec<String> {

@@ -15,6 +15,7 @@ fn list_names_what_there_is() {
         ("scenarios", &["swift/table3", "swift/fig17", "swift/fig20", "bench/incast-100"][..]),
         ("experiments", &["swift/table3", "swift/fig17", "swift/fig20"]),
         ("algorithms", &["swift", "dctcp", "constant"]),
+        ("policies", &["ecmp", "plb", "reps", "adaptive", "round-robin"]),
         ("topologies", &["star", "dumbbell", "leaf-spine", "fat-tree"]),
         ("workloads", &["incast", "permutation", "all-to-all", "flows"]),
         ("metrics", &["fabric_rtt_us.mean", "throughput_gbps"]),

@@ -22,8 +22,9 @@ fn an_algorithm_shows_parameters_defaults_and_sources() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    // Every parameter of every algorithm has a row with a source.
-    for info in apus_algorithms::Registry::BUILT_IN.algorithms() {
+    // Every parameter of every algorithm and path policy has a row with a source.
+    let built_in = apus_algorithms::Registry::BUILT_IN;
+    for info in built_in.algorithms().chain(built_in.balancers()) {
         let output = explain(info.name);
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         for parameter in info.parameters {
@@ -79,8 +80,11 @@ fn an_unknown_name_is_refused_with_similar_names() {
         ("topology.bufer", "did you mean `topology.buffer`?"),
         ("fig17", "did you mean `bolt/fig17` or `swift/fig17`?"),
         ("goodput", "did you mean `goodput_gbps`"),
-        ("something-else-entirely", "see `apus list algorithms`, `apus list scenarios` and docs"),
-        ("", "unknown algorithm, column, scenario or key ``"),
+        (
+            "something-else-entirely",
+            "see `apus list algorithms`, `apus list policies`, `apus list scenarios` and docs",
+        ),
+        ("", "unknown algorithm, path policy, column, scenario or key ``"),
     ] {
         let output = explain(name);
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
