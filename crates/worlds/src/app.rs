@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use apus_udp::async_channel::{Receiver, Sender, unbounded};
 use apus_udp::virtual_host::Connecting;
-use apus_udp::{Completion, Connection, Op, RegionKey, Request, SubmitError};
+use apus_udp::{Bytes, Completion, Connection, Op, RegionKey, Request, SubmitError};
 use apus_units::{Span, Time};
 
 use crate::identity::name;
@@ -97,8 +97,8 @@ impl App {
 }
 
 /// Returns the request of an op.
-fn request(plan: &OpPlan, op: usize, address: u64, keys: &Keys, expected: u64) -> Request {
-    let bytes = || payload(op, plan.length);
+fn request(plan: &OpPlan, bytes: &Bytes, address: u64, keys: &Keys, expected: u64) -> Request {
+    let bytes = || bytes.clone();
     // The place of a region, and another secret.
     let strange = RegionKey::new(keys.secret.get() ^ 0x5a5a_0000_0000_0000);
     let request = match plan.what {
@@ -320,7 +320,13 @@ impl World<'_> {
             Some(regions) if plan.what == What::Swap => regions.words.load(address).unwrap_or(0),
             _ => 0,
         };
-        let request = request(&plan, op, address, &keys, expected);
+        // Kept for the next attempt, if the connection has no room now.
+        let bytes = match self.ledger.entries[op].bytes.take() {
+            Some(bytes) if bytes.len() as u64 == plan.length => bytes,
+            _ if plan.what.has_payload() => payload(op, plan.length).into(),
+            _ => Bytes::new(),
+        };
+        let request = request(&plan, &bytes, address, &keys, expected);
         let flow = plan.place as usize % connection.flows();
         let target: Incarnation = match plan.what {
             What::Message => self.machines[plan.to].of(),
@@ -360,8 +366,16 @@ impl World<'_> {
             Err(error) => error,
         };
         match (plan.what, declined) {
-            (_, SubmitError::Full | SubmitError::Draining | SubmitError::PeerDraining) => false,
-            (_, SubmitError::Ended(_)) => false,
+            (
+                _,
+                SubmitError::Full
+                | SubmitError::Draining
+                | SubmitError::PeerDraining
+                | SubmitError::Ended(_),
+            ) => {
+                entry.bytes = Some(bytes);
+                false
+            }
             (What::Overflow, SubmitError::AddressOverflow { .. })
             | (What::TooLong, SubmitError::TooLong { .. }) => {
                 entry.state = State::Declined;

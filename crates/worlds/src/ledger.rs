@@ -1,8 +1,9 @@
 //! What must be true of ops: the checks of completions, of messages and of the memory of regions.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use apus_udp::{Cause, End, OpError, OpResult, Refusal, Region};
+use apus_udp::{Bytes, Cause, End, OpError, OpResult, Refusal, Region};
 use apus_units::random::mix;
 
 use crate::plan::{MARGIN, OpPlan, PATTERN_BYTES, Plan, WORDS, What};
@@ -15,6 +16,9 @@ const EMPTY: u8 = 0xee;
 const CLEARED: u8 = 0x55;
 /// Content of a region whose key nobody has.
 const SECRET: u8 = 0xa7;
+const SECRET_BYTES: usize = 4096;
+/// Bytes of a block of payloads and of known content.
+const BLOCK: usize = 16;
 
 /// An incarnation of a host, from its start to its crash or stop.
 pub(crate) type Incarnation = (usize, u32);
@@ -66,6 +70,8 @@ pub(crate) struct Entry {
     pub(crate) expected: u64,
     /// The word before an atomic op that changed it.
     old: Option<u64>,
+    /// Its payload, if it was made and the op has not been submitted.
+    pub(crate) bytes: Option<Bytes>,
 }
 
 /// The slot of a write while its host has no right to it.
@@ -84,30 +90,80 @@ pub(crate) struct Ledger {
     pub(crate) withdrawn: BTreeSet<Incarnation>,
     /// Incarnations whose region of known content was short for a time.
     pub(crate) shrunk: BTreeSet<Incarnation>,
+    /// All ops before this one have ended.
+    ended: Cell<usize>,
 }
 
 /// Returns the payload of an op.
 pub(crate) fn payload(op: usize, length: u64) -> Vec<u8> {
-    let word = |block| if block == 0 { op as u64 } else { mix((op as u64) << 32 | block) };
-    marked(0, length, word)
+    marked(length, op_word(op))
 }
 
-/// Returns the bytes from `start` of the region with known content.
-pub(crate) fn pattern((host, number): Incarnation, start: u64, length: u64) -> Vec<u8> {
+/// Returns the word of each block of an op's payload; the first is its number.
+fn op_word(op: usize) -> impl Fn(u64) -> u64 {
+    move |block| if block == 0 { op as u64 } else { mix((op as u64) << 32 | block) }
+}
+
+/// Returns the word of each block of an incarnation's known content.
+fn pattern_word((host, number): Incarnation) -> impl Fn(u64) -> u64 {
     let key = mix(mix(host as u64) ^ u64::from(number));
-    marked(start, length, |block| mix(key ^ block))
+    move |block| mix(key ^ block)
 }
 
-/// Returns bytes of a sequence of blocks of 16 bytes: [`MARK`] and the word of each block.
-fn marked(start: u64, length: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(length as usize + 32);
-    for block in start / 16..(start + length).div_ceil(16) {
-        bytes.extend_from_slice(&MARK);
-        bytes.extend_from_slice(&word(block).to_le_bytes());
+/// Returns a block: [`MARK`] and a word.
+#[inline]
+fn block(word: u64) -> u128 {
+    u128::from(word) << 64 | u128::from(u64::from_le_bytes(MARK))
+}
+
+/// Returns the first bytes of a sequence of blocks.
+fn marked(length: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
+    let mut bytes = vec![0; length as usize];
+    let (blocks, rest) = bytes.as_chunks_mut::<BLOCK>();
+    let mut number = 0;
+    for place in blocks {
+        *place = block(word(number)).to_le_bytes();
+        number += 1;
     }
-    bytes.drain(..(start % 16) as usize);
-    bytes.truncate(length as usize);
+    rest.copy_from_slice(&block(word(number)).to_le_bytes()[..rest.len()]);
     bytes
+}
+
+/// Returns `true` if `bytes` are those of a sequence of blocks from its byte `start`, each perhaps replaced by the byte `or`.
+fn is_marked(bytes: &[u8], start: u64, or: Option<u8>, word: impl Fn(u64) -> u64) -> bool {
+    let byte_is = |byte: u8, wanted: u8| byte == wanted || Some(byte) == or;
+    let part_is = |part: &[u8], number: u64, from: usize| {
+        let wanted = &block(word(number)).to_le_bytes()[from..];
+        part.iter().zip(wanted).all(|(&byte, &wanted)| byte_is(byte, wanted))
+    };
+    let (skipped, mut number) = (start as usize % BLOCK, start / BLOCK as u64);
+    let (head, rest) = match skipped {
+        0 => (&bytes[..0], bytes),
+        _ => bytes.split_at(bytes.len().min(BLOCK - skipped)),
+    };
+    if skipped > 0 {
+        if !part_is(head, number, skipped) {
+            return false;
+        }
+        number += 1;
+    }
+    let (blocks, tail) = rest.as_chunks::<BLOCK>();
+    for bytes in blocks {
+        // Whole blocks are compared at once.
+        if u128::from_le_bytes(*bytes) != block(word(number)) && !part_is(bytes, number, 0) {
+            return false;
+        }
+        number += 1;
+    }
+    part_is(tail, number, 0)
+}
+
+/// Returns `true` if all bytes are `byte`.
+fn is_filled(bytes: &[u8], byte: u8) -> bool {
+    let (blocks, tail) = bytes.as_chunks::<BLOCK>();
+    let wanted = u128::from_le_bytes([byte; BLOCK]);
+    blocks.iter().all(|block| u128::from_le_bytes(*block) == wanted)
+        && tail.iter().all(|&b| b == byte)
 }
 
 type Check = Result<(), String>;
@@ -125,6 +181,7 @@ impl Ledger {
             regions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
             shrunk: BTreeSet::new(),
+            ended: Cell::new(0),
         };
         for (op, slot) in plan.ops.iter().zip(slots) {
             ledger.add(op.clone(), slot);
@@ -145,6 +202,7 @@ impl Ledger {
             received: 0,
             expected: 0,
             old: None,
+            bytes: None,
         });
         self.entries.len() - 1
     }
@@ -153,9 +211,9 @@ impl Ledger {
     pub(crate) fn contents(&self, of: Incarnation) -> [Vec<u8>; 4] {
         [
             vec![EMPTY; self.lengths[of.0] as usize],
-            pattern(of, 0, PATTERN_BYTES),
+            marked(PATTERN_BYTES, pattern_word(of)),
             vec![0; 8 * WORDS as usize],
-            vec![SECRET; 4096],
+            vec![SECRET; SECRET_BYTES],
         ]
     }
 
@@ -170,6 +228,17 @@ impl Ledger {
             What::Read => entry.plan.place,
             What::Message | What::StrangeKey | What::Forbidden | What::TooLong => 0,
         }
+    }
+
+    /// Returns the ops that `counts` and that have not ended. An op that has ended, or does not count, never does again.
+    pub(crate) fn open(&self, counts: impl Fn(&OpPlan) -> bool) -> impl Iterator<Item = usize> {
+        let open = move |&op: &usize| {
+            let Entry { state, ref plan, .. } = self.entries[op];
+            matches!(state, State::Planned | State::Submitted) && counts(plan)
+        };
+        let mut all = (self.ended.get()..self.entries.len()).filter(open).peekable();
+        self.ended.set(all.peek().copied().unwrap_or(self.entries.len()));
+        all
     }
 
     /// Records the end of an op, and checks it. `now` is the present incarnation of its target.
@@ -234,17 +303,16 @@ impl Ledger {
             What::Write => {
                 let range = slot as usize..(slot + plan.length) as usize;
                 let there =
-                    regions.slots.read(|m| m[range.clone()] == payload(op, plan.length)[..]);
+                    regions.slots.read(|m| is_marked(&m[range.clone()], 0, None, op_word(op)));
                 ensure(there, || format!("write {op} is done, and its bytes are not there"))?;
                 // From now on, whatever arrives is a second application.
                 regions.slots.write(|memory| memory[range].fill(CLEARED));
                 Ok(())
             }
             What::Read => {
-                let expected = pattern(target, plan.place, plan.length);
-                ensure(bytes == &expected[..], || {
-                    format!("read {op} returned other bytes than those of its range")
-                })
+                let whole = bytes.len() as u64 == plan.length;
+                let same = whole && is_marked(bytes, plan.place, None, pattern_word(target));
+                ensure(same, || format!("read {op} returned other bytes than those of its range"))
             }
             What::Add | What::Swap => {
                 let old = old.ok_or_else(|| format!("atomic op {op} has no word"))?;
@@ -289,9 +357,9 @@ impl Ledger {
     pub(crate) fn check_frozen(&self, frozen: &[Frozen]) -> Check {
         frozen.iter().try_for_each(|Frozen { op, at, bytes }| {
             let Some(regions) = self.regions.get(at) else { return Ok(()) };
-            let Entry { state, ref plan, .. } = self.entries[*op];
+            let state = self.entries[*op].state;
             let same = match state {
-                State::Done => *bytes == payload(*op, plan.length),
+                State::Done => is_marked(bytes, 0, None, op_word(*op)),
                 _ => self.slot_bytes(regions, *op) == *bytes,
             };
             ensure(same, || format!("write {op} went on at {at:?} without the right"))
@@ -307,7 +375,7 @@ impl Ledger {
         };
         let mut ops = (0..self.entries.len()).filter(|&op| writes(&self.entries[op]));
         ops.try_for_each(|op| {
-            let empty = self.slot_bytes(regions, op).iter().all(|&byte| byte == EMPTY);
+            let empty = is_filled(&self.slot_bytes(regions, op), EMPTY);
             ensure(empty, || format!("write {op} began at {of:?} without the right"))
         })
     }
@@ -325,7 +393,8 @@ impl Ledger {
         let sent =
             !matches!(state, State::Planned | State::Declined | State::NotSent | State::Refused);
         ensure(sent, || format!("message {op} was received, and its state is {state:?}"))?;
-        let whole = bytes == &payload(op, entry.plan.length)[..];
+        let long = bytes.len() as u64 == entry.plan.length;
+        let whole = long && is_marked(bytes, 0, None, op_word(op));
         ensure(whole, || format!("message {op} was received with other bytes"))
     }
 
@@ -347,12 +416,9 @@ impl Ledger {
         let here = at == self.entries[op].target;
         let may_be_there = matches!(state, State::Submitted | State::Unknown | State::Abandoned);
         let holds = match state {
-            State::Done if here => range.iter().all(|&byte| byte == CLEARED),
-            _ if here && may_be_there => {
-                let mut both = range.iter().zip(payload(op, plan.length));
-                both.all(|(&byte, wanted)| byte == wanted || byte == EMPTY)
-            }
-            _ => range.iter().all(|&byte| byte == EMPTY),
+            State::Done if here => is_filled(range, CLEARED),
+            _ if here && may_be_there => is_marked(range, 0, Some(EMPTY), op_word(op)),
+            _ => is_filled(range, EMPTY),
         };
         ensure(holds, || format!("write {op} is {state:?}, and its slot at {at:?} says otherwise"))
     }
@@ -360,10 +426,13 @@ impl Ledger {
     /// Checks all regions of an incarnation.
     pub(crate) fn check_regions(&self, of: Incarnation) -> Check {
         let Some(regions) = self.regions.get(&of) else { return Ok(()) };
-        let [_, pattern, _, secret] = self.contents(of);
-        let same = |region: &Region, bytes: &[u8]| region.read(|memory| memory == bytes);
-        ensure(same(&regions.pattern, &pattern), || format!("read-only memory of {of:?} changed"))?;
-        ensure(same(&regions.secret, &secret), || format!("secret memory of {of:?} changed"))?;
+        let known = |memory: &[u8]| {
+            memory.len() as u64 == PATTERN_BYTES && is_marked(memory, 0, None, pattern_word(of))
+        };
+        let same = regions.pattern.read(known);
+        ensure(same, || format!("read-only memory of {of:?} changed"))?;
+        let same = regions.secret.read(|m| m.len() == SECRET_BYTES && is_filled(m, SECRET));
+        ensure(same, || format!("secret memory of {of:?} changed"))?;
         regions.slots.read(|memory| {
             let mut at = 0;
             let writes = |entry: &Entry| entry.plan.to == of.0 && entry.plan.what == What::Write;
@@ -379,7 +448,7 @@ impl Ledger {
     }
 
     fn gap_holds(&self, of: Incarnation, gap: &[u8]) -> Check {
-        let holds = gap.iter().all(|&byte| byte == EMPTY);
+        let holds = is_filled(gap, EMPTY);
         ensure(holds, || format!("{MARGIN} bytes between slots of {of:?} changed"))
     }
 
@@ -432,6 +501,19 @@ impl What {
     /// Returns `true` if it names the region of slots.
     pub(crate) fn uses_slots(self) -> bool {
         matches!(self, Self::Write | Self::Beyond)
+    }
+
+    /// Returns `true` if it carries a payload of its length.
+    pub(crate) fn has_payload(self) -> bool {
+        matches!(
+            self,
+            Self::Write
+                | Self::Beyond
+                | Self::Forbidden
+                | Self::StrangeKey
+                | Self::Message
+                | Self::TooLong
+        )
     }
 }
 

@@ -23,6 +23,7 @@
 //! ```
 
 mod adversary;
+mod agenda;
 mod app;
 mod audit;
 mod batch;

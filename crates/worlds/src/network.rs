@@ -138,9 +138,11 @@ impl World<'_> {
             }
         }
         let [least, jitter] = self.plan.delay;
-        for _ in 0..copies {
+        let mut flight = Some(flight);
+        for left in (0..copies).rev() {
             let at = self.now + least + self.random.below(jitter) + late;
-            self.push(at, Event::Arrive(flight.clone()));
+            let copy = if left > 0 { flight.clone() } else { flight.take() };
+            copy.into_iter().for_each(|flight| self.push(at, Event::Arrive(flight)));
         }
     }
 

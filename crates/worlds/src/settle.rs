@@ -51,9 +51,7 @@ impl World<'_> {
 
     /// Returns the ops between honest hosts that have not ended.
     fn open(&self) -> impl Iterator<Item = usize> + '_ {
-        let open = |state| matches!(state, State::Planned | State::Submitted);
-        let entries = self.ledger.entries.iter().enumerate();
-        entries.filter(move |(_, e)| open(e.state) && self.is_honest(&e.plan)).map(|(op, _)| op)
+        self.ledger.open(|op| self.is_honest(op))
     }
 
     /// An application takes messages again. Those that had come have ended at their senders: an application may wait for ops of

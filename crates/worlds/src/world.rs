@@ -7,6 +7,7 @@ use apus_udp::virtual_host::Sent;
 use apus_units::random::mix;
 use apus_units::{Span, Time};
 
+use crate::agenda::Agenda;
 use crate::audit::Audit;
 use crate::draw::Draw;
 use crate::identity::{FrozenSlots, Identities};
@@ -57,8 +58,7 @@ pub(crate) enum Event {
 pub(crate) struct World<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) now: Time,
-    events: BTreeMap<(Time, u64), Event>,
-    next_event: u64,
+    agenda: Agenda,
     pub(crate) machines: Vec<Machine>,
     /// The host of every address that a host has or had.
     pub(crate) owners: BTreeMap<SocketAddr, usize>,
@@ -97,8 +97,7 @@ impl<'p> World<'p> {
         let mut world = Self {
             plan,
             now,
-            events: BTreeMap::new(),
-            next_event: 0,
+            agenda: Agenda::default(),
             machines,
             owners,
             ledger: Ledger::new(plan),
@@ -132,8 +131,7 @@ impl<'p> World<'p> {
     }
 
     pub(crate) fn push(&mut self, at: Time, event: Event) {
-        self.next_event += 1;
-        self.events.insert((at.max(self.now), self.next_event), event);
+        self.agenda.push(at.max(self.now), event);
     }
 
     /// Records the result of a check.
@@ -146,13 +144,15 @@ impl<'p> World<'p> {
 
     /// Runs until an instant, a violation, or until `done`.
     pub(crate) fn run_until(&mut self, end: Time, done: impl Fn(&Self) -> bool) {
-        while self.violation.is_none() && !done(self) {
-            let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) else {
+        // A datagram in a socket changes nothing that `done` looks at.
+        let mut changed = true;
+        while self.violation.is_none() && !(changed && done(self)) {
+            let Some((at, event)) = self.agenda.pop(end) else {
                 self.now = end;
                 return;
             };
-            let ((at, _), event) = entry.remove_entry();
             self.now = at;
+            changed = !matches!(event, Event::Arrive(_));
             self.handle(event);
         }
     }

@@ -4,10 +4,9 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::primitives::X25519;
 use super::random;
 
 /// Bytes of a private or public key (X25519, RFC 7748).
@@ -22,8 +21,12 @@ impl PeerKey {
     #[must_use]
     pub fn new(bytes: [u8; KEY_BYTES]) -> Option<Self> {
         // Private keys are multiples of the cofactor, which take such a point to zeros (RFC 7748 §6.1).
-        let shared = shared_secret(&[9; KEY_BYTES], &bytes)?;
-        (*shared != [0; KEY_BYTES]).then_some(Self(bytes))
+        X25519::new(&[9; KEY_BYTES])?.agree(&bytes, |_| Self(bytes))
+    }
+
+    /// Returns the key with these bytes, with which a secret has been agreed on: it has no low order.
+    pub(super) const fn agreed(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
     }
 
     /// Returns its bytes.
@@ -68,11 +71,10 @@ impl KeyPair {
     /// Returns the pair of a private key, which must be random. Returns `None` for zeros.
     #[must_use]
     pub fn new(secret: [u8; KEY_BYTES]) -> Option<Self> {
-        let mut dh = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
-        dh.set(&secret);
-        let public = dh.pubkey().first_chunk().copied().and_then(PeerKey::new);
-        dh.set(&[0; KEY_BYTES]);
-        Some(Self { secret, public: public? }).filter(|_| secret != [0; KEY_BYTES])
+        let public = *X25519::new(&secret)?.public();
+        // A multiple of the base point is a multiple of a point of the large order.
+        let pair = Self { secret, public: PeerKey::agreed(public) };
+        (secret != [0; KEY_BYTES]).then_some(pair)
     }
 
     /// Returns a new pair from the system's generator.
@@ -98,19 +100,6 @@ impl fmt::Debug for KeyPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyPair({})", self.public)
     }
-}
-
-/// Returns X25519 (RFC 7748 §5) of a private and a public key.
-fn shared_secret(
-    secret: &[u8; KEY_BYTES],
-    public: &[u8; KEY_BYTES],
-) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
-    let mut dh = DefaultResolver.resolve_dh(&DHChoice::Curve25519)?;
-    dh.set(secret);
-    let mut shared = Zeroizing::new([0; KEY_BYTES]);
-    let done = dh.dh(public, &mut shared[..]);
-    dh.set(&[0; KEY_BYTES]);
-    done.ok().map(|()| shared)
 }
 
 /// Reads 64 hexadecimal digits.

@@ -74,6 +74,7 @@ mod packet;
 mod packet_key;
 mod peer;
 mod ports;
+mod primitives;
 mod protect;
 mod quota;
 pub(crate) mod random;

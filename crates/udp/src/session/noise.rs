@@ -10,7 +10,7 @@
 //! message, here from its header.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -19,6 +19,7 @@ use super::cookie::Cookie;
 use super::identity::PeerKey;
 use super::key::{Credential, Level};
 use super::packet::Handshake;
+use super::primitives::{AesGcm, Sha256, X25519};
 
 const SHARED: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 const IDENTIFIED: &str = "Noise_IKpsk1_25519_AESGCM_SHA256";
@@ -93,9 +94,10 @@ impl Noise {
         Some(payload)
     }
 
-    /// Returns the key that the peer has sent or was expected to have; `None` under a shared key alone, or if it has low order.
+    /// Returns the key that the peer has sent or was expected to have; `None` under a shared key alone. After a message has been
+    /// read or written, a secret has been agreed on with it, so that it has no low order.
     pub(crate) fn peer(&self) -> Option<PeerKey> {
-        self.0.get_remote_static()?.first_chunk().copied().and_then(PeerKey::new)
+        self.0.get_remote_static()?.first_chunk().copied().map(PeerKey::agreed)
     }
 
     /// Returns the secrets of the finished handshake.
@@ -110,7 +112,7 @@ impl Noise {
     }
 }
 
-/// The library's primitives, with the ephemeral key taken from the caller's randomness.
+/// Primitives of AWS-LC, with the ephemeral key taken from the caller's randomness.
 struct Seeded {
     seed: Zeroizing<[u8; 32]>,
 }
@@ -121,91 +123,15 @@ impl CryptoResolver for Seeded {
     }
 
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
-        DefaultResolver.resolve_dh(choice).map(|dh| Box::new(WipedDh(dh)) as _)
+        (*choice == DHChoice::Curve25519).then(|| Box::<X25519>::default() as _)
     }
 
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-        DefaultResolver.resolve_hash(choice)
+        (*choice == HashChoice::SHA256).then(|| Box::<Sha256>::default() as _)
     }
 
     fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
-        DefaultResolver.resolve_cipher(choice).map(|cipher| Box::new(WipedCipher(cipher)) as _)
-    }
-}
-
-/// Wipes its ephemeral private key when dropped, which the library does not.
-struct WipedDh(Box<dyn Dh>);
-
-impl Drop for WipedDh {
-    fn drop(&mut self) {
-        self.0.set(&[0; 32]);
-    }
-}
-
-impl Dh for WipedDh {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn pub_len(&self) -> usize {
-        self.0.pub_len()
-    }
-
-    fn priv_len(&self) -> usize {
-        self.0.priv_len()
-    }
-
-    fn set(&mut self, privkey: &[u8]) {
-        self.0.set(privkey);
-    }
-
-    fn generate(&mut self, rng: &mut dyn NoiseRandom) -> Result<(), snow::Error> {
-        self.0.generate(rng)
-    }
-
-    fn pubkey(&self) -> &[u8] {
-        self.0.pubkey()
-    }
-
-    fn privkey(&self) -> &[u8] {
-        self.0.privkey()
-    }
-
-    fn dh(&self, pubkey: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
-        self.0.dh(pubkey, out)
-    }
-}
-
-/// Wipes its key when dropped, which the library does not.
-struct WipedCipher(Box<dyn Cipher>);
-
-impl Drop for WipedCipher {
-    fn drop(&mut self) {
-        self.0.set(&[0; 32]);
-    }
-}
-
-impl Cipher for WipedCipher {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn set(&mut self, key: &[u8; 32]) {
-        self.0.set(key);
-    }
-
-    fn encrypt(&self, nonce: u64, authtext: &[u8], plaintext: &[u8], out: &mut [u8]) -> usize {
-        self.0.encrypt(nonce, authtext, plaintext, out)
-    }
-
-    fn decrypt(
-        &self,
-        nonce: u64,
-        authtext: &[u8],
-        ciphertext: &[u8],
-        out: &mut [u8],
-    ) -> Result<usize, snow::Error> {
-        self.0.decrypt(nonce, authtext, ciphertext, out)
+        (*choice == CipherChoice::AESGCM).then(|| Box::<AesGcm>::default() as _)
     }
 }
 
@@ -342,47 +268,11 @@ mod tests {
         }
     }
 
-    /// The private keys that a Diffie-Hellman was given.
-    struct Noted(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-    impl Dh for Noted {
-        fn name(&self) -> &'static str {
-            "noted"
-        }
-        fn pub_len(&self) -> usize {
-            32
-        }
-        fn priv_len(&self) -> usize {
-            32
-        }
-        fn set(&mut self, privkey: &[u8]) {
-            *self.0.lock().unwrap() = privkey.to_vec();
-        }
-        fn generate(&mut self, _: &mut dyn NoiseRandom) -> Result<(), snow::Error> {
-            Err(snow::Error::Rng)
-        }
-        fn pubkey(&self) -> &[u8] {
-            &[]
-        }
-        fn privkey(&self) -> &[u8] {
-            &[]
-        }
-        fn dh(&self, _: &[u8], _: &mut [u8]) -> Result<(), snow::Error> {
-            Err(snow::Error::Dh)
-        }
-    }
-
     #[test]
     fn secrets_of_a_handshake_are_wiped_when_dropped() {
         fn is_wiped<T: ZeroizeOnDrop>() {}
         is_wiped::<Secrets>();
         is_wiped::<SharedKey>();
-        let key = std::sync::Arc::default();
-        let mut dh = WipedDh(Box::new(Noted(std::sync::Arc::clone(&key))));
-        dh.set(&[7; 32]);
-        assert_eq!(*key.lock().unwrap(), [7; 32]);
-        drop(dh);
-        assert_eq!(*key.lock().unwrap(), [0; 32]);
         let mut once = Once(Some(Zeroizing::new([5; 32])));
         let mut bytes = [0; 32];
         assert!(once.try_fill_bytes(&mut bytes).is_ok() && once.0.is_none());
