@@ -22,23 +22,23 @@ pub struct Job {
     /// Job in any format of `apus convert`, told by its content.
     file: PathBuf,
     /// L: latency of the network.
-    #[arg(long, value_name = "TIME", default_value = "2500ns", value_parser = nanoseconds)]
-    latency: u32,
+    #[arg(long, value_name = "TIME", default_value = "2500ns")]
+    latency: Span,
     /// o: time of a stream per message, at either end.
-    #[arg(long, value_name = "TIME", default_value = "1500ns", value_parser = nanoseconds)]
-    overhead: u32,
+    #[arg(long, value_name = "TIME", default_value = "1500ns")]
+    overhead: Span,
     /// O: time of a stream per byte.
-    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = nanoseconds)]
-    overhead_per_byte: u32,
+    #[arg(long, value_name = "TIME", default_value = "0ns")]
+    overhead_per_byte: Span,
     /// g: time of a NIC per message.
-    #[arg(long, value_name = "TIME", default_value = "1000ns", value_parser = nanoseconds)]
-    gap: u32,
+    #[arg(long, value_name = "TIME", default_value = "1000ns")]
+    gap: Span,
     /// G: time of a NIC per byte.
-    #[arg(long, value_name = "TIME", default_value = "6ns", value_parser = nanoseconds)]
-    gap_per_byte: u32,
+    #[arg(long, value_name = "TIME", default_value = "6ns")]
+    gap_per_byte: Span,
     /// S: the largest message that is sent before its receiver is ready.
     #[arg(long, value_name = "SIZE", default_value = "65535B", value_parser = eager)]
-    eager: u32,
+    eager: u64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -47,45 +47,36 @@ pub struct Job {
 /// Results in JSON.
 #[derive(Serialize)]
 struct Report {
-    completion_ns: u64,
-    critical_path_ns: u64,
+    completion_ns: f64,
+    critical_path_ns: f64,
     ranks: u32,
     ops: u64,
     bytes: u64,
-    ends_ns: Vec<u64>,
+    ends_ns: Vec<f64>,
     /// Operations that are not done, in words.
     stuck: Vec<String>,
     /// Messages that no receive took, in words.
     unexpected: Vec<String>,
 }
 
-/// Reads a time of whole nanoseconds, which LogGOPSim's parameters are.
-fn nanoseconds(text: &str) -> Result<u32, String> {
-    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    let ns = span.as_ps() / 1000;
-    match u32::try_from(ns) {
-        Ok(ns) if span.as_ps().is_multiple_of(1000) => Ok(ns),
-        _ => Err(format!("{text} is not a number of whole nanoseconds below 2^32")),
-    }
-}
-
-fn eager(text: &str) -> Result<u32, String> {
+fn eager(text: &str) -> Result<u64, String> {
     let bytes: apus_units::Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    u32::try_from(bytes.get()).map_err(|_| format!("{text} is not a size below 4GiB"))
+    Ok(bytes.get())
 }
 
-/// Returns the length of the critical path in ns: messages that delay each other nowhere.
-fn critical_path(graph: &Graph, parameters: &Parameters) -> u64 {
-    let Parameters { latency, overhead, overhead_per_byte, gap_per_byte, .. } = *parameters;
-    let byte = u64::from(overhead_per_byte.max(gap_per_byte));
-    let fixed = u64::from(latency) + 2 * u64::from(overhead);
+/// Returns the length of the critical path: messages that delay each other nowhere.
+fn critical_path(graph: &Graph, parameters: &Parameters) -> Span {
     let cost = |bytes: u64| Cost {
         occupies: Span::ZERO,
-        latency: Span::from_ns(fixed + bytes.saturating_sub(1) * byte),
+        latency: parameters.alone(bytes, (Span::ZERO, Span::ZERO)),
         acknowledgement: Span::ZERO,
     };
-    ideal::run(graph, Done::Local, Limits::None, |message| cost(message.bytes)).completion.as_ps()
-        / 1000
+    ideal::run(graph, Done::Local, Limits::None, |message| cost(message.bytes)).completion
+}
+
+/// Returns picoseconds in nanoseconds.
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
 }
 
 impl Job {
@@ -120,12 +111,12 @@ impl Report {
             format!("rank {rank}: {} B from rank {}, tag {tag}", message.bytes, message.from)
         });
         Self {
-            completion_ns: outcome.completion(),
-            critical_path_ns: critical_path(graph, parameters),
+            completion_ns: ns(outcome.completion().as_ps()),
+            critical_path_ns: ns(critical_path(graph, parameters).as_ps()),
             ranks: graph.ranks(),
             ops: graph.ops(),
             bytes: graph.bytes(),
-            ends_ns: outcome.ends.clone(),
+            ends_ns: outcome.ends.iter().map(|end| ns(end.as_ps())).collect(),
             stuck: stuck.collect(),
             unexpected: unexpected.collect(),
         }
@@ -134,7 +125,7 @@ impl Report {
     fn text(&self) -> String {
         /// Most lines of a list.
         const LINES: usize = 20;
-        let us = |ns: u64| ns as f64 * 1e-3;
+        let us = |ns: f64| ns / 1e3;
         let mut text = String::new();
         let mut line = |line: String| {
             // Writing to a String cannot fail.

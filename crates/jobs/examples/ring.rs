@@ -4,7 +4,7 @@ use apus_jobs::collectives::{Algorithm, Collective, closed};
 use apus_jobs::ideal::{Cost, Limits, run};
 use apus_jobs::loggops::{self, Parameters};
 use apus_jobs::{Done, goal};
-use apus_units::{Bytes, Rate, Span};
+use apus_units::{Bytes, Rate, Span, Time};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let all_reduce = Collective::new(Algorithm::RingAllReduce, 8, 8 << 20);
@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let form = closed::time(&all_reduce, cost).expect("a closed form");
     assert_eq!(form.span(), outcome.completion);
     let model = loggops::run(&graph, &Parameters::default())?;
-    assert_eq!(model.completion(), 14 * (2 * 1500 + 2500 + ((1 << 20) - 1) * 6));
+    let time = Span::from_ns(14 * (2 * 1500 + 2500 + ((1 << 20) - 1) * 6));
+    assert_eq!(model.completion(), Time::ZERO + time);
     let file = goal::write_binary(&graph)?;
     assert_eq!(goal::read(&file)?, graph);
     Ok(())

@@ -16,6 +16,8 @@ pub(super) struct Parts<'a> {
     pub(super) topology: &'a TopologySpec,
     pub(super) algorithms: &'a [NamedAlgorithm],
     pub(super) workloads: &'a [Workload],
+    /// Hosts have the LogGOPS model.
+    pub(super) loggops: bool,
     /// Rates are compared with fair shares.
     pub(super) fair_shares: bool,
     /// The memory limit of the run, if there is one.
@@ -35,6 +37,10 @@ impl Parts<'_> {
             let message = "pauses ports that an algorithm of credits divides itself, and bounds the \
                            queues of; remove `pfc`";
             root.problem("topology", message);
+        }
+        if self.loggops && !workloads.is_empty() && !workloads.iter().any(Workload::is_job) {
+            let message = "is \"loggops\", which has no effect without a job; remove it, or add a workload like `kind = \"job\"`";
+            root.problem("host.model", message);
         }
         memory::check(root, topology, workloads, self.memory);
         if !workloads.is_empty() {

@@ -1,5 +1,6 @@
 //! Limits of workloads, and settings that all kinds of workload read.
 
+use apus_jobs::loggops::Parameters;
 use apus_units::Span;
 
 use super::algorithm::NamedAlgorithm;
@@ -31,6 +32,8 @@ pub(super) struct Frame<'a> {
     pub(super) algorithms: Vec<&'a str>,
     pub(super) topology: &'a TopologySpec,
     pub(super) routing: &'a Routing,
+    /// Parameters of hosts of the LogGOPS model.
+    pub(super) loggops: Option<Parameters>,
     pub(super) configs: &'a [NamedAlgorithm],
 }
 

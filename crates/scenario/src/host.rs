@@ -1,7 +1,8 @@
 //! `[host]` and `[transport]`: costs of a host, the transport.
 
+use apus_jobs::loggops::Parameters;
 use apus_transport::{EndpointConfig, LocalRx, Recovery};
-use apus_units::Span;
+use apus_units::{Bytes, Span};
 
 use super::declared::{Amount, Keys, Kind, key, words_of};
 use super::links::Memory;
@@ -43,6 +44,41 @@ pub(super) static HOST: Keys = Keys::of(&[
     .at_least(1),
     key("receive_queue", Kind::SizeOrUnlimited, "Receive queue of the NIC").at_least(1),
     key("engine", Kind::Table(&ENGINE), "Costs of the engine"),
+    key(
+        "latency",
+        Kind::Time,
+        "With the model \"loggops\", L: least time from the departure of the first byte of a message to its arrival; LogGOPSim's 2500ns if not given",
+    )
+    .at_most(LONGEST),
+    key(
+        "overhead",
+        Kind::Time,
+        "With the model \"loggops\", o: time of a stream per message, at either end; LogGOPSim's 1500ns if not given",
+    )
+    .at_most(LONGEST),
+    key(
+        "overhead_per_byte",
+        Kind::Time,
+        "With the model \"loggops\", O: time of a stream per byte, at either end; LogGOPSim's 0ns if not given",
+    )
+    .at_most(LONGEST),
+    key(
+        "gap",
+        Kind::Time,
+        "With the model \"loggops\", g: time of a NIC per message; LogGOPSim's 1000ns if not given",
+    )
+    .at_most(LONGEST),
+    key(
+        "gap_per_byte",
+        Kind::Time,
+        "With the model \"loggops\", G: time of a NIC per byte; LogGOPSim's 6ns if not given",
+    )
+    .at_most(LONGEST),
+    key(
+        "eager",
+        Kind::Size,
+        "With the model \"loggops\", S: largest message whose send does not wait for its receiver; LogGOPSim's 65535B if not given",
+    ),
 ]);
 
 /// Keys of `engine`.
@@ -114,7 +150,7 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
     model.clock_drift_ppb = section.get_or("clock_drift", drift).0 as i32;
     if model.engine.is_none() {
         let why =
-            "with the model \"ideal\", whose engine costs nothing (other models: t1, t1-quiet)";
+            "with this model, whose engine costs nothing (models with an engine: t1, t1-quiet)";
         section.no_effect("receive_queue", why);
         section.no_effect("engine", why);
     }
@@ -122,8 +158,31 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
         model.receive_queue = section.get_or("receive_queue", Memory(model.receive_queue)).0;
         read_engine(section.section_or_empty("engine")?, costs);
     }
+    match &mut model.loggops {
+        Some(parameters) => read_loggops(&section, parameters),
+        None => {
+            for key in ["latency", "overhead", "overhead_per_byte", "gap", "gap_per_byte", "eager"]
+            {
+                section.no_effect(key, "without the model \"loggops\"");
+            }
+        }
+    }
     section.finish();
     Some(model)
+}
+
+/// Reads the parameters of the LogGOPS model.
+fn read_loggops(section: &Section<'_>, parameters: &mut Parameters) {
+    for (key, field) in [
+        ("latency", &mut parameters.latency),
+        ("overhead", &mut parameters.overhead),
+        ("overhead_per_byte", &mut parameters.overhead_per_byte),
+        ("gap", &mut parameters.gap),
+        ("gap_per_byte", &mut parameters.gap_per_byte),
+    ] {
+        *field = section.get_or(key, *field);
+    }
+    parameters.eager = section.get_or("eager", Bytes::new(parameters.eager)).get();
 }
 
 /// Reads `[host.engine]`. `scale` multiplies the preset's costs of work, not its stalls; an

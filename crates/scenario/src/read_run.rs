@@ -84,6 +84,7 @@ pub(super) fn read_run(
         algorithms: labels,
         topology: &topology,
         routing: &routing,
+        loggops: host.as_ref().and_then(|host| host.loggops),
         configs: &algorithms,
     };
     let recorded: Vec<_> = tables.iter().map(|table| Rc::clone(table.effective())).collect();
@@ -134,6 +135,7 @@ pub(super) fn read_run(
         topology: &topology,
         algorithms: &algorithms,
         workloads: &workloads,
+        loggops: frame.loggops.is_some(),
         fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
         memory: options.memory.as_ref(),
     };

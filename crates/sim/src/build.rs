@@ -14,7 +14,7 @@ use crate::application::Source;
 use crate::clock::{Clock, HostClocks};
 use crate::host::{FlowPaths, Host, HostFlow};
 use crate::host_model::Nic;
-use crate::plan::{ConnectionPlan, Load, Plan};
+use crate::plan::{ConnectionPlan, JobError, Load, Plan};
 use crate::random::{Purpose, Stream};
 use crate::service::Devices;
 use crate::world::World;
@@ -36,6 +36,8 @@ pub enum PlanError {
     EndsWithOps,
     /// A job whose messages come from a program outside, in a run without such a program.
     External(String),
+    /// A job does not fit the model of hosts.
+    Job(JobError),
     /// A simulation for a program outside without exactly one job for its messages.
     NotExternal,
     /// The connection with this index has atomic ops, which need memory.
@@ -56,6 +58,7 @@ impl fmt::Display for PlanError {
         match self {
             Self::Topology(error) => error.fmt(f),
             Self::Route(error) => error.fmt(f),
+            Self::Job(error) => error.fmt(f),
             Self::Pfc(error) | Self::Fault(error) => error.fmt(f),
             Self::EndsWithOps => f.write_str(
                 "ends_with_ops needs a job, or trace_ops, the number of ops after which the run ends",

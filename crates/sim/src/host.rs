@@ -213,7 +213,7 @@ impl<F: AlgorithmFactory> Host<F> {
         self.schedule(now, world);
     }
 
-    /// Sends a message of a program outside at `now`.
+    /// Sends a message of a program outside, or of a model of all hosts, at `now`.
     pub(crate) fn send_from_outside(
         &mut self,
         now: Time,
@@ -332,6 +332,13 @@ impl<F: AlgorithmFactory> Host<F> {
             }
         }
         let finished = matches!(handled, Handled::Data { finished: true, .. });
+        if let Some(jobs) = &mut self.jobs
+            && jobs.hears_first_bytes()
+            && let (Handled::Data { .. }, Body::Data(segment)) = (&handled, &header.body)
+            && segment.offset == 0
+        {
+            jobs.on_first_bytes(now, id, segment);
+        }
         if finished
             && let Some(devices) = &mut self.devices
             && let Body::Data(segment) = &header.body

@@ -1,5 +1,6 @@
 //! Parameters of a host, which cause endpoint congestion.
 
+use apus_jobs::loggops::Parameters;
 use apus_units::{Bytes, Span};
 
 /// A host's NIC, engine and clocks.
@@ -23,6 +24,9 @@ pub struct HostModel {
     pub clock_drift_ppb: i32,
     /// Interval at which a stack reads both clocks to convert between them (Swift App. A).
     pub clock_reading_interval: Span,
+    /// Times of operations of jobs in the LogGOPS model, in addition to those of their packets; other workloads have
+    /// none. Sends of jobs are done by [`Done::LogGops`](apus_jobs::Done::LogGops) then, and the network has one part.
+    pub loggops: Option<Parameters>,
 }
 
 /// Rule by which a host's data enters its NIC, and the treatment there.
@@ -126,6 +130,7 @@ impl HostModel {
         clock_offset: Span::ZERO,
         clock_drift_ppb: 0,
         clock_reading_interval: Span::from_ms(1),
+        loggops: None,
     };
 
     /// Returns a preset by name.
@@ -150,10 +155,11 @@ impl HostModel {
                 nic_backlog: Span::from_ns(666), // 2 packets at 100 Gb/s
                 ..engine
             }),
+            "loggops" => Some(Self { loggops: Some(Parameters::default()), ..Self::IDEAL }),
             _ => None,
         }
     }
 
     /// Returns the names that [`HostModel::preset`] knows.
-    pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet", "t2"];
+    pub const PRESETS: &[&str] = &["ideal", "t1", "t1-quiet", "t2", "loggops"];
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use apus_cc::{AlgorithmFactory, Telemetry};
 use apus_fabric::{FabricEvent, Network, Node, Outcome, RouteId, Transit};
+use apus_jobs::loggops::Parameters;
 use apus_units::{HostId, PortId, Rate, Span, Time};
 use apus_wire::Header;
 
@@ -15,7 +16,7 @@ use crate::calendar::Calendar;
 use crate::detours;
 use crate::groups::GroupPlan;
 use crate::host::Host;
-use crate::jobs::Happened;
+use crate::jobs::{Happened, ModelledJobs};
 use crate::metrics::Metrics;
 use crate::op_times::{Groups, OpTimes};
 use crate::parallel::{Exchange, Message, News, PanicAlarm, Parcel};
@@ -46,6 +47,8 @@ pub(crate) struct Part<F: AlgorithmFactory> {
     pub(crate) first_host: u32,
     pub(crate) handled: Handled,
     pub(crate) batch: Batch,
+    /// Jobs on hosts of the LogGOPS model; the part is the whole network then.
+    modelled: Option<Box<ModelledJobs>>,
     /// Takes packets at ports, if they are traced.
     pub(crate) tap: Option<Box<Tap>>,
     /// Keeps the packets around chosen ops; only next to a tap.
@@ -122,6 +125,7 @@ impl<F: AlgorithmFactory> Part<F> {
             first_host,
             handled: Handled::default(),
             batch: Batch::new(ports),
+            modelled: None,
             tap: None,
             close_up: None,
             owners: partition.ports().into(),
@@ -174,17 +178,53 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Runs all events before `end`.
     pub(crate) fn run_events(&mut self, end: Time) {
         match self.world.pending {
-            Pending::Queue(_) if self.tap.is_some() => self.run_traced(end),
+            Pending::Queue(_) if self.modelled.is_some() => self.run_modelled(end),
+            Pending::Queue(_) if self.tap.is_some() => self.run_traced(end, None),
             Pending::Queue(_) => self.run_queue(end),
             Pending::Calendar(_) => self.run_calendar(end),
         }
     }
 
+    /// Lets the LogGOPS model run the jobs of a plan. Call it before the run, on the only part.
+    pub(crate) fn model_jobs(&mut self, plan: &Plan<F>, parameters: &Parameters) {
+        self.modelled = Some(Box::new(ModelledJobs::new(plan, parameters, &self.hosts)));
+        self.use_queue();
+    }
+
+    /// Runs all events before `end`, of the network and of the model of its hosts. At one time those of the network
+    /// come first.
+    #[cold]
+    fn run_modelled(&mut self, end: Time) {
+        let Some(mut modelled) = self.modelled.take() else { return };
+        let mut happened = Vec::new();
+        loop {
+            let due = modelled.next_at();
+            let stop = due.saturating_add(Span::from_ps(1)).min(end).max(self.world.now);
+            if self.tap.is_some() {
+                self.run_traced(stop, Some(&mut happened));
+            } else {
+                self.run_until_happened(stop, &mut happened);
+            }
+            if happened.is_empty() {
+                if due >= end {
+                    break;
+                }
+                modelled.run_due(due, &mut self.hosts, &mut self.world);
+            }
+            for news in happened.drain(..) {
+                modelled.note(&news, &mut self.hosts);
+            }
+        }
+        self.modelled = Some(modelled);
+    }
+
     /// Runs all events before `end`, instant by instant, and shows the packets to the tap that are about to arrive. A
     /// packet takes time on a link, so all arrivals of an instant are pending when it begins. The event loop is that of
     /// other runs, which has no code for traces.
+    ///
+    /// With `happened` it ends with the first instant in which something happens to a message of a modelled job.
     #[cold]
-    fn run_traced(&mut self, end: Time) {
+    fn run_traced(&mut self, mut end: Time, mut happened: Option<&mut Vec<Happened>>) {
         let Some(mut tap) = self.tap.take() else { return };
         let mut pending = Vec::new();
         while let Some((now, first)) = queue(&mut self.world).pop_before(end) {
@@ -203,7 +243,15 @@ impl<F: AlgorithmFactory> Part<F> {
             for entity in pending.drain(..) {
                 queue(&mut self.world).push(entity, now);
             }
-            self.run_queue(after);
+            match &mut happened {
+                None => self.run_queue(after),
+                Some(happened) => {
+                    self.run_until_happened(after, happened);
+                    if !happened.is_empty() {
+                        end = after;
+                    }
+                }
+            }
         }
         self.world.now = end;
         self.tap = Some(tap);
@@ -220,7 +268,7 @@ impl<F: AlgorithmFactory> Part<F> {
     }
 
     /// Runs all events before `end`, or until the end of the first instant in which something happens to a message of
-    /// a program outside.
+    /// a program outside or of a modelled job.
     pub(crate) fn run_until_happened(&mut self, mut end: Time, happened: &mut Vec<Happened>) {
         while let Some((now, place)) = queue(&mut self.world).pop_before(end) {
             let event = self.world.entities.of(place);
@@ -315,7 +363,9 @@ impl<F: AlgorithmFactory> Part<F> {
 
     /// Runs window by window if the nodes of the network allow it. Call it before the run.
     pub(crate) fn use_windows(&mut self) {
-        if let Some(calendar) = Calendar::new(&self.world.network) {
+        if self.modelled.is_none()
+            && let Some(calendar) = Calendar::new(&self.world.network)
+        {
             self.store_events_in(Pending::Calendar(Box::new(calendar)));
         }
     }

@@ -115,11 +115,17 @@ impl<F: AlgorithmFactory> Simulation<F> {
         if let Some(job) = plan.jobs.iter().find(|job| job.is_external) {
             return Err(PlanError::External(job.name.clone()));
         }
+        for job in &plan.jobs {
+            job.check_model(plan.host.loggops.as_ref()).map_err(PlanError::Job)?;
+        }
         let mut network = build_network(plan)?;
-        let whole = plan.pfc.is_some() || plan.instant_signals;
+        let whole = plan.pfc.is_some() || plan.instant_signals || plan.host.loggops.is_some();
         let partition = Partition::new(&network, if whole { 1 } else { threads });
         let lookahead = partition.lookahead(&network);
         let mut parts = build_parts(plan, &partition)?;
+        if let Some(parameters) = &plan.host.loggops {
+            parts[0].model_jobs(plan, parameters);
+        }
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));

@@ -164,7 +164,6 @@ fn mistakes_name_the_file_and_the_remedy() {
         ),
         (&["job", "a.bin"], "is not in the file of 500 bytes"),
         (&["job", "no.goal"], "no.goal: cannot be read: "),
-        (&["job", "a.goal", "--gap", "0.5ns"], "0.5ns is not a number of whole nanoseconds"),
         (&["convert", "a.goal", "b.bin", "--lenient"], "--lenient and --groups have no effect"),
         (&["convert", "a.goal", "b"], "b: its name does not tell the form"),
         (&["convert", "a.goal", "b.bin", "--to", "bin"], "--to has no effect"),

@@ -32,15 +32,26 @@ pub enum Done {
     Delivered,
     /// When the sender knows that the message has arrived.
     Acknowledged,
+    /// By the rules of the [LogGOPS model](crate::loggops): a small message when its stream is free again, a larger one when
+    /// the receiver begins to take it in.
+    LogGops,
 }
 
 impl Done {
-    /// All values with their names in files.
-    pub const ALL: [(&'static str, Self); 3] = [
+    /// All values with their names.
+    pub const ALL: [(&'static str, Self); 4] = [
         ("local", Self::Local),
         ("delivered", Self::Delivered),
         ("acknowledged", Self::Acknowledged),
+        ("loggops", Self::LogGops),
     ];
+
+    /// Returns `true` if the end of a send may be that of its job. Otherwise its receive ends later, and the sender of a
+    /// message may hear of its delivery later than that.
+    #[must_use]
+    pub const fn counts_sends(self) -> bool {
+        matches!(self, Self::Acknowledged | Self::LogGops)
+    }
 }
 
 /// A message to send.
@@ -216,9 +227,45 @@ impl Rank {
 
     /// Starts the operations without dependencies.
     pub fn start(&mut self, now: Time) {
+        self.make_ready();
+        self.run(now);
+    }
+
+    /// Makes the operations without dependencies ready.
+    pub(crate) fn make_ready(&mut self) {
         let free = (0..self.program.len() as u32).filter(|op| self.needs[*op as usize] == 0);
         self.ready.extend(free);
-        self.run(now);
+    }
+
+    /// Returns the operations that have become ready, for a model that starts them itself.
+    pub(crate) fn take_ready(&mut self) -> impl Iterator<Item = u32> + '_ {
+        self.ready.drain(..)
+    }
+
+    /// A stream is busy until then with a message, which may have no receive.
+    pub(crate) fn hold_until(&mut self, until: Time) {
+        self.ended_at = self.ended_at.max(until);
+    }
+
+    /// Posts a receive. Returns rank and operation of the send whose message it takes.
+    pub(crate) fn post(&mut self, op: u32) -> Option<(u32, u32)> {
+        let Action::Receive { from, bytes, tag } = self.program.op(op).action else { return None };
+        let message = self.matching.post(Waiting { source: from, tag, item: (op, bytes) })?;
+        let source = (message.source, message.item.0);
+        self.note_source(op, source);
+        Some(source)
+    }
+
+    /// Returns the receive that takes a message, if one is posted.
+    pub(crate) fn match_message(
+        &mut self,
+        (from, op): (u32, u32),
+        tag: u32,
+        bytes: u64,
+    ) -> Option<u32> {
+        let receive = self.matching.arrive(Waiting { source: from, tag, item: (op, bytes) })?;
+        self.note_source(receive.item.0, (from, op));
+        Some(receive.item.0)
     }
 
     /// Returns the next message to send.
@@ -261,11 +308,9 @@ impl Rank {
     }
 
     /// The message of operation `op` of rank `from` has arrived.
-    pub fn on_arrival(&mut self, now: Time, (from, op): (u32, u32), tag: u32, bytes: u64) {
-        let message = Waiting { source: from, tag, item: (op, bytes) };
-        if let Some(receive) = self.matching.arrive(message) {
-            self.note_source(receive.item.0, (from, op));
-            self.end(receive.item.0, now);
+    pub fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
+        if let Some(receive) = self.match_message(source, tag, bytes) {
+            self.end(receive, now);
             self.run(now);
         }
     }
@@ -284,9 +329,8 @@ impl Rank {
         self.left == 0
     }
 
-    /// Returns when the last operation ended, of those that have ended; the epoch if none has. A send counts
-    /// only with [`Done::Acknowledged`]: otherwise its receive ends later, and the sender of a message may
-    /// hear of its delivery later than that.
+    /// Returns when the last operation ended, of those that have ended; the epoch if none has. Sends count by
+    /// [`Done::counts_sends`].
     #[must_use]
     pub fn ended_at(&self) -> Time {
         self.ended_at
@@ -363,7 +407,7 @@ impl Rank {
     /// Starts operations until none is ready.
     fn run(&mut self, now: Time) {
         while let Some(op) = self.ready.pop_front() {
-            let Action::Receive { from, bytes, tag } = self.program.op(op).action else {
+            let Action::Receive { .. } = self.program.op(op).action else {
                 let cpu = self.program.op(op).cpu;
                 self.progress[op as usize] = Progress::Ready;
                 self.streams[usize::from(cpu)].waiting.push_back(op);
@@ -371,9 +415,7 @@ impl Rank {
                 continue;
             };
             self.begin(op, now);
-            let receive = Waiting { source: from, tag, item: (op, bytes) };
-            if let Some(message) = self.matching.post(receive) {
-                self.note_source(op, (message.source, message.item.0));
+            if self.post(op).is_some() {
                 self.end(op, now);
             }
         }
@@ -398,7 +440,8 @@ impl Rank {
         }
     }
 
-    fn begin(&mut self, op: u32, now: Time) {
+    /// Notes the start of an operation.
+    pub(crate) fn begin(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Started;
         if let Some(kept) = &mut self.kept {
             kept.times[op as usize].start = now;
@@ -410,13 +453,14 @@ impl Rank {
         Self::release(self.program.after_start(op), &mut self.needs, &mut self.ready);
     }
 
-    fn end(&mut self, op: u32, now: Time) {
+    /// Notes the end of an operation.
+    pub(crate) fn end(&mut self, op: u32, now: Time) {
         self.progress[op as usize] = Progress::Done;
         self.left -= 1;
         let is_send = matches!(self.program.op(op).action, Action::Send { .. });
         let (left, ended_at) = &mut self.sections[self.program.section_of(op)];
         *left -= 1;
-        let counts = !is_send || self.done == Done::Acknowledged;
+        let counts = !is_send || self.done.counts_sends();
         if counts {
             self.ended_at = self.ended_at.max(now);
             *ended_at = (*ended_at).max(now);

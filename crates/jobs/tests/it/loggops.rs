@@ -2,7 +2,7 @@
 
 use apus_jobs::loggops::{Parameters, run};
 use apus_jobs::{Graph, Op, Program, ProgramBuilder, goal};
-use apus_units::Span;
+use apus_units::{Span, Time};
 
 use crate::samples::{SAMPLES, content};
 
@@ -13,9 +13,13 @@ fn samples_take_the_times_that_loggopsim_prints() {
             let graph = goal::read(&content(name, extension)).expect(name);
             let outcome = run(&graph, &Parameters::default()).expect(name);
             assert!(outcome.is_complete(), "{name}: {outcome:?}");
-            assert_eq!(outcome.completion(), time, "{name}.{extension}");
+            assert_eq!(outcome.completion(), ns(time), "{name}.{extension}");
         }
     }
+}
+
+fn ns(ns: u64) -> Time {
+    Time::ZERO + Span::from_ns(ns)
 }
 
 /// Operations of a rank, and one that requires another one.
@@ -40,8 +44,9 @@ fn graph(ranks: &[Rank<'_>]) -> Graph {
 fn a_message_takes_the_time_of_the_formula() {
     for (bytes, o_per_byte, time) in [(1, 0, 5500), (1001, 0, 11500), (1001, 9, 14500)] {
         let graph = graph(&[(&[Op::send(1, bytes, 3)], None), (&[Op::receive(0, bytes, 3)], None)]);
-        let parameters = Parameters { overhead_per_byte: o_per_byte, ..Parameters::default() };
-        assert_eq!(run(&graph, &parameters).expect("run").completion(), time);
+        let parameters =
+            Parameters { overhead_per_byte: Span::from_ns(o_per_byte), ..Parameters::default() };
+        assert_eq!(run(&graph, &parameters).expect("run").completion(), ns(time));
     }
 }
 
@@ -60,7 +65,7 @@ fn a_large_send_waits_for_its_receive() {
         let outcome = run(&graph, &parameters).expect("run");
         // The message arrives while rank 1 computes, and is taken in at 20,000 ns.
         let receiver = 20_000 + 1500 + 999 * 6;
-        assert_eq!(outcome.ends, [sender, receiver], "S = {eager}");
+        assert_eq!(outcome.ends, [ns(sender), ns(receiver)], "S = {eager}");
     }
 }
 

@@ -184,7 +184,19 @@ impl JobSpec {
         let per_host = places.as_ref().map_or(1, Places::per_host);
         let (nics, scale_up) = frame.topology.nics().unzip();
         let local = read_local(section, per_host, scale_up.flatten());
-        let done = section.meaning("done", &DONES);
+        let done = if frame.loggops.is_some() {
+            section.no_effect(
+                "done",
+                "with `host.model = \"loggops\"`, whose rules say when a send is done",
+            );
+            Some(Done::LogGops)
+        } else {
+            section.meaning("done", &DONES)
+        };
+        if frame.loggops.is_some() && kind == "external" {
+            let why = "is a program's, which hosts with `host.model = \"loggops\"` do not run; use another model";
+            section.problem("kind", why);
+        }
         let order = section.meaning("send_order", &SendOrder::ALL);
         let flows_per_pair: u32 = section.get_or_default("flows_per_pair");
         let places = places?;
@@ -199,6 +211,10 @@ impl JobSpec {
                 (collective.graph().map_err(|e| section.problem("size", e)).ok()?, Some(collective))
             }
         };
+        if let Some(Err(error)) = frame.loggops.map(|parameters| parameters.check(&graph)) {
+            section.problem("kind", format_args!("has too long operations: {error}"));
+            return None;
+        }
         let ranks = graph.ranks();
         check_room(section, kind, &places, ranks)?;
         let (done, order, local) = (done?, order?, local?);

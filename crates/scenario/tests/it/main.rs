@@ -22,6 +22,7 @@ mod infragraph;
 mod job_files;
 mod jobs;
 mod live;
+mod loggops;
 mod lone_flow;
 mod nic;
 mod offered;

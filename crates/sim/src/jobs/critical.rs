@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use apus_jobs::{Action, Done, OpTimes, Program};
+use apus_jobs::{Action, OpTimes, Program};
 use apus_units::{Span, Time};
 use serde::Serialize;
 
@@ -96,6 +96,7 @@ struct Cause {
     op: u32,
     /// Its end was waited for, otherwise its start.
     is_end: bool,
+    at: Time,
 }
 
 struct Walk<'a> {
@@ -121,16 +122,16 @@ impl Walk<'_> {
             if is_end { end } else { start }
         };
         let last = reverse.awaited[range].iter().copied().max_by_key(|awaited| at(*awaited));
-        if let Some((op, is_end)) = last.filter(|awaited| at(*awaited) >= start) {
-            return Some(Cause { op, is_end });
-        }
-        if matches!(program.op(op).action, Action::Receive { .. }) {
-            return last.map(|(op, is_end)| Cause { op, is_end });
+        let cause = |(op, is_end): (u32, bool)| Cause { op, is_end, at: at((op, is_end)) };
+        if last.is_some_and(|awaited| at(awaited) >= start)
+            || matches!(program.op(op).action, Action::Receive { .. })
+        {
+            return last.map(cause);
         }
         // Its stream was busy.
         let held = reverse.computations.get(&(program.op(op).cpu, start));
-        let held = held.filter(|other| **other != op).map(|op| Cause { op: *op, is_end: true });
-        held.or(last.map(|(op, is_end)| Cause { op, is_end }))
+        let held = held.filter(|other| **other != op).map(|op| (*op, true));
+        held.or(last).map(cause)
     }
 
     /// Returns the operation that ended last, of those whose end counts.
@@ -140,7 +141,7 @@ impl Walk<'_> {
             let program = rank.state.program();
             for (op, times) in (0..).zip(rank.state.times()?) {
                 let is_send = matches!(program.op(op).action, Action::Send { .. });
-                if is_send && self.job.done != Done::Acknowledged {
+                if is_send && !self.job.done.counts_sends() {
                     continue;
                 }
                 if found.is_none_or(|(end, ..)| times.end > end) {
@@ -168,6 +169,9 @@ pub(super) fn path(
     // A job may have no operation whose end counts.
     let Some((mut rank, mut op)) = walk.last() else { return Some(path) };
     let mut is_end = true;
+    // In the LogGOPS model a stream may be busy longer, with a message that its receive took later.
+    let end = ranks.iter().map(|rank| rank.state.ended_at()).max().unwrap_or(job.start);
+    path.delayed += end.since(walk.times(rank, op)?.end);
     let most = job.graph.ops().saturating_mul(2);
     while path.steps < most {
         path.steps += 1;
@@ -210,7 +214,10 @@ pub(super) fn path(
             path.wire += took - delay;
             path.delayed += delay;
         }
-        let Some(cause) = walk.cause(rank, op) else { break };
+        let cause = walk.cause(rank, op);
+        // In the LogGOPS model its stream or its NIC may have handled another message.
+        path.delayed += times.start.since(cause.map_or(job.start, |cause| cause.at));
+        let Some(cause) = cause else { break };
         (op, is_end) = (cause.op, cause.is_end);
     }
     path.messages.reverse();

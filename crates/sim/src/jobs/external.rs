@@ -1,4 +1,4 @@
-//! Messages of a job whose operations come from a program outside, one by one.
+//! Messages of a job whose operations come one by one: from a program outside, or from a model of all hosts.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,8 @@ use apus_units::Time;
 /// What happened to a message of such a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Its first byte has arrived; only with the model of LogGOPS.
+    Began,
     /// It has arrived.
     Arrived,
     /// The sender's part is done, by the rule of the job.
@@ -21,6 +23,9 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Happened {
     pub(crate) at: Time,
+    pub(crate) job: u32,
+    /// The sending rank.
+    pub(crate) from: u32,
     pub(crate) message: u32,
     pub(crate) step: Step,
 }
@@ -41,11 +46,12 @@ impl Outside {
         self.messages.get(&number).copied()
     }
 
-    pub(super) fn note(&mut self, at: Time, message: u32, step: Step) {
+    /// Notes a step of message `message` of rank `from`.
+    pub(super) fn note(&mut self, at: Time, job: u32, (from, message): (u32, u32), step: Step) {
         if step == Step::Acknowledged {
             self.messages.remove(&message);
         }
-        self.happened.push(Happened { at, message, step });
+        self.happened.push(Happened { at, job, from, message, step });
     }
 
     pub(super) fn take(&mut self, into: &mut Vec<Happened>) {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Terminal};
-use apus_jobs::Action;
 use apus_jobs::collectives::closed::{self, Form};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
+use apus_jobs::loggops::Parameters;
+use apus_jobs::{Action, Done};
 use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
@@ -73,6 +74,15 @@ impl Path {
     }
 }
 
+impl Path {
+    /// Returns when the first packet of a message arrives.
+    fn first_byte(&self, bytes: u64, sizes: PacketSizes) -> Span {
+        let packet = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
+        let time = |rate: &Rate| rate.serialization_time(Bytes::new(packet));
+        self.rates.iter().map(time).fold(self.delay, |sum, time| sum + time)
+    }
+}
+
 /// The ideal time of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct JobIdeal {
@@ -85,6 +95,8 @@ pub(super) struct JobIdeal {
 pub(super) struct Costs<'a> {
     job: &'a JobPlan,
     sizes: PacketSizes,
+    /// Hosts of the LogGOPS model.
+    loggops: Option<Parameters>,
     paths: BTreeMap<(Terminal, Terminal), Path>,
     /// Whether ranks of one host exchange messages.
     is_local: bool,
@@ -96,8 +108,9 @@ impl<'a> Costs<'a> {
         job: &'a JobPlan,
         network: &mut Network<Header, W>,
         (sizes, spreads): (PacketSizes, bool),
+        loggops: Option<Parameters>,
     ) -> Option<Self> {
-        let mut costs = Self { job, sizes, paths: BTreeMap::new(), is_local: false };
+        let mut costs = Self { job, sizes, loggops, paths: BTreeMap::new(), is_local: false };
         for (from, program) in (0..).zip(job.graph.programs()) {
             for op in program.ops() {
                 let Action::Send { to, .. } = op.action else { continue };
@@ -112,8 +125,22 @@ impl<'a> Costs<'a> {
         Some(costs)
     }
 
-    /// Returns the times of a message.
+    /// Returns the times of a message, with those of its hosts.
     pub(super) fn of(&self, from: u32, to: u32, bytes: u64) -> Cost {
+        let cost = self.on_fabric(from, to, bytes);
+        let Some(model) = &self.loggops else { return cost };
+        let last = cost.alone();
+        let path = self.paths.get(&self.job.terminals(from, to));
+        let first = path.map_or(cost.latency, |path| {
+            // What comes before and behind the fabric is part of the latency.
+            let own = path.cost(bytes, self.sizes).alone();
+            path.first_byte(bytes, self.sizes) + last.saturating_sub(own)
+        });
+        let latency = model.alone(bytes, (first, last));
+        Cost { occupies: Span::ZERO, latency, acknowledgement: Span::ZERO }
+    }
+
+    fn on_fabric(&self, from: u32, to: u32, bytes: u64) -> Cost {
         let pair = self.job.terminals(from, to);
         let none = Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
         match (self.paths.get(&pair), self.job.local) {
@@ -136,7 +163,8 @@ impl<'a> Costs<'a> {
         let job = self.job;
         let first = self.paths.values().next();
         let is_uniform = !self.is_local && self.paths.values().all(|path| Some(path) == first);
-        if let (true, Some(path), Some(collective)) = (is_uniform, first, &job.collective) {
+        let is_plain = is_uniform && self.loggops.is_none();
+        if let (true, Some(path), Some(collective)) = (is_plain, first, &job.collective) {
             let form = closed::time(collective, |bytes| path.cost(bytes, self.sizes));
             if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
                 return Some(JobIdeal { time, source: "closed form" });
@@ -146,7 +174,9 @@ impl<'a> Costs<'a> {
             return None;
         }
         let cost = |transfer: Transfer| self.of(transfer.from, transfer.to, transfer.bytes);
-        let outcome = ideal::run(&job.graph, job.done, Limits::None, cost);
+        // Sends of the LogGOPS model take no time on its critical path.
+        let done = if job.done == Done::LogGops { Done::Local } else { job.done };
+        let outcome = ideal::run(&job.graph, done, Limits::None, cost);
         let path = JobIdeal { time: outcome.completion, source: "critical path" };
         let nic = JobIdeal { time: self.busiest_nic(), source: "bytes of the busiest NIC" };
         (outcome.unfinished() == 0).then_some(if nic.time > path.time { nic } else { path })

@@ -8,6 +8,7 @@ mod critical;
 mod external;
 mod ideal;
 mod local;
+mod loggops;
 mod part;
 mod rank;
 mod record;
@@ -26,6 +27,7 @@ use apus_wire::{Segment, SegmentKind};
 use crate::plan::{JobPlan, SendOrder};
 pub use critical::CriticalMessage;
 pub(crate) use external::{Happened, Step};
+pub(crate) use loggops::ModelledJobs;
 pub use part::JobPart;
 use rank::HostRank;
 pub(crate) use record::records;
@@ -72,7 +74,7 @@ enum Due {
     Crosses { rank: u32, op: u32 },
     /// A message to another host has reached the NIC by which it leaves.
     Crossed { rank: u32, op: u32 },
-    /// A program outside sends a message.
+    /// A program outside, or a model of all hosts, sends a message.
     Begun { rank: u32, op: u32 },
 }
 
@@ -100,6 +102,8 @@ pub(crate) struct HostJobs {
     /// Time of the last action. Engines handle completions at the end of a batch, so times could go back.
     clock: Time,
     unfinished: usize,
+    /// The model of its jobs needs the arrivals of first bytes.
+    hears_first_bytes: bool,
 }
 
 impl HostJobs {
@@ -107,7 +111,10 @@ impl HostJobs {
     pub(crate) fn add_rank(&mut self, job: u32, number: u32, plan: &Arc<JobPlan>) {
         let rank = self.ranks.len() as u32;
         self.ranks.push(HostRank::new(job, number, plan));
-        self.due.push(Reverse((plan.start, Due::Start { rank })));
+        if plan.done != Done::LogGops {
+            self.due.push(Reverse((plan.start, Due::Start { rank })));
+        }
+        self.hears_first_bytes |= plan.done == Done::LogGops;
         self.unfinished += 1;
     }
 
@@ -205,7 +212,11 @@ impl HostJobs {
                     rank
                 }
                 Due::Begins { to, from, op } => {
-                    let bytes = self.ranks[from as usize].message(op).bytes;
+                    let sender = &self.ranks[from as usize];
+                    let (number, bytes) = (sender.number, sender.message(op).bytes);
+                    if self.hears_first_bytes {
+                        self.ranks[to as usize].on_first_byte(now, (number, op));
+                    }
                     let at = self.ranks[to as usize].begin_local(now, bytes);
                     self.due.push(Reverse((at, Due::Arrived { to, from, op })));
                     continue;
@@ -262,6 +273,25 @@ impl HostJobs {
         self.touch(rank, now, local, endpoint);
         let (host, delay) = back.filter(|_| done == Done::Delivered)?;
         Some(Notice { host, at: now.saturating_add(delay), job, rank: peer, op })
+    }
+
+    /// Returns `true` if first bytes of messages matter.
+    #[inline]
+    pub(crate) fn hears_first_bytes(&self) -> bool {
+        self.hears_first_bytes
+    }
+
+    /// Handles the arrival of the first bytes of a message on `flow`.
+    pub(crate) fn on_first_bytes(&mut self, now: Time, flow: FlowId, segment: &Segment) {
+        let Some(FlowUse { rank, peer, .. }) = self.flow(flow) else { return };
+        let SegmentKind::Write { address, .. } = segment.kind else { return };
+        let now = self.advance(now);
+        self.ranks[rank as usize].on_first_byte(now, (peer, rank::operation(address).0));
+    }
+
+    /// A model of all hosts has ended the operations of a rank.
+    pub(crate) fn end_rank(&mut self, place: usize, at: Time) {
+        self.unfinished -= usize::from(self.ranks[place].ends(at));
     }
 
     /// Keeps a notice for a rank of this host until its time.
@@ -333,6 +363,9 @@ impl HostJobs {
             self.begin(index, message, now, local, endpoint);
         }
         let rank = &mut self.ranks[index as usize];
+        if rank.plan.done == Done::LogGops {
+            return;
+        }
         if let Some(at) = rank.new_timeout() {
             self.due.push(Reverse((at, Due::Timeout { rank: index })));
         }
@@ -370,7 +403,7 @@ impl HostJobs {
         }
     }
 
-    /// A program outside sends a message of a rank of this host at `now`, when the host wakes up.
+    /// A program outside, or a model of all hosts, sends a message of a rank of this host at `now`, when the host wakes up.
     pub(crate) fn send_from_outside(
         &mut self,
         now: Time,
@@ -385,7 +418,7 @@ impl HostJobs {
         }
     }
 
-    /// Moves what happened to messages of a program outside into a list.
+    /// Moves what happened to messages of a program outside, or of a model, into a list.
     pub(crate) fn take_happened(&mut self, into: &mut Vec<Happened>) {
         for outside in self.ranks.iter_mut().filter_map(|rank| rank.outside.as_mut()) {
             outside.take(into);

@@ -74,6 +74,9 @@ pub(crate) struct HostRank {
     since: Time,
     pub(super) computing: Span,
     pub(super) sending: Span,
+    /// In the model of LogGOPS: until when the rank computes, and until when a stream handles a message.
+    computes_until: Time,
+    handles_until: Time,
     /// Messages of a program outside, if the job's operations come from there.
     pub(super) outside: Option<Box<Outside>>,
     /// Time at which all operations were done, also as far as the rank knows of the ends of its sends.
@@ -99,7 +102,9 @@ impl HostRank {
             since: plan.start,
             computing: Span::ZERO,
             sending: Span::ZERO,
-            outside: plan.is_external.then(Box::default),
+            computes_until: Time::ZERO,
+            handles_until: Time::ZERO,
+            outside: (plan.is_external || plan.done == Done::LogGops).then(Box::default),
             ended_at: None,
         }
     }
@@ -137,9 +142,27 @@ impl HostRank {
         }
         if self.state.is_computing() {
             self.computing += passed;
-        } else if self.outstanding > 0 {
-            self.sending += passed;
+            return;
         }
+        let began = now.saturating_sub(passed);
+        let computing = self.computes_until.min(now).since(began);
+        self.computing += computing;
+        self.sending += match self.outstanding {
+            0 => self.handles_until.min(now).since(began.max(self.computes_until)),
+            _ => passed - computing,
+        };
+    }
+
+    /// A computation runs until then.
+    pub(super) fn compute_until(&mut self, now: Time, until: Time) {
+        self.account(now);
+        self.computes_until = self.computes_until.max(until);
+    }
+
+    /// A stream handles a message until then.
+    pub(super) fn handle_until(&mut self, now: Time, until: Time) {
+        self.account(now);
+        self.handles_until = self.handles_until.max(until);
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
@@ -152,15 +175,24 @@ impl HostRank {
     pub(super) fn on_arrival(&mut self, now: Time, source: (u32, u32), tag: u32, bytes: u64) {
         self.account(now);
         match &mut self.outside {
-            Some(outside) => outside.note(now, source.1, Step::Arrived),
+            Some(outside) => outside.note(now, self.job, source, Step::Arrived),
             None => self.state.on_arrival(now, source, tag, bytes),
+        }
+    }
+
+    /// The first byte of message `source.1` of rank `source.0` has arrived.
+    pub(super) fn on_first_byte(&mut self, now: Time, source: (u32, u32)) {
+        if let Some(outside) = &mut self.outside {
+            outside.note(now, self.job, source, Step::Began);
         }
     }
 
     pub(super) fn on_delivered(&mut self, now: Time, op: u32) {
         self.account(now);
         match &mut self.outside {
-            Some(outside) if self.plan.done == Done::Delivered => outside.note(now, op, Step::Sent),
+            Some(outside) if self.plan.done == Done::Delivered => {
+                outside.note(now, self.job, (self.number, op), Step::Sent);
+            }
             Some(_) => {}
             None => self.state.on_delivered(now, op),
         }
@@ -168,10 +200,11 @@ impl HostRank {
 
     fn on_known_end(&mut self, now: Time, op: u32) {
         let Some(outside) = &mut self.outside else { return self.state.on_acknowledged(now, op) };
+        let message = (self.number, op);
         if self.plan.done == Done::Acknowledged {
-            outside.note(now, op, Step::Sent);
+            outside.note(now, self.job, message, Step::Sent);
         }
-        outside.note(now, op, Step::Acknowledged);
+        outside.note(now, self.job, message, Step::Acknowledged);
     }
 
     /// A message within the host has arrived: it is delivered and acknowledged.
@@ -191,7 +224,9 @@ impl HostRank {
     ) {
         self.account(now);
         match &mut self.outside {
-            Some(outside) if self.plan.done == Done::Local => outside.note(now, op, Step::Sent),
+            Some(outside) if self.plan.done == Done::Local => {
+                outside.note(now, self.job, (self.number, op), Step::Sent);
+            }
             Some(_) => {}
             None => self.state.on_sent(now, op),
         }

@@ -31,7 +31,7 @@ summary! {
         /// name of the job
         pub name: String = fact("-"),
         /// start of the job to the end of its last operation; a send ends a job only if `done` is
-        /// acknowledged, as its receive ends later otherwise; null if operations have not ended
+        /// acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended
         pub completion_us: Option<f64> = number(JOB),
         /// the least time: the closed form of the collective if all its messages have equal paths, otherwise
         /// the length of the critical path or, if it is longer, the time that the busiest NIC needs for its bytes;
@@ -44,7 +44,7 @@ summary! {
         pub slowdown: Option<f64> = number(JOB),
         /// when a send is done: local (its last byte has left), delivered (its message has arrived; the sender
         /// hears of it after the propagation delay of the path), acknowledged (the sender has the
-        /// acknowledgement)
+        /// acknowledgement), or loggops (by the rules of the host model)
         pub done: &'static str = fact("-"),
         /// ranks
         pub ranks: u64 = fact("-"),
@@ -78,7 +78,8 @@ summary! {
         pub critical_steps: Option<u64> = number(JOB),
         /// time of computations on the critical path
         pub critical_compute_us: Option<f64> = number(JOB),
-        /// time that the messages of the critical path take on the fabric without other traffic
+        /// time that the messages of the critical path take on the fabric without other traffic, with the
+        /// times of hosts of the LogGOPS model
         pub critical_wire_us: Option<f64> = number(JOB),
         /// time of these messages beyond that: other messages of the rank, windows of flows, queues
         pub critical_delay_us: Option<f64> = number(JOB),
@@ -130,7 +131,7 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
         let network = &mut part.world.network;
         let first = plan.connections.get(job.connections.start);
         let spreads = first.is_some_and(|connection| connection.spread.is_some());
-        let costs = Costs::new(job, network, (plan.sizes, spreads));
+        let costs = Costs::new(job, network, (plan.sizes, spreads), plan.host.loggops);
         let mut links = Links::new(plan, job);
         links.find(network, ports);
         let hosts = parts.iter().flat_map(|part| &part.hosts);

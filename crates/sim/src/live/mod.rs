@@ -112,6 +112,9 @@ impl<F: AlgorithmFactory> Live<F> {
         let (Some((job, _)), None) = (external.next(), external.next()) else {
             return Err(PlanError::NotExternal);
         };
+        for job in &plan.jobs {
+            job.check_model(plan.host.loggops.as_ref()).map_err(PlanError::Job)?;
+        }
         let network = crate::build::build_network(&plan)?;
         let partition = Partition::new(&network, 1);
         drop(network);
@@ -354,6 +357,7 @@ impl<F: AlgorithmFactory> Live<F> {
     fn note(&mut self, news: Happened) {
         let Some(sent) = &mut self.messages[news.message as usize] else { return };
         let token = match news.step {
+            Step::Began => None,
             Step::Arrived => {
                 sent.has_arrived = true;
                 sent.receive

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{MAX_HOST_PORTS, Terminal};
 use apus_jobs::collectives::Collective;
+use apus_jobs::loggops::Parameters;
 use apus_jobs::{Action, Done, Graph};
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 
@@ -188,6 +189,25 @@ impl JobPlan {
 
     fn error(&self, why: String) -> JobError {
         JobError { job: self.name.clone(), why }
+    }
+
+    /// Checks the job for hosts of the LogGOPS model, or of another one.
+    pub(crate) fn check_model(&self, loggops: Option<&Parameters>) -> Result<(), JobError> {
+        match (loggops, self.done == Done::LogGops) {
+            (Some(_), false) => Err(self.error(
+                "hosts of the LogGOPS model decide when a send is done; set `done` to LogGops".to_owned(),
+            )),
+            (None, true) => Err(self.error(
+                "sends are done by the rules of the LogGOPS model, but the hosts have another model".to_owned(),
+            )),
+            (Some(_), true) if self.is_external => Err(self.error(
+                "a program sends its messages, and hosts of the LogGOPS model run operations of a graph alone".to_owned(),
+            )),
+            (Some(parameters), true) => {
+                parameters.check(&self.graph).map_err(|error| self.error(error.to_string()))
+            }
+            (None, false) => Ok(()),
+        }
     }
 
     /// Checks the job for a topology of `hosts` hosts.

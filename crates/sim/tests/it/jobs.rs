@@ -223,7 +223,7 @@ fn operations_that_cannot_end_and_messages_without_receive_are_named() {
 }
 
 /// Messages that match, in an order in which they can run; each operation waits for some created before it.
-fn random_job(seed: u64) -> JobPlan {
+pub(crate) fn random_job(seed: u64) -> JobPlan {
     let mut random = SplitMix64::new(seed);
     let mut below = |n: u64| random.below(n);
     let ranks = 2 + below(7) as u32;

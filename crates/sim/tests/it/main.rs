@@ -8,6 +8,7 @@ mod ecmp;
 mod job_results;
 mod jobs;
 mod loads;
+mod loggops;
 mod measure;
 mod monitor;
 mod physics;

@@ -1,0 +1,180 @@
+//! The host and network model of LogGOPSim (Hoefler, Schneider and Lumsdaine, "LogGOPSim: Simulating
+//! Large-Scale Applications in the LogGOPS Model", LSAP 2010), as the program computes it.
+//!
+//! A message of s bytes occupies the stream of its sender for o + (s-1)O and its NIC for g + (s-1)G. It
+//! arrives o + L after its start. At the receiver it waits for the stream and the NIC, and occupies the stream
+//! for o + max((s-1)O, (s-1)G) and the NIC for g + (s-1)G, whether a receive is posted or not. A receive is
+//! posted when its stream is free and does not hold it. A send of more than S bytes is done when the receiver
+//! begins to take it in and has a receive for it, a smaller one when its stream is free again. Operations
+//! that become possible at the same time start in the order sends, receives, computations, then by their
+//! number in the graph. A message of 0 bytes counts -1 byte beyond the first.
+//!
+//! [`run`] computes a job in this model alone. A [`Model`] leaves the messages to its owner, for example a simulated
+//! fabric: the first byte arrives when the fabric has carried it, but not before L is over, and a receive ends at the
+//! earliest o after the last byte has come. On a fabric that is faster than L and G the times are those of [`run`].
+//!
+//! Two differences: LogGOPSim lets an operation on another stream than the one that it waits for start as soon
+//! as its own stream is free, before its dependency ends. Here it waits. LogGOPSim counts whole nanoseconds, here times
+//! are in picoseconds, so that G may be a fraction.
+
+mod model;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use apus_units::{Span, Time};
+use thiserror::Error;
+
+use crate::graph::{Action, Graph, Program};
+use crate::rank::{Done, Rank, Unexpected};
+pub use model::{Departure, Model, Ranks, Step};
+
+/// Parameters of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// L: latency of the network.
+    pub latency: Span,
+    /// o: time of a stream per message.
+    pub overhead: Span,
+    /// O: time of a stream per byte.
+    pub overhead_per_byte: Span,
+    /// g: time of a NIC per message.
+    pub gap: Span,
+    /// G: time of a NIC per byte.
+    pub gap_per_byte: Span,
+    /// S: the largest message in bytes that is sent before its receiver is ready.
+    pub eager: u64,
+}
+
+impl Default for Parameters {
+    /// Those of LogGOPSim.
+    fn default() -> Self {
+        Self {
+            latency: Span::from_ns(2500),
+            overhead: Span::from_ns(1500),
+            overhead_per_byte: Span::ZERO,
+            gap: Span::from_ns(1000),
+            gap_per_byte: Span::from_ns(6),
+            eager: 65535,
+        }
+    }
+}
+
+/// Returns `fixed` with `per_byte` for each byte beyond the first. 0 bytes count as one byte less.
+fn time(fixed: Span, per_byte: Span, bytes: u64) -> Span {
+    match bytes.checked_sub(1) {
+        Some(further) => {
+            let further = per_byte.as_ps().saturating_mul(further);
+            Span::from_ps(fixed.as_ps().saturating_add(further))
+        }
+        None => fixed.saturating_sub(per_byte),
+    }
+}
+
+impl Parameters {
+    /// Returns how long a message occupies the stream of its sender.
+    #[must_use]
+    pub fn sending(&self, bytes: u64) -> Span {
+        time(self.overhead, self.overhead_per_byte, bytes)
+    }
+
+    /// Returns how long a message occupies the stream of its receiver.
+    #[must_use]
+    pub fn receiving(&self, bytes: u64) -> Span {
+        let (stream, nic) = (self.overhead_per_byte, self.gap_per_byte);
+        // With unsigned numbers, as in LogGOPSim, -1 byte counts as the smaller time of both that is not 0.
+        let per_byte = match bytes {
+            0 if !stream.is_zero() && !nic.is_zero() => stream.min(nic),
+            _ => stream.max(nic),
+        };
+        time(self.overhead, per_byte, bytes)
+    }
+
+    /// Returns how long a message occupies a NIC.
+    #[must_use]
+    pub fn occupies(&self, bytes: u64) -> Span {
+        time(self.gap, self.gap_per_byte, bytes)
+    }
+
+    /// Returns the time of a lone message from its start to the end of its receive. `fabric` is the time from the
+    /// moment at which it enters the fabric to the arrival of its first byte, and of its last one.
+    #[must_use]
+    pub fn alone(&self, bytes: u64, (first, last): (Span, Span)) -> Span {
+        let taken = self.latency.max(first).saturating_add(self.receiving(bytes));
+        let complete = last.saturating_add(self.overhead);
+        self.overhead.saturating_add(taken.max(complete))
+    }
+
+    /// Checks that no sum of the times of a job is beyond the range.
+    ///
+    /// # Errors
+    /// If they add up to more than 2^63 ps.
+    pub fn check(&self, graph: &Graph) -> Result<(), TooLongError> {
+        let [latency, overhead, per_byte, gap, gap_per_byte] =
+            [self.latency, self.overhead, self.overhead_per_byte, self.gap, self.gap_per_byte]
+                .map(|span| u128::from(span.as_ps()));
+        let (each, byte) = (latency + 2 * (overhead + gap), 2 * (per_byte + gap_per_byte));
+        let time = |action| match action {
+            Action::Send { bytes, .. } => each + byte * u128::from(bytes),
+            Action::Receive { .. } => 0,
+            Action::Compute { time } => u128::from(time.as_ps()),
+        };
+        let ops = graph.programs().flat_map(|program| program.ops());
+        let sum = ops.fold(0u128, |sum, op| sum.saturating_add(time(op.action)));
+        if sum < 1 << 63 { Ok(()) } else { Err(TooLongError) }
+    }
+}
+
+/// The times of a job are beyond the range of 2^63 ps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the times of all operations add up to more than 2^63 ps (106 days)")]
+pub struct TooLongError;
+
+/// The end of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// When the last stream of each rank is free.
+    pub ends: Vec<Time>,
+    /// Operations that are not done, by rank and number.
+    pub stuck: Vec<(u32, u32)>,
+    /// Messages that no receive took, each with its receiver.
+    pub unexpected: Vec<(u32, Unexpected)>,
+}
+
+impl Outcome {
+    /// Returns the time of the last rank.
+    #[must_use]
+    pub fn completion(&self) -> Time {
+        self.ends.iter().copied().max().unwrap_or(Time::ZERO)
+    }
+
+    /// Returns `true` if all operations are done and all messages are taken.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.stuck.is_empty() && self.unexpected.is_empty()
+    }
+}
+
+/// Runs a job.
+///
+/// # Errors
+/// If its times are beyond the range.
+pub fn run(graph: &Graph, parameters: &Parameters) -> Result<Outcome, TooLongError> {
+    parameters.check(graph)?;
+    let rank = |program: &Arc<Program>| Rank::new(Arc::clone(program), Done::LogGops);
+    let mut ranks: Vec<Rank> = graph.programs().map(rank).collect();
+    let mut model = Model::new(graph, parameters);
+    model.start(Time::ZERO, &mut ranks);
+    while let Some(step) = model.step(&mut ranks) {
+        if let Some(departure) = step.departure {
+            model.arrive(&departure);
+        }
+    }
+    let (mut stuck, mut unexpected) = (Vec::new(), Vec::new());
+    for (number, rank) in (0..).zip(&ranks) {
+        stuck.extend(rank.stuck().map(|op| (number, op)));
+        unexpected.extend(rank.unexpected().map(|message| (number, message)));
+    }
+    let ends = (0..graph.ranks()).map(|rank| model.free_at(rank)).collect();
+    Ok(Outcome { ends, stuck, unexpected })
+}

@@ -1,0 +1,388 @@
+//! The streams and NICs of all ranks, event by event.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BinaryHeap};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use apus_units::Time;
+
+use super::Parameters;
+use crate::graph::{Action, Graph};
+use crate::rank::Rank;
+
+/// The ranks of a job, which their owner keeps.
+pub trait Ranks {
+    /// Returns a rank by its number.
+    fn rank(&mut self, number: u32) -> &mut Rank;
+}
+
+impl Ranks for Vec<Rank> {
+    fn rank(&mut self, number: u32) -> &mut Rank {
+        &mut self[number as usize]
+    }
+}
+
+/// A message that leaves its rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// The sending rank.
+    pub from: u32,
+    /// The operation that sends it.
+    pub op: u32,
+    /// The receiving rank.
+    pub to: u32,
+    /// When its first byte leaves.
+    pub leaves: Time,
+    /// When its first byte arrives at the earliest.
+    pub arrives: Time,
+    /// Its place among the events.
+    created: u64,
+}
+
+/// What an event did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The rank.
+    pub rank: u32,
+    /// The rank computes until then.
+    pub computes_until: Option<Time>,
+    /// A stream of the rank sends or takes in a message until then.
+    pub handles_until: Option<Time>,
+    /// A message that leaves it.
+    pub departure: Option<Departure>,
+    /// Another rank, one of whose sends has ended.
+    pub sender: Option<u32>,
+}
+
+/// Order of operations that become possible at the same time; also that of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Send,
+    Receive,
+    Compute,
+    /// The first byte of a message arrives from a rank.
+    Message {
+        from: u32,
+    },
+}
+
+/// An event: its time and its place among those created, which it keeps when it is put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at: Time,
+    created: u64,
+    rank: u32,
+    /// Number of the operation at its own rank: for a message the sender's.
+    op: u32,
+    what: What,
+}
+
+/// A message that a fabric carries.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    departure: Departure,
+    /// Its first byte has arrived.
+    began: bool,
+    /// When its last byte arrived.
+    complete: Option<Time>,
+    /// The receive that took it before its last byte arrived, with its rank and the end without the fabric.
+    taken: Option<(u32, u32, Time)>,
+    /// A receive has taken it.
+    is_over: bool,
+}
+
+struct Host {
+    /// When each stream is free.
+    streams: Box<[Time]>,
+    /// When each NIC is free to send, and to receive.
+    nics: Box<[[Time; 2]]>,
+    /// Operations that have become possible, and since when.
+    possible: Vec<(u32, Time)>,
+}
+
+/// The model without a network.
+pub struct Model {
+    parameters: Parameters,
+    hosts: Vec<Host>,
+    events: BinaryHeap<Reverse<Event>>,
+    created: u64,
+    /// Messages on a fabric, by sending rank and operation.
+    flights: BTreeMap<(u32, u32), Flight>,
+}
+
+impl Model {
+    /// Returns the model of the ranks of a job. Their times must be within the range ([`Parameters::check`]).
+    #[must_use]
+    pub fn new(graph: &Graph, parameters: &Parameters) -> Self {
+        let streams = graph.programs().map(|program| program.cpus()).max().unwrap_or(0);
+        let nics = graph.programs().map(|program| program.nics()).max().unwrap_or(0);
+        let host = |_| Host {
+            streams: vec![Time::ZERO; streams].into_boxed_slice(),
+            nics: vec![[Time::ZERO; 2]; nics].into_boxed_slice(),
+            possible: Vec::new(),
+        };
+        let hosts = (0..graph.ranks()).map(host).collect();
+        let (events, flights) = (BinaryHeap::new(), BTreeMap::new());
+        Self { parameters: *parameters, hosts, events, created: 0, flights }
+    }
+
+    /// Starts the job.
+    pub fn start(&mut self, now: Time, ranks: &mut impl Ranks) {
+        for number in 0..self.hosts.len() as u32 {
+            ranks.rank(number).make_ready();
+            self.note_ready(now, number, ranks);
+            self.schedule_possible(number, ranks);
+        }
+    }
+
+    /// Returns the time of the next event; [`Time::MAX`] if there is none.
+    #[must_use]
+    pub fn next_at(&self) -> Time {
+        self.events.peek().map_or(Time::MAX, |Reverse(event)| event.at)
+    }
+
+    /// Handles the next event. Returns `None` if there is none.
+    pub fn step(&mut self, ranks: &mut impl Ranks) -> Option<Step> {
+        let Reverse(event) = self.events.pop()?;
+        let mut step = Step {
+            rank: event.rank,
+            computes_until: None,
+            handles_until: None,
+            departure: None,
+            sender: None,
+        };
+        match event.what {
+            What::Compute => self.compute(event, ranks, &mut step),
+            What::Send => self.send(event, ranks, &mut step),
+            What::Receive => self.receive(event, ranks, &mut step),
+            What::Message { from } => self.message(event, from, ranks, &mut step),
+        }
+        Some(step)
+    }
+
+    /// Returns when the last stream of a rank is free.
+    #[must_use]
+    pub fn free_at(&self, rank: u32) -> Time {
+        let streams = self.hosts.get(rank as usize).map(|host| &host.streams);
+        streams.and_then(|streams| streams.iter().copied().max()).unwrap_or(Time::ZERO)
+    }
+
+    /// A message arrives without a fabric: all of it in time.
+    pub fn arrive(&mut self, message: &Departure) {
+        self.push_message(message, message.arrives);
+    }
+
+    /// A fabric carries a message.
+    pub fn carry(&mut self, message: &Departure) {
+        let (began, is_over) = (false, false);
+        let flight = Flight { departure: *message, began, complete: None, taken: None, is_over };
+        self.flights.insert((message.from, message.op), flight);
+    }
+
+    /// The fabric has carried the first byte of a message of a rank.
+    pub fn on_first_byte(&mut self, now: Time, message: (u32, u32)) {
+        let Some(flight) = self.flights.get_mut(&message) else { return };
+        if !core::mem::replace(&mut flight.began, true) {
+            let departure = flight.departure;
+            self.push_message(&departure, departure.arrives.max(now));
+        }
+    }
+
+    /// The fabric has carried the last byte of a message of a rank. Returns the rank one of whose receives has ended.
+    pub fn on_last_byte(
+        &mut self,
+        now: Time,
+        message: (u32, u32),
+        ranks: &mut impl Ranks,
+    ) -> Option<u32> {
+        self.on_first_byte(now, message);
+        let flight = self.flights.get_mut(&message)?;
+        flight.complete = Some(now);
+        let is_over = flight.is_over;
+        let taken = flight.taken.take();
+        if is_over {
+            self.flights.remove(&message);
+        }
+        let (rank, receive, end) = taken?;
+        self.end(rank, receive, end.max(now.saturating_add(self.parameters.overhead)), ranks);
+        self.schedule_possible(rank, ranks);
+        Some(rank)
+    }
+
+    fn push_message(&mut self, message: &Departure, at: Time) {
+        let Departure { from, op, to, created, .. } = *message;
+        let what = What::Message { from };
+        self.events.push(Reverse(Event { at, created, rank: to, op, what }));
+    }
+
+    /// Puts an event off to a later time.
+    fn put_off(&mut self, event: Event, at: Time) {
+        self.events.push(Reverse(Event { at, ..event }));
+    }
+
+    fn compute(&mut self, event: Event, ranks: &mut impl Ranks, step: &mut Step) {
+        let Event { at, rank, op, .. } = event;
+        let of = ranks.rank(rank).program().op(op);
+        let Action::Compute { time } = of.action else { return };
+        let stream = &mut self.hosts[rank as usize].streams[usize::from(of.cpu)];
+        if *stream > at {
+            let free = *stream;
+            return self.put_off(event, free);
+        }
+        *stream = at.saturating_add(time);
+        let end = *stream;
+        step.computes_until = Some(end);
+        self.begin(rank, op, at, ranks);
+        self.end(rank, op, end, ranks);
+        self.schedule_possible(rank, ranks);
+    }
+
+    fn send(&mut self, event: Event, ranks: &mut impl Ranks, step: &mut Step) {
+        let Event { at, rank, op, .. } = event;
+        let p = self.parameters;
+        let of = ranks.rank(rank).program().op(op);
+        let Action::Send { to, bytes, .. } = of.action else { return };
+        let host = &mut self.hosts[rank as usize];
+        let (stream, nic) =
+            (&mut host.streams[usize::from(of.cpu)], &mut host.nics[usize::from(of.nic)][0]);
+        let free = (*stream).max(*nic);
+        if free > at {
+            return self.put_off(event, free);
+        }
+        *stream = at.saturating_add(p.sending(bytes));
+        *nic = at.saturating_add(p.occupies(bytes));
+        let end = *stream;
+        step.handles_until = Some(end);
+        self.begin(rank, op, at, ranks);
+        if bytes <= p.eager {
+            self.end(rank, op, end, ranks);
+        }
+        let leaves = at.saturating_add(p.overhead);
+        let arrives = leaves.saturating_add(p.latency);
+        let created = self.created;
+        self.created += 1;
+        step.departure = Some(Departure { from: rank, op, to, leaves, arrives, created });
+        self.schedule_possible(rank, ranks);
+    }
+
+    fn receive(&mut self, event: Event, ranks: &mut impl Ranks, step: &mut Step) {
+        let Event { at, rank, op, .. } = event;
+        let Action::Receive { bytes, .. } = ranks.rank(rank).program().op(op).action else {
+            return;
+        };
+        self.begin(rank, op, at, ranks);
+        if let Some(send) = ranks.rank(rank).post(op) {
+            self.take(send, (rank, op), at, ranks);
+            if bytes > self.parameters.eager {
+                self.end_send(at, send, ranks, step);
+            }
+        }
+        self.schedule_possible(rank, ranks);
+    }
+
+    fn message(&mut self, event: Event, from: u32, ranks: &mut impl Ranks, step: &mut Step) {
+        let Event { at, rank, op, .. } = event;
+        let p = self.parameters;
+        let of = ranks.rank(from).program().op(op);
+        let Action::Send { bytes, tag, .. } = of.action else { return };
+        let host = &mut self.hosts[rank as usize];
+        let (stream, nic) =
+            (&mut host.streams[usize::from(of.cpu)], &mut host.nics[usize::from(of.nic)][1]);
+        let free = (*stream).max(*nic);
+        if free > at {
+            return self.put_off(event, free);
+        }
+        *stream = at.saturating_add(p.receiving(bytes));
+        *nic = at.saturating_add(p.occupies(bytes));
+        let end = *stream;
+        step.handles_until = Some(end);
+        ranks.rank(rank).hold_until(end);
+        if let Some(receive) = ranks.rank(rank).match_message((from, op), tag, bytes) {
+            self.take((from, op), (rank, receive), end, ranks);
+            if bytes > p.eager {
+                self.end_send(at, (from, op), ranks, step);
+            }
+            self.schedule_possible(rank, ranks);
+        }
+    }
+
+    /// A receive takes a message and ends at `end`, unless bytes of the message are still on a fabric.
+    fn take(
+        &mut self,
+        send: (u32, u32),
+        (rank, receive): (u32, u32),
+        end: Time,
+        ranks: &mut impl Ranks,
+    ) {
+        let Some(flight) = self.flights.get_mut(&send) else {
+            return self.end(rank, receive, end, ranks);
+        };
+        flight.is_over = true;
+        let Some(complete) = flight.complete else {
+            flight.taken = Some((rank, receive, end));
+            return;
+        };
+        self.flights.remove(&send);
+        let complete = complete.saturating_add(self.parameters.overhead);
+        self.end(rank, receive, end.max(complete), ranks);
+    }
+
+    /// Ends a send that waited for its receiver. As in LogGOPSim, stream and NIC of the sender are not free
+    /// before.
+    fn end_send(
+        &mut self,
+        at: Time,
+        (rank, op): (u32, u32),
+        ranks: &mut impl Ranks,
+        step: &mut Step,
+    ) {
+        let of = ranks.rank(rank).program().op(op);
+        let host = &mut self.hosts[rank as usize];
+        let stream = &mut host.streams[usize::from(of.cpu)];
+        *stream = (*stream).max(at);
+        let nic = &mut host.nics[usize::from(of.nic)][0];
+        *nic = (*nic).max(at);
+        self.end(rank, op, at, ranks);
+        self.schedule_possible(rank, ranks);
+        step.sender = Some(rank);
+    }
+
+    fn begin(&mut self, rank: u32, op: u32, at: Time, ranks: &mut impl Ranks) {
+        ranks.rank(rank).begin(op, at);
+        self.note_ready(at, rank, ranks);
+    }
+
+    fn end(&mut self, rank: u32, op: u32, at: Time, ranks: &mut impl Ranks) {
+        ranks.rank(rank).end(op, at);
+        self.note_ready(at, rank, ranks);
+    }
+
+    fn note_ready(&mut self, since: Time, rank: u32, ranks: &mut impl Ranks) {
+        let ready = ranks.rank(rank).take_ready().map(|op| (op, since));
+        self.hosts[rank as usize].possible.extend(ready);
+    }
+
+    /// Schedules the operations of a rank that have become possible.
+    fn schedule_possible(&mut self, rank: u32, ranks: &mut impl Ranks) {
+        let host = &mut self.hosts[rank as usize];
+        let program = ranks.rank(rank).program();
+        let kind = |op: u32| match program.op(op).action {
+            Action::Send { .. } => What::Send,
+            Action::Receive { .. } => What::Receive,
+            Action::Compute { .. } => What::Compute,
+        };
+        host.possible.sort_by_key(|(op, _)| kind(*op));
+        for (op, since) in host.possible.drain(..) {
+            let (of, what) = (program.op(op), kind(op));
+            let mut at = host.streams[usize::from(of.cpu)].max(since);
+            if what == What::Send {
+                at = at.max(host.nics[usize::from(of.nic)][0]);
+            }
+            let created = self.created;
+            self.created += 1;
+            self.events.push(Reverse(Event { at, created, rank, op, what }));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Jobs on hosts of the LogGOPS model: the times of the model on a fabric that is faster, and those of the fabric otherwise.
+
+use apus_jobs::loggops::{self, Parameters};
+use apus_jobs::{Done, Graph, Op, ProgramBuilder};
+use apus_sim::host_model::HostModel;
+use apus_sim::plan::JobPlan;
+use apus_units::{Rate, Span};
+
+use crate::jobs::{hosts, job_of, plan_on, random_job};
+use crate::support::{Plan, Simulation, Topology, fingerprint, run, tier};
+
+fn modelled(job: JobPlan, (rate, delay): (Rate, Span), parameters: Parameters) -> Plan {
+    let ranks = job.graph.ranks();
+    let job = JobPlan { done: Done::LogGops, ..job };
+    let mut plan = plan_on(Topology::star(ranks, &tier(rate, delay)), vec![job], 84);
+    plan.host = HostModel { loggops: Some(parameters), ..HostModel::IDEAL };
+    plan.ends_with_ops = true;
+    plan
+}
+
+/// Ranks with a host each.
+fn random(seed: u64) -> JobPlan {
+    let job = random_job(seed);
+    let ranks = job.graph.ranks();
+    JobPlan { hosts: hosts(ranks).collect(), local: None, ..job }
+}
+
+/// The fabric carries a message in a few nanoseconds. Times of the model alone are checked against LogGOPSim's own.
+#[test]
+fn random_jobs_take_the_times_of_the_model_on_a_fast_fabric_for_any_threads() {
+    let fast = (Rate::from_gbps(100_000), Span::from_ns(1));
+    let mut stuck = 0;
+    for seed in 0..300 {
+        let job = random(seed);
+        let eager = [0, 20_000, u64::MAX][seed as usize % 3];
+        let parameters = Parameters { eager, ..Parameters::default() };
+        let expected = loggops::run(&job.graph, &parameters).expect("model");
+        let plan = modelled(job, fast, parameters);
+        let summary = run(&plan);
+        let job = job_of(&summary);
+        let left = (job.unfinished, job.unexpected);
+        let lost = (expected.stuck.len() as u64, expected.unexpected.len() as u64);
+        assert_eq!(left, lost, "seed {seed}: {:?} {:?}", job.stuck, job.leftover);
+        assert_eq!(job.done, "loggops");
+        if left != (0, 0) {
+            stuck += 1;
+            continue;
+        }
+        let (time, ideal) = (job.completion_us.expect("ends"), job.ideal_us.expect("ideal"));
+        assert_eq!((time * 1e6).round() as u64, expected.completion().as_ps(), "seed {seed}");
+        assert!(time >= ideal - 1e-6, "seed {seed}: {time} is below {ideal}");
+        let [compute, wire, delay] =
+            [job.critical_compute_us, job.critical_wire_us, job.critical_delay_us]
+                .map(|us| us.expect("critical path"));
+        assert!(
+            (compute + wire + delay - time).abs() < 1e-6,
+            "seed {seed}: {compute} {wire} {delay} {time}"
+        );
+        if seed % 10 == 0 {
+            let both = Simulation::with_threads(&plan, 2).expect("plan").in_windows();
+            let both = both.run("test", &mut |_| {}).expect("run");
+            assert_eq!(fingerprint(&both), fingerprint(&summary), "seed {seed}");
+        }
+    }
+    assert!(stuck < 150, "{stuck} of 300 jobs cannot end");
+}
+
+fn pair(bytes: u64) -> JobPlan {
+    let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+    programs[0].push(Op::compute(Span::from_us(5))).expect("op");
+    programs[0].push(Op::send(1, bytes, 7)).expect("op");
+    programs[0].requires(1, 0);
+    programs[1].push(Op::receive(0, bytes, 7)).expect("op");
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    JobPlan::new("pair", Graph::new(programs.collect()).expect("graph"), hosts(2))
+}
+
+/// A message of 1 MiB takes 87.5296 us on two links of 1 us at 100 Gb/s in packets of 4096 B and 64 B, and o at each end;
+/// L and G are smaller. The computation before takes 5 us.
+#[test]
+fn a_fabric_that_is_slower_than_the_model_sets_the_time() {
+    let us = Span::from_us;
+    let parameters = Parameters {
+        latency: us(1),
+        overhead: us(3),
+        gap: Span::ZERO,
+        gap_per_byte: Span::from_ps(40),
+        ..Parameters::default()
+    };
+    let slow = (Rate::from_gbps(100), us(1));
+    let summary = run(&modelled(pair(1 << 20), slow, parameters));
+    let job = job_of(&summary);
+    let expected = 5.0 + 3.0 + 87.5296 + 3.0;
+    assert!((job.completion_us.expect("ends") - expected).abs() < 1e-6, "{job:?}");
+    assert!((job.ideal_us.expect("ideal") - expected).abs() < 1e-6, "{job:?}");
+    // Rank 0 computes for 5 us; rank 1 does nothing. Both handle the message for 3 us at least.
+    assert!((job.compute_us - 2.5).abs() < 1e-6, "{job:?}");
+    assert!(job.send_us >= 3.0 && job.send_us + job.compute_us <= expected, "{job:?}");
+}
+
+/// With O = 10 ns per byte the streams are slower than the NIC: 2o + L + (s-1) max(O, G), after 5 us.
+#[test]
+fn bytes_occupy_streams() {
+    let parameters = Parameters { overhead_per_byte: Span::from_ns(10), ..Parameters::default() };
+    let summary =
+        run(&modelled(pair(1001), (Rate::from_gbps(400), Span::from_ns(500)), parameters));
+    let time = job_of(&summary).completion_us.expect("ends");
+    assert!((time - (5.0 + 1.5 + 2.5 + 1.5 + 10.0)).abs() < 1e-6, "{time}");
+}
+
+#[test]
+fn jobs_and_hosts_must_have_the_same_rules() {
+    let fabric = (Rate::from_gbps(100), Span::from_us(1));
+    let mut plan = modelled(pair(10), fabric, Parameters::default());
+    plan.host.loggops = None;
+    let error = |plan: &Plan| Simulation::new(plan).err().expect("refused").to_string();
+    assert!(error(&plan).contains("but the hosts have another model"), "{}", error(&plan));
+    let long = Parameters { gap_per_byte: Span::from_secs(1_000_000), ..Parameters::default() };
+    let plan = modelled(pair(1 << 20), fabric, long);
+    assert!(error(&plan).contains("more than 2^63 ps"), "{}", error(&plan));
+}
