@@ -212,9 +212,9 @@ class Packets(TypedDict, total=False):
 class Host(TypedDict, total=False):
     """A table of a scenario."""
 
-    model: Literal["ideal", "t1", "t1-quiet", "t2"]
-    """The model; the other keys replace its settings ("ideal", "t1", "t1-quiet", "t2"; default
-    "ideal")."""
+    model: Literal["ideal", "t1", "t1-quiet", "t2", "loggops"]
+    """The model; the other keys replace its settings ("ideal", "t1", "t1-quiet", "t2", "loggops";
+    default "ideal")."""
     jitter: Time
     """Largest random delay between a timestamp of the stack and the wire, each way (time, at most
     1s)."""
@@ -235,6 +235,24 @@ class Host(TypedDict, total=False):
     """Receive queue of the NIC (size or "unlimited", at least 1B)."""
     engine: Engine
     """Costs of the engine (table)."""
+    latency: Time
+    """With the model "loggops", L: least time from the departure of the first byte of a message to
+    its arrival; LogGOPSim's 2500ns if not given (time, at most 1s)."""
+    overhead: Time
+    """With the model "loggops", o: time of a stream per message, at either end; LogGOPSim's 1500ns
+    if not given (time, at most 1s)."""
+    overhead_per_byte: Time
+    """With the model "loggops", O: time of a stream per byte, at either end; LogGOPSim's 0ns if not
+    given (time, at most 1s)."""
+    gap: Time
+    """With the model "loggops", g: time of a NIC per message; LogGOPSim's 1000ns if not given
+    (time, at most 1s)."""
+    gap_per_byte: Time
+    """With the model "loggops", G: time of a NIC per byte; LogGOPSim's 6ns if not given (time, at
+    most 1s)."""
+    eager: Size
+    """With the model "loggops", S: largest message whose send does not wait for its receiver;
+    LogGOPSim's 65535B if not given (size)."""
 
 
 class Transport(TypedDict, total=False):

@@ -526,8 +526,8 @@ class Jobs(Numbers):
     """Name of the job."""
     completion_us: float | None
     """Start of the job to the end of its last operation; a send ends a job only if `done` is
-    acknowledged, as its receive ends later otherwise; null if operations have not ended; unit: us;
-    from the start of the job to its end."""
+    acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended;
+    unit: us; from the start of the job to its end."""
     ideal_us: float | None
     """The least time: the closed form of the collective if all its messages have equal paths,
     otherwise the length of the critical path or, if it is longer, the time that the busiest NIC
@@ -540,7 +540,7 @@ class Jobs(Numbers):
     done: str
     """When a send is done: local (its last byte has left), delivered (its message has arrived; the
     sender hears of it after the propagation delay of the path), acknowledged (the sender has the
-    acknowledgement)."""
+    acknowledgement), or loggops (by the rules of the host model)."""
     ranks: int
     """Ranks."""
     ops: int
@@ -580,8 +580,8 @@ class Jobs(Numbers):
     critical_compute_us: float | None
     """Time of computations on the critical path; unit: us; from the start of the job to its end."""
     critical_wire_us: float | None
-    """Time that the messages of the critical path take on the fabric without other traffic; unit:
-    us; from the start of the job to its end."""
+    """Time that the messages of the critical path take on the fabric without other traffic, with
+    the times of hosts of the LogGOPS model; unit: us; from the start of the job to its end."""
     critical_delay_us: float | None
     """Time of these messages beyond that: other messages of the rank, windows of flows, queues;
     unit: us; from the start of the job to its end."""
