@@ -92,6 +92,7 @@ fn done(word: &str) -> &'static str {
     match word {
         "local" => "its last byte has left",
         "acknowledged" => "it is acknowledged",
+        "loggops" => "the LogGOPS model of its host says",
         _ => "its message has arrived",
     }
 }
