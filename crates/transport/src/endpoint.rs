@@ -238,6 +238,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
+    /// Returns the entropy value of a packet of a flow with a policy, and when it left, while it is remembered.
+    pub fn sent_by(&mut self, id: FlowId, seq: PacketNumber) -> Option<(Ev, Time)> {
+        self.flows.get_mut(id.index())?.sent_by(seq)
+    }
+
     /// Returns the entropy value of the packet of a flow that was polled last; `None` if the flow has no policy.
     #[must_use]
     pub fn latest_ev(&self, id: FlowId) -> Option<Ev> {

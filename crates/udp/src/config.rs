@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use apus_algorithms::{AlgorithmConfig, BuiltInSwitch, Registry, build};
 use apus_cc::{
-    AlgorithmFactory, CongestionHeader, Fields, FlowInfo, MAX_FIELD_BYTES, SendInfo, Sender,
-    SwitchFeedback, SwitchHalf, SwitchInfo,
+    AlgorithmFactory, CongestionHeader, Ecn, Fields, FlowInfo, MAX_FIELD_BYTES, PathPolicy,
+    ReplaySender, SendInfo, Sender, SwitchFeedback, SwitchHalf, SwitchInfo,
 };
 use apus_transport::{DEFAULT_RANGE, extension_of};
 use apus_units::{Bytes, PacketNumber, Rate, Time};
@@ -86,6 +86,13 @@ pub(crate) fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
+/// Returns whether flows learn of queues: by ECN marks, or by a target of delay.
+fn hears_of_queues(algorithm: &AlgorithmConfig) -> bool {
+    let sender = algorithm.sender(&FlowInfo::default());
+    let target = sender.target_delay(1).or(sender.snapshot().target_delay);
+    target.is_some() || first_header(algorithm).ecn == Ecn::Capable
+}
+
 /// Who drives the engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -147,10 +154,10 @@ pub struct Config {
     pub socket_buffer: u32,
     /// How flows spread their packets over source ports of this host; `None`: each connection has one.
     pub spreading: Option<Spreading>,
-    /// Maximum number of source ports of a peer, a power of two from 1, which refuses further ones, to [`MAX_PORTS`], the default. With
-    /// several [engines](Config::engines) one is accepted: the kernel divides source ports among engines. deviation: no source; a port
-    /// of a session takes 20 bytes.
-    pub accept_ports: u16,
+    /// Maximum number of source ports of a peer, a power of two from 1, which refuses further ones, to [`MAX_PORTS`]. `None`: that
+    /// many, or one if several [engines](Config::engines) share an address. The kernel divides source ports among these by a hash, so
+    /// that packets of a connection would reach engines that do not know it. deviation: no source; a port of a session takes 20 bytes.
+    pub accept_ports: Option<u16>,
     /// Packet numbers that flows of connections with several ports remember, a power of two from 128 to 16384; the smaller one of
     /// both hosts' holds. Source: Falcon (isekai v1.1): senders track 1024 packets.
     pub range: u32,
@@ -209,7 +216,7 @@ impl Config {
             submission_ring: 4096,
             socket_buffer: 4 << 20,
             spreading: None,
-            accept_ports: MAX_PORTS,
+            accept_ports: None,
             range: DEFAULT_RANGE,
             ack_path: AckPath::default(),
             dscp: [0; CLASSES],
@@ -249,7 +256,8 @@ impl Config {
 
     /// Returns what peers are told about ports.
     pub(crate) fn offer(&self) -> Offer {
-        let accepts = if self.engines > 1 { 1 } else { self.accept_ports };
+        let most = if self.engines > 1 { 1 } else { MAX_PORTS };
+        let accepts = self.accept_ports.unwrap_or(most);
         Offer { sends: self.own_ports(), accepts, range: self.range }
     }
 
@@ -281,7 +289,7 @@ impl Config {
     pub fn set_spreading(&mut self, settings: &SpreadSettings) -> Result<(), StartError> {
         let spreading = settings.spreading(self.registry.foreign_balancers());
         self.spreading = spreading.map_err(StartError::Setting)?;
-        self.accept_ports = settings.accept_ports.unwrap_or(MAX_PORTS);
+        self.accept_ports = settings.accept_ports;
         self.range = settings.range.unwrap_or(DEFAULT_RANGE);
         self.ack_path = settings.ack_path.unwrap_or_default();
         Ok(())
@@ -348,6 +356,17 @@ impl Config {
                 self.all_engines()
             )));
         }
+        if let Some(spreading) = &self.spreading {
+            let policy = spreading.balancer();
+            if policy.policy().reads_marks() && !hears_of_queues(&self.algorithm) {
+                return Err(StartError::Setting(format!(
+                    "balancer is {}, which leaves paths with ECN marks, or with delays above the target of the algorithm; {name} \
+                     asks for no marks and has no target, so no path would be left; choose an algorithm with one of them, such \
+                     as swift or dctcp, or a policy that needs neither, such as oblivious or flowlet",
+                    policy.info().name
+                )));
+            }
+        }
         if self.algorithm.reads_receiver_level() {
             let profile = self.algorithm.profile();
             return Err(StartError::Setting(format!(
@@ -372,19 +391,8 @@ impl Config {
         in_range("max_queued_messages", self.max_queued_messages, 1..)?;
         in_range("max_unaccepted", self.max_unaccepted, 1..)?;
         in_range("submission_ring", self.submission_ring, 1..)?;
-        in_range("accept_ports", self.accept_ports, 1..=MAX_PORTS)?;
-        if !self.accept_ports.is_power_of_two() {
-            return Err(format!(
-                "accept_ports is {}; it must be a power of two, or 1 to refuse further ports",
-                self.accept_ports
-            ));
-        }
-        if self.engines > 1 && !matches!(self.accept_ports, 1 | MAX_PORTS) {
-            return Err(format!(
-                "accept_ports is {}, which has no effect with {} engines at one address: the kernel divides source ports among \
-                 them, so that one is accepted; remove it, or give each engine an address of its own",
-                self.accept_ports, self.engines
-            ));
+        if let Some(ports) = self.accept_ports {
+            self.check_accepted(ports)?;
         }
         check_range(self.range)?;
         if let Some(spreading) = &self.spreading {
@@ -399,6 +407,23 @@ impl Config {
             in_range(&format!("dscp of traffic class {class}"), dscp, ..=63)?;
         }
         self.session.check()
+    }
+
+    fn check_accepted(&self, ports: u16) -> Result<(), String> {
+        in_range("accept_ports", ports, 1..=MAX_PORTS)?;
+        if !ports.is_power_of_two() {
+            return Err(format!(
+                "accept_ports is {ports}; it must be a power of two, or 1 to refuse further ports"
+            ));
+        }
+        if self.engines > 1 && ports > 1 {
+            return Err(format!(
+                "accept_ports is {ports} with {} engines at one address: the kernel divides source ports among them, so that only \
+                 one can be accepted; remove it, or give each engine an address of its own",
+                self.engines
+            ));
+        }
+        Ok(())
     }
 
     fn check_addresses(&self) -> Result<(), String> {

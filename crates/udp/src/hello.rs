@@ -165,6 +165,16 @@ mod tests {
         }
     }
 
+    /// 17 bytes, 33 runs of 7 and one run for ports are 255 of 256 bytes; one more flow apart from the others has no room.
+    #[test]
+    fn flows_in_33_runs_and_the_ports_fit_and_34_do_not() {
+        let apart = |count: u32| hello(&(0..count).map(|i| 2 * i).collect::<Vec<u32>>());
+        let most = apart(33);
+        let bytes = most.encode().expect("fits");
+        assert_eq!((bytes.len(), Hello::decode(&bytes)), (255, Ok(most)));
+        assert_eq!(apart(34).encode(), None);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

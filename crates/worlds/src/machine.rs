@@ -220,7 +220,7 @@ impl Machine {
                 spreading.loss = ports.loss;
                 spreading.next_port = Some(FIRST_PORT);
             }
-            config.accept_ports = if host.engines > 1 { 1 } else { ports.accepts };
+            config.accept_ports = (host.engines == 1).then_some(ports.accepts);
             (config.range, config.ack_path) = (ports.range, ports.ack_path);
         }
         let session = &mut config.session;

@@ -95,6 +95,9 @@ const BALANCERS: [&str; 8] = [
     "mixed",
 ];
 
+/// Algorithms without marks and without a target of delay.
+const NO_SIGNAL: [&str; 5] = ["bolt", "constant", "cubic", "dx", "timely"];
+
 impl PortPlan {
     fn draw(draw: &mut Draw) -> Self {
         let losses = [
@@ -196,6 +199,16 @@ impl Plan {
             if more_algorithms.chance(250) {
                 host.algorithm =
                     more_algorithms.pick(&["bolt", "dcqcn", "dx", "hull", "mswift", "nscc"]);
+            }
+        }
+        // A host refuses policies that would hear of no queue.
+        for host in &mut hosts {
+            let Some(ports) = &mut host.ports else { continue };
+            if NO_SIGNAL.contains(&host.algorithm) {
+                ports.balancer = ports.balancer.map(|(policy, count)| match policy {
+                    "plb" | "bitmap" | "reps freeze=20ms" | "mixed" => ("oblivious", count),
+                    other => (other, count),
+                });
             }
         }
         let sealed = draw.chance(750);

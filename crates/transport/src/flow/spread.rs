@@ -106,6 +106,11 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
+    /// Returns the entropy value of a packet and when it left, while it is remembered.
+    pub(crate) fn sent_by(&mut self, seq: PacketNumber) -> Option<(Ev, Time)> {
+        if self.is_spread() { self.send.sent_by(seq) } else { None }
+    }
+
     /// Returns the counters by entropy value.
     pub(crate) fn ev_counters(&self) -> &[EvCounters] {
         self.spread().map_or(&[], |spread| &spread.counters)
@@ -274,7 +279,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             };
             let mut event = self.report(now, ev, kind);
             event.acked_packets = outcome.newly_acked;
-            event.marked_packets = marked.min(outcome.newly_acked);
+            event.marked_packets = if late { u32::MAX } else { marked }.min(outcome.newly_acked);
             (event.rtt, event.fabric_delay) = (sample.end_to_end_rtt, sample.fabric_rtt);
             spread.report(&event);
         }

@@ -31,6 +31,11 @@ impl SendSide {
         self.record(seq.get()).map(|record| record.ev)
     }
 
+    /// Returns the entropy value of packet `seq` and when it left, while it is recorded.
+    pub(crate) fn sent_by(&mut self, seq: PacketNumber) -> Option<(Ev, Time)> {
+        self.record(seq.get()).map(|record| (record.ev, record.sent_at))
+    }
+
     /// Returns the number of packets from the oldest in flight to the next one.
     #[inline]
     pub(crate) fn range_in_flight(&self) -> u64 {

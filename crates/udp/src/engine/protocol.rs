@@ -118,7 +118,7 @@ impl Protocol {
                     }
                 };
                 if self.connections.spreads() {
-                    self.before_spread(now, meta, &header, owner, path, (outbox, network));
+                    self.before_spread(now, &header, owner, path, (outbox, network));
                 }
                 if let Body::Data(segment) = &header.body {
                     let data = DataPacket { owner, flow: header.flow, segment, payload };
@@ -135,7 +135,8 @@ impl Protocol {
                 return Some(Probe { session, to: from, joins: false, length });
             }
             Received::Joined { session, number, length } => {
-                self.connections.on_joined(now, session, number, length);
+                let endpoint = &mut self.ops.endpoint;
+                self.connections.on_joined(now, session, (number, length), endpoint);
             }
             Received::ProbeAnswer { session, length } => {
                 self.connections.on_probe_answer(now, session, length, &mut self.ops);
@@ -154,14 +155,15 @@ impl Protocol {
     fn before_spread<N: Network>(
         &mut self,
         now: Time,
-        meta: &Meta,
         header: &Header,
         owner: Owner,
         path: u8,
         (outbox, network): (&mut Outbox, &N),
     ) {
-        if let Body::Ack(_) = &header.body {
-            self.connections.on_heard(now, owner.session, meta.port);
+        if let Body::Ack(ack) = &header.body
+            && let Some(sent) = self.ops.endpoint.sent_by(header.flow, ack.echo)
+        {
+            self.connections.on_heard(now, owner.session, sent, &mut self.ops.endpoint);
         }
         if !self.ops.endpoint.must_ack_before(header, path.into()) {
             return;

@@ -139,14 +139,17 @@ impl Sessions {
         self.get(id).map(|session| session.at_port(number))
     }
 
+    /// Returns the bytes of UDP payload of the shortest request to accept packets from a port.
+    #[must_use]
+    pub fn least_join(&self) -> usize {
+        super::packet::CONTROL_BYTES + self.overhead() + PROOF_BYTES
+    }
+
     /// Makes `packet` a request to accept packets from port `number` of this side, of its length. Returns `false` if it is too
     /// short or the session is not connected.
     pub fn seal_join(&mut self, now: Time, id: SessionId, number: u8, packet: &mut [u8]) -> bool {
-        let fixed = super::packet::CONTROL_BYTES + self.overhead();
-        let Some(carried) = packet.len().checked_sub(fixed).filter(|&n| n >= PROOF_BYTES) else {
-            return false;
-        };
-        let mut payload = vec![0; carried];
+        let Some(more) = packet.len().checked_sub(self.least_join()) else { return false };
+        let mut payload = vec![0; PROOF_BYTES + more];
         payload[0] = number;
         self.seal_control(now, id, Command::Join, &payload, packet).is_some()
     }

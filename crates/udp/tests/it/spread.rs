@@ -147,7 +147,7 @@ fn a_server_that_has_a_balancer_spreads_answers_to_a_client_that_has_none() {
 
 #[test]
 fn a_peer_that_takes_one_port_gets_one_and_the_statistics_say_why() {
-    let one = |config: &mut Config| config.accept_ports = 1;
+    let one = |config: &mut Config| config.accept_ports = Some(1);
     let engines = |config: &mut Config| config.engines = 2;
     for server in [server(one), server(engines)] {
         let client = spreading("reps");
@@ -164,7 +164,7 @@ fn a_peer_that_takes_one_port_gets_one_and_the_statistics_say_why() {
 #[test]
 fn fewer_ports_are_used_if_the_peer_accepts_fewer() {
     let client = spreading("reps");
-    let server = server(|config| config.accept_ports = 4);
+    let server = server(|config| config.accept_ports = Some(4));
     exchange(&client, &server, |connection| {
         until("four ports are confirmed", || {
             let paths = paths(connection);
@@ -192,4 +192,42 @@ fn ports_may_be_chosen_and_are_named_if_one_is_taken() {
     config.departure_timestamps = true;
     let error = Host::start(config).err().expect("a contradiction").to_string();
     assert!(error.contains("departure_timestamps"), "{error}");
+}
+
+/// Swift has a target of delay, DCTCP asks for marks; CUBIC, TIMELY and a constant window have neither.
+#[test]
+fn policies_that_would_hear_of_no_queue_are_refused_and_the_error_says_what_to_choose() {
+    for policy in ["reps", "bitmap", "mixed", "plb"] {
+        for algorithm in ["cubic", "timely", "constant"] {
+            let mut config = config(SHARED);
+            config.set_algorithm(Some(algorithm), &[]).expect("built in");
+            config.set_balancer(Some(policy), Some(2)).expect("a policy");
+            let error = Host::start(config).err().expect("no signal").to_string();
+            for part in [policy, algorithm, "such as swift or dctcp", "such as oblivious"] {
+                assert!(error.contains(part), "{part}: {error}");
+            }
+        }
+    }
+    let pairs =
+        [("reps", "swift"), ("bitmap", "dctcp"), ("oblivious", "cubic"), ("flowlet", "timely")];
+    for (policy, algorithm) in pairs {
+        let mut config = config(SHARED);
+        config.set_algorithm(Some(algorithm), &[]).expect("built in");
+        config.set_balancer(Some(policy), Some(2)).expect("a policy");
+        Host::start(config).expect(policy);
+    }
+}
+
+/// Ports of several engines at one address: the kernel divides the peer's ports among the engines, so that packets of a connection
+/// would reach engines that do not know it.
+#[test]
+fn several_engines_at_one_address_refuse_the_peers_ports_in_words() {
+    let mut config = config(SHARED);
+    (config.engines, config.accept_ports) = (2, Some(256));
+    let error = Host::start(config.clone()).err().expect("a contradiction").to_string();
+    for part in ["accept_ports is 256", "2 engines", "an address of its own"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    config.accept_ports = Some(1);
+    Host::start(config).expect("as agreed");
 }

@@ -32,8 +32,8 @@ impl Connections {
         if now < self.next_probe {
             return probes;
         }
-        let (retry, keepalive) = (self.config.session.retry, self.config.session.keepalive);
-        let header_bytes = self.header_bytes();
+        let retry = self.config.session.retry;
+        let (header_bytes, least) = (self.header_bytes(), self.sessions.least_join());
         let mut next = Time::MAX;
         for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
@@ -45,9 +45,10 @@ impl Connections {
                     let path =
                         connection.probe_path(now, retry, header_bytes, ops, &mut probes, log);
                     let (session, to) = (connection.session, connection.peer);
-                    let length = connection.join_bytes();
-                    path.min(connection.join_ports(now, retry, keepalive, |number| {
-                        let to = by_port(to, number);
+                    let full = connection.join_bytes();
+                    path.min(connection.join_ports(now, retry, |number, is_full| {
+                        let (to, length) =
+                            (by_port(to, number), if is_full { full } else { least });
                         probes.push(Probe { session, to, length, joins: true });
                     }))
                 }

@@ -34,6 +34,7 @@ impl Connections {
         endpoint: &mut Endpoint,
     ) {
         let (offer, ack_path) = (self.config.offer(), self.config.ack_path);
+        let keepalive = self.config.session.keepalive;
         let one_port = match theirs {
             _ if offer.sends == 1 => Some(OnePort::Off),
             None => Some(OnePort::PeerTooOld),
@@ -44,7 +45,7 @@ impl Connections {
         let Some(connection) = self.get_mut(session) else { return };
         connection.one_port = one_port;
         let Some(agreed) = agreed else { return };
-        connection.ports = Some(Box::new(Ports::new(now, agreed, ack_path)));
+        connection.ports = Some(Box::new(Ports::new(now, agreed, ack_path, keepalive)));
         let flows = connection.flows.clone();
         self.spreads += 1;
         self.sessions.use_ports(session, agreed.own, agreed.peer);
@@ -75,7 +76,6 @@ impl Connections {
         (flow, path): (FlowId, Path),
         endpoint: &mut Endpoint,
     ) -> (Peer, Option<Ev>) {
-        let keepalive = self.config.session.keepalive;
         let Self { table, sessions, .. } = self;
         let connection = table.get_mut(route.session.index()).and_then(|c| c.as_deref_mut());
         let Some(ports) = connection.and_then(|c| c.ports.as_mut()) else {
@@ -84,13 +84,13 @@ impl Connections {
         match path {
             Path::Label(_) => (route.to, None),
             Path::Spread(ev) => {
-                let mut chosen = ports.choose(now, ev, keepalive);
+                let mut chosen = ports.choose(now, ev);
                 let failures = endpoint.ev_counters(flow).get(usize::from(chosen.port));
-                if failures.is_some_and(|counters| counters.failures >= FAILURES) {
-                    endpoint.forgive(flow, Ev::new(chosen.port.into()));
-                    ports.suspect(now, chosen.port);
+                if failures.is_some_and(|counters| counters.failures >= FAILURES)
+                    && ports.suspect(now, chosen.port)
+                {
                     self.next_probe = now;
-                    chosen = ports.choose(now, ev, keepalive);
+                    chosen = ports.choose(now, ev);
                 }
                 if chosen.due {
                     self.next_probe = now;
@@ -99,7 +99,11 @@ impl Connections {
             }
             Path::Back(path) => {
                 let path = path as u8; // a number of a port, below 256
-                let to = match ports.back(path) {
+                let back = ports.back(now, path);
+                if back.due {
+                    self.next_probe = now;
+                }
+                let to = match back.port {
                     Some(port) => Some(by_port(route.to, port)),
                     None => sessions.at_port(route.session, path),
                 };
@@ -108,11 +112,21 @@ impl Connections {
         }
     }
 
-    /// An acknowledgement of a flow came to a port of this side.
+    /// An acknowledgement of a flow reports a packet that left at `sent_at` with this entropy value.
     #[inline]
-    pub(in crate::engine) fn on_heard(&mut self, now: Time, session: SessionId, port: u8) {
-        if let Some(ports) = self.get_mut(session).and_then(|c| c.ports.as_mut()) {
-            ports.heard(now, port);
+    pub(in crate::engine) fn on_heard(
+        &mut self,
+        now: Time,
+        session: SessionId,
+        (ev, sent_at): (Ev, Time),
+        endpoint: &mut Endpoint,
+    ) {
+        let Some(connection) = self.get_mut(session) else { return };
+        let Some(ports) = &mut connection.ports else { return };
+        let number = (ev.index() % usize::from(ports.agreed.own)) as u8; // at most 256 ports
+        if ports.heard(now, number, sent_at) {
+            connection.forgive(number, endpoint);
+            self.next_probe = now;
         }
     }
 
@@ -122,35 +136,40 @@ impl Connections {
         &mut self,
         now: Time,
         session: SessionId,
-        number: u8,
-        length: usize,
+        (number, length): (u8, usize),
+        endpoint: &mut Endpoint,
     ) {
         let Some(connection) = self.get_mut(session) else { return };
-        // A request from before packets became longer says nothing about these.
-        if length >= connection.join_bytes()
-            && let Some(ports) = &mut connection.ports
+        let full = connection.join_bytes();
+        if let Some(ports) = &mut connection.ports
+            && ports.on_joined(now, number, (length, full))
         {
-            ports.on_joined(now, number);
+            connection.forgive(number, endpoint);
+            self.next_probe = now;
         }
     }
 }
 
 impl Connection {
-    /// Returns the bytes of UDP payload of a request to accept packets from a port: those of full packets.
+    /// Returns the bytes of UDP payload of full packets.
     pub(super) fn join_bytes(&self) -> usize {
         self.mtu.saturating_sub(crate::engine::outbox::ip_udp_bytes(self.peer.address)) as usize
     }
 
-    /// Calls `join` for each port for which a request is due; returns when the next one is due.
+    /// Calls `join` for each port for which a request is due, with whether it is as long as full packets; returns when the next one
+    /// is due.
     pub(super) fn join_ports(
         &mut self,
         now: Time,
         retry: Span,
-        keepalive: Span,
-        join: impl FnMut(u8),
+        join: impl FnMut(u8, bool),
     ) -> Time {
-        let ports = self.ports.as_mut();
-        ports.map_or(Time::MAX, |ports| ports.step(now, retry, keepalive, join))
+        self.ports.as_mut().map_or(Time::MAX, |ports| ports.step(now, retry, join))
+    }
+
+    /// Forgets what all flows have lost by a port: the peer has confirmed it since.
+    fn forgive(&self, number: u8, endpoint: &mut Endpoint) {
+        self.flows.iter().for_each(|&flow| endpoint.forgive(flow, Ev::new(number.into())));
     }
 
     /// Returns the state of its ports; `numbers` are the UDP ports of this side.

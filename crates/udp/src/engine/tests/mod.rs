@@ -67,8 +67,17 @@ impl VirtualHost {
 
     /// Posts the request for a connection; returns where the answer arrives.
     pub(super) fn connect(&self, peer: &Self) -> oneshot::Receiver<Result<Opened, ConnectError>> {
+        self.connect_by(1, peer)
+    }
+
+    /// As [`VirtualHost::connect`], with this number of flows.
+    pub(super) fn connect_by(
+        &self,
+        flows: usize,
+        peer: &Self,
+    ) -> oneshot::Receiver<Result<Opened, ConnectError>> {
         let (reply, receiver) = oneshot::channel();
-        let (peer, classes) = (peer.engine.network.local, vec![0]);
+        let (peer, classes) = (peer.engine.network.local, vec![0; flows]);
         let request = ConnectRequest { peer, classes, towards: Towards::Any, reply };
         self.engine.mailbox.post(Command::Connect(request));
         receiver
@@ -157,7 +166,17 @@ pub(super) fn submit(
     kind: OpKind,
     buffers: Buffers,
 ) -> oneshot::Receiver<OpResult> {
-    let (pending, receiver) = pending(&opened.state, 0, kind, buffers, None);
+    submit_to(opened, 0, kind, buffers)
+}
+
+/// As [`submit`], by flow `flow`.
+pub(super) fn submit_to(
+    opened: &Opened,
+    flow: usize,
+    kind: OpKind,
+    buffers: Buffers,
+) -> oneshot::Receiver<OpResult> {
+    let (pending, receiver) = pending(&opened.state, flow, kind, buffers, None);
     assert!(opened.mailbox.submit(pending).is_ok(), "the ring has room");
     receiver
 }

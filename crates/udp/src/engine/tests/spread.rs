@@ -1,11 +1,12 @@
 //! Connections of several source ports over networks that treat the ports differently.
 
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
 use super::super::virtual_network::Sent;
 use super::*;
 use crate::report::Paths;
-use crate::spreading::OnePort;
+use crate::spreading::{AckPath, OnePort};
 use crate::sys::Meta;
 
 /// Settings with four ports in turn, a window of 64 packets, and timeouts.
@@ -23,6 +24,26 @@ type Network = fn(usize, &Sent, u16) -> Option<u16>;
 
 /// Everything arrives.
 const OPEN: Network = |_, _, port| Some(port);
+
+thread_local! {
+    /// Requests to accept packets from a port that the first host has sent: the port, and the bytes.
+    static JOINS: RefCell<Vec<(u8, usize)>> = RefCell::default();
+    /// Whether nothing arrives.
+    static IS_OUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Notes requests to accept packets from a port. Everything arrives unless the network is out.
+const NOTED: Network = |from, burst, port| {
+    for datagram in burst.datagrams.iter().filter(|d| from == 0 && d[2..4] == [0x46, 8]) {
+        JOINS.with_borrow_mut(|joins| joins.push((burst.to.port, datagram.len())));
+    }
+    (!IS_OUT.get()).then_some(port)
+};
+
+/// Returns the requests since the last call.
+fn joins() -> Vec<(u8, usize)> {
+    JOINS.take()
+}
 
 /// Exchanges datagrams over a network for a time.
 fn run_over(hosts: &mut [VirtualHost; 2], network: Network, patience: Span) {
@@ -84,7 +105,7 @@ fn connect_to(config: &Config, change: fn(&mut Config), mtu: u32, network: Netwo
     let mut hosts =
         [VirtualHost::new([10, 0, 0, 1], config), VirtualHost::new([10, 0, 0, 2], &other)];
     hosts.iter().for_each(|host| host.engine.network.mtu.set(Some(mtu)));
-    let answer = hosts[0].connect(&hosts[1]);
+    let answer = hosts[0].connect_by(2, &hosts[1]);
     run_over(&mut hosts, network, Span::from_secs(2));
     let client = answer.try_recv().expect("answered").expect("connected");
     let server = hosts[1].accepted.try_recv().expect("accepted").connection;
@@ -93,8 +114,14 @@ fn connect_to(config: &Config, change: fn(&mut Config), mtu: u32, network: Netwo
 
 /// Sends a message of 100 kB, within `patience`; returns the state of the ports afterwards.
 fn message(pair: &mut Pair, network: Network, patience: Span) -> Paths {
+    message_by(0, pair, network, patience)
+}
+
+/// As [`message`], by one of the two flows.
+fn message_by(flow: usize, pair: &mut Pair, network: Network, patience: Span) -> Paths {
     let sent = bytes(100_000);
-    let op = submit(&pair.client, OpKind::Message, Buffers::Payload(sent.clone().into()));
+    let payload = Buffers::Payload(sent.clone().into());
+    let op = submit_to(&pair.client, flow, OpKind::Message, payload);
     run_over(&mut pair.hosts, network, patience);
     op.try_recv().expect("ended").expect("delivered");
     assert!(pair.server.messages.try_recv().expect("a message").bytes == sent);
@@ -204,4 +231,83 @@ fn each_port_hears_of_its_packets() {
             "[R]: with an acknowledgement of 8 packets REPS keeps its lead: {c:?}"
         );
     }
+}
+
+/// Acknowledgements by a path of their own all come to the first port: they report packets of each port all the same.
+#[test]
+fn an_acknowledgement_is_for_the_port_of_the_packet_that_it_reports() {
+    let own = |config: &mut Config| config.ack_path = AckPath::Own;
+    let mut pair = connect_to(&spreading(1280), own, 1280, NOTED);
+    joins();
+    for _ in 0..10 {
+        let paths = message(&mut pair, NOTED, Span::from_secs(3));
+        assert!(paths.ports.iter().all(|port| port.usable), "{paths:?}");
+    }
+    assert_eq!(joins(), [], "for 30 s, three keepalive times");
+}
+
+/// Requests of idle ports have 4 bytes of a control packet, 9 of a proof and 8 of an insecure guard, instead of 1252.
+#[test]
+fn ports_of_an_idle_connection_cost_nothing_and_then_a_short_request_each() {
+    let mut pair = connect(&spreading(1280), 1280, NOTED);
+    message(&mut pair, NOTED, Span::from_secs(1));
+    assert_eq!(joins(), [(1, 1252), (2, 1252), (3, 1252)], "at the beginning, full packets");
+    run_over(&mut pair.hosts, NOTED, Span::from_secs(60));
+    assert_eq!(joins(), [], "while it is idle");
+    let paths = message(&mut pair, NOTED, Span::from_secs(1));
+    assert!(paths.ports.iter().skip(1).all(|port| port.usable), "{paths:?}");
+    let joins = joins();
+    assert!((3..=4).contains(&joins.len()), "one for each port: {joins:?}");
+    assert!(joins.iter().all(|&(_, bytes)| bytes < 64), "{joins:?}");
+}
+
+/// Nothing arrives for 3 s, so that all ports are lost at once. They come back within 0.4 s, and not after the keepalive time of
+/// 10 s.
+#[test]
+fn all_ports_are_used_again_soon_after_all_were_lost() {
+    let mut pair = connect(&spreading(1280), 1280, NOTED);
+    run_over(&mut pair.hosts, NOTED, Span::from_secs(11));
+    message(&mut pair, NOTED, Span::from_ms(100)); // its packets ask for the ports, which have been idle
+    message(&mut pair, NOTED, Span::from_ms(100));
+    IS_OUT.set(true);
+    let op = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(100_000).into()));
+    run_over(&mut pair.hosts, NOTED, Span::from_secs(3));
+    assert!(paths(&pair).ports.iter().all(|port| !port.usable), "{:?}", paths(&pair));
+    IS_OUT.set(false);
+    run_over(&mut pair.hosts, NOTED, Span::from_ms(200));
+    op.try_recv().expect("ended").expect("delivered");
+    message(&mut pair, NOTED, Span::from_ms(200));
+    let before = sent_by(&paths(&pair));
+    let paths = message(&mut pair, NOTED, Span::from_secs(1));
+    let used = sent_by(&paths).iter().zip(before).all(|(after, before)| *after >= before + 15);
+    assert!(used && paths.one_port.is_none(), "{paths:?}");
+}
+
+/// Two flows lose packets by a port. Once the peer has confirmed it again, it is used by both at once.
+#[test]
+fn what_other_flows_lost_by_a_port_is_forgotten_when_the_peer_confirms_it() {
+    let cut: Network = |from, burst, port| {
+        let port = NOTED(from, burst, port);
+        port.filter(|_| from == 1 || burst.to.port != 3)
+    };
+    let mut pair = connect(&spreading(1280), 1280, NOTED);
+    let ops = [0, 1].map(|flow| {
+        let payload = Buffers::Payload(bytes(100_000).into());
+        submit_to(&pair.client, flow, OpKind::Message, payload)
+    });
+    run_over(&mut pair.hosts, cut, Span::from_secs(1));
+    for op in ops {
+        op.try_recv().expect("ended").expect("delivered");
+    }
+    assert!(!paths(&pair).ports[3].usable);
+    for _ in 0..3 {
+        message(&mut pair, NOTED, Span::from_secs(1));
+    }
+    assert!(paths(&pair).ports[3].usable, "confirmed again");
+    joins();
+    for flow in [1, 0] {
+        let paths = message_by(flow, &mut pair, NOTED, Span::from_secs(1));
+        assert!(paths.ports[3].usable, "{paths:?}");
+    }
+    assert_eq!(joins(), []);
 }
