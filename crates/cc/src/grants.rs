@@ -21,6 +21,8 @@ pub struct GrantPace {
     pub rate: Rate,
     /// A turn takes at least the time of this many bytes.
     pub least: Bytes,
+    /// A host that runs its turns late makes up for at most this much time.
+    pub most_late: Span,
     /// Lowers the rate while the network within is congested, if set.
     pub regulation: Option<Regulation>,
 }

@@ -272,7 +272,7 @@ fn open<F: AlgorithmFactory>(
         if let Some(local) = local {
             let is_spread = plan.spread.is_some();
             let class = plan.class;
-            let mut ports = 1;
+            let mut ports = local.ports.bit_of(world.network.first_port(route));
             let mut flow = HostFlow { connection, peer, route, path_label: 0, class, is_spread };
             if let (Some(set), Some(spread)) = (set, &plan.spread) {
                 flow.path_label = local.spreads.len() as u32; // fewer than flows
@@ -284,7 +284,7 @@ fn open<F: AlgorithmFactory>(
                     .map_or(Way::FORWARD, |rule| world.network.let_switches_choose(rule, seed));
                 let mut paths = FlowPaths::new(set, hash, forms, way);
                 local.ports.bind(&mut paths, (host, peer), &world.network);
-                ports = paths.ports().count_ones();
+                ports = paths.ports();
                 local.spreads.push(paths);
             }
             let side = u64::from(host != plan.from);
@@ -292,12 +292,12 @@ fn open<F: AlgorithmFactory>(
                 // Ports of one NIC are alike.
                 line_rate: {
                     let rate = world.network.rate(world.network.first_port(route));
-                    rate.saturating_mul(u64::from(ports))
+                    rate.saturating_mul(u64::from(ports.count_ones()))
                 },
                 seed: Stream::new(seed, Purpose::Flow, 2 * key + side).bits(),
                 ..world.sizes.flow_info()
             };
-            let id = local.add_flow(ids[1], &plan.algorithm, &info, flow);
+            let id = local.add_flow(ids[1], &plan.algorithm, (&info, ports), flow);
             if let Some(spread) = &plan.spread {
                 let seed = Stream::new(seed, Purpose::Path, 2 * key + side).bits();
                 local.endpoint.spread(id, spread.policy.clone(), spread.transport, seed);
@@ -306,7 +306,7 @@ fn open<F: AlgorithmFactory>(
                     if (values as usize) < pairs {
                         return Err(PlanError::FewValues { connection, values, pairs });
                     }
-                    local.endpoint.set_ports(id, ports, paths.pairs());
+                    local.endpoint.set_ports(id, ports.count_ones(), paths.pairs());
                 }
             }
             if let (Load::Job { job, from, to }, Some(jobs)) = (&plan.load, &mut local.jobs) {

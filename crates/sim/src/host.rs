@@ -491,11 +491,11 @@ impl<F: AlgorithmFactory> Host<F> {
         &mut self,
         peer_flow: FlowId,
         algorithm: &F,
-        info: &FlowInfo,
+        (info, ports): (&FlowInfo, u64),
         flow: HostFlow,
     ) -> FlowId {
         self.flows.push(flow);
-        self.endpoint.open(peer_flow, algorithm, info)
+        self.endpoint.open_at(peer_flow, algorithm, info, ports)
     }
 }
 

@@ -336,7 +336,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             recording.op_latency = self.parts[0].world.op_times.all.cdf();
             recording.add_trace(&mut self.parts);
             recording.add_ops(&mut self.parts);
-            recording.note_hurt();
+            recording.note_slowed();
             summary.faults.clone_from(&recording.faults);
             let most = recording.record.ops;
             recording.add_job_ops(crate::jobs::records(&self.parts, most));

@@ -37,6 +37,14 @@ pub(crate) struct ControlState {
 pub(crate) struct Listed {
     pub(crate) asked: bool,
     pub(crate) unasked: bool,
+    /// The group of flows with which its receiver half takes turns.
+    pub(crate) group: u8,
+}
+
+impl Listed {
+    pub(crate) fn group(&self) -> usize {
+        self.group.into()
+    }
 }
 
 /// Returns a time as credits carry it.

@@ -20,6 +20,7 @@ use apus_units::{FlowId, OpId, PacketNumber, Ring, Time};
 use apus_wire::{Body, Header};
 
 use crate::config::EndpointConfig;
+use crate::control::Listed;
 use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::spread::{EvCounters, Path, Spread, SpreadConfig};
@@ -159,12 +160,21 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.wheel.reserve(flows as u32);
     }
 
-    /// Opens a flow whose index at the peer is `peer`, with both halves of `algorithm`.
+    /// Opens a flow whose index at the peer is `peer`, with both halves of `algorithm`, at a host with one port.
     pub fn open(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo) -> FlowId {
+        self.open_at(peer, algorithm, info, 1)
+    }
+
+    /// As [`Endpoint::open`], at a host with several ports: bit n of `ports` says whether data of the flow may arrive at port n, so
+    /// that receiver halves take turns at the pace of their ports. [`FlowInfo::line_rate`] is the rate of these together.
+    pub fn open_at(&mut self, peer: FlowId, algorithm: &F, info: &FlowInfo, ports: u64) -> FlowId {
         let (sender, receiver) = (algorithm.sender(info), algorithm.receiver(info));
-        let flow = Flow::new(peer, sender, receiver, self.config.max_payload);
-        if self.grants.is_none() {
-            self.grants = algorithm.grant_pace(info).map(|pace| Box::new(Grants::new(pace)));
+        let mut flow = Flow::new(peer, sender, receiver, self.config.max_payload);
+        if let Some(pace) = algorithm.grant_pace(info)
+            && let Some(listed) = flow.listed()
+        {
+            let grants = self.grants.get_or_insert_with(|| Box::new(Grants::new()));
+            listed.group = grants.group(ports, pace);
         }
         if let Some(id) = self.free.pop() {
             let place = &mut self.flows[id.index()];
@@ -174,7 +184,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             *place = flow;
             (place.in_ready, place.in_requests, place.in_acks, place.in_controls) = queued;
             if let (Some(now), Some(before)) = (place.listed(), listed) {
-                *now = before;
+                *now = Listed { group: now.group, ..before };
             }
             return id;
         }

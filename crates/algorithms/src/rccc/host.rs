@@ -117,6 +117,8 @@ impl Algorithm for Rccc {
         Some(GrantPace {
             rate: Rate::from_bps((rate as u64).max(1)),
             least: LEAST_TURN,
+            // deviation: uet-htsim's pacer is never late; what is made up for at once is at most what senders may have in flight.
+            most_late: params.network_rtt,
             regulation: params.regulated.then_some(regulation),
         })
     }
@@ -134,6 +136,14 @@ impl State {
             self.is_speculating = false;
             self.credit = self.credit.min(0);
         }
+    }
+
+    fn wants_request(&self) -> bool {
+        self.request_due || self.was_idle
+    }
+
+    fn may_request_at(&self) -> Time {
+        self.requested_at.map_or(Time::ZERO, |at| at.saturating_add(self.params.network_rtt))
     }
 
     /// Returns the window in packets, if there is credit.
@@ -267,12 +277,11 @@ impl Sender for State {
             self.was_idle &= !self.has_data;
             return None;
         }
-        let due = core::mem::take(&mut self.request_due) | core::mem::take(&mut self.was_idle);
-        // `sendRTS`: once per RTT.
-        let long_ago = |at: Time| now.since(at) >= self.params.network_rtt;
-        if !due || !self.requested_at.is_none_or(long_ago) {
+        // `sendRTS`: once per RTT. deviation: there a request that is due earlier is not sent; here it waits for its time.
+        if !self.wants_request() || now < self.may_request_at() {
             return None;
         }
+        (self.request_due, self.was_idle) = (false, false);
         self.requested_at = Some(now);
         Some(SenderControl::CreditRequest)
     }
@@ -282,13 +291,16 @@ impl Sender for State {
     fn next_timer(&self) -> Option<Time> {
         let waits = self.has_data && self.credit <= 0;
         waits.then(|| {
+            if self.wants_request() {
+                return self.may_request_at();
+            }
             let since = self.requested_at.map_or(self.active_at, |at| at.max(self.active_at));
             since.saturating_add(self.params.rto)
         })
     }
 
     fn on_timer(&mut self, now: Time) {
-        if self.next_timer().is_some_and(|at| at <= now) {
+        if self.next_timer().is_some_and(|at| at <= now) && !self.wants_request() {
             self.active_at = now;
             self.request_due = true;
         }

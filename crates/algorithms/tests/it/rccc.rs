@@ -189,9 +189,15 @@ fn requests_follow_timeouts() {
     assert_eq!(sender.poll_control(at(50), &waits), Some(SenderControl::CreditRequest));
     sender.on_timeout(&TimeoutEvent::new(at(60)));
     assert_eq!(sender.poll_control(at(60), &waits), None, "within an RTT");
-    assert_eq!(sender.next_timer(), Some(at(160)));
-    sender.on_timer(at(160));
-    assert_eq!(sender.poll_control(at(160), &waits), Some(SenderControl::CreditRequest));
+    // It waits for its time. Without a further reason the next one is due after a timeout of 100 us.
+    let next = at(50) + Span::from_ps(14_027_520);
+    assert_eq!(sender.next_timer(), Some(next));
+    sender.on_timer(next);
+    assert_eq!(sender.poll_control(next, &waits), Some(SenderControl::CreditRequest));
+    let next = next + Span::from_us(100);
+    assert_eq!(sender.next_timer(), Some(next));
+    sender.on_timer(next);
+    assert_eq!(sender.poll_control(next, &waits), Some(SenderControl::CreditRequest));
     sender.on_grant(at(170), 100);
     assert_eq!((sender.poll_control(at(170), &waits), sender.next_timer()), (None, None));
     // New data after an idle time, without credit: at once.

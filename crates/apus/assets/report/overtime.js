@@ -5,10 +5,10 @@ const QUANTITIES = [
 ];
 // Faults of the whole run are no bands, which would cover every picture; a note names them.
 const lasts = (recording, fault) => !fault.instant && fault.at_us <= recording.warmup_us && (fault.until_us ?? Infinity) >= recording.duration_us;
-// A fault is followed by the time until the last flow that it hurt had ended, and by the moment at which loads were even again.
+// A fault is followed by the time until the last op that it slowed had ended, and by the moment at which loads were even again.
 const faultsOf = recording => recording.faults.filter(fault => !lasts(recording, fault)).flatMap(fault => {
   const to = fault.until_us ?? recording.duration_us, all = [{ from: fault.at_us, to, instant: fault.instant, text: fault.text }];
-  if (fault.hurt_until_us > to) all.push({ from: to, to: fault.hurt_until_us, after: true, text: `After ${fault.text}` });
+  if (fault.slowed_until_us > to) all.push({ from: to, to: fault.slowed_until_us, after: true, text: `After ${fault.text}` });
   if (Number.isFinite(fault.even_again_us)) all.push({ from: fault.even_again_us, instant: true, text: `Loads even again: ${fault.subject}` });
   return all;
 });
@@ -113,7 +113,7 @@ function overTime() {
     },
     rows: () => [["run", `${which}, us`, "fraction"], ...(overlay ? all : common().shown).flatMap(run => run.recording.cdfs[which][0].map((x, i) => [run.label, x, run.recording.cdfs[which][1][i]]))] });
   const bands = all.some(run => faultsOf(run.recording).length), lasting = [...new Set(all.flatMap(run => lastingOf(run.recording)))];
-  const faults = `${bands ? " Red bands are faults; paler ones last until the flows that they hurt had ended, and lines show when loads were even again." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
+  const faults = `${bands ? " Red bands are faults; paler ones last until the ops that they slowed had ended, and lines show when loads were even again." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
   const box = section("time", "Over time", "A drag over a picture zooms all of them; a double click shows the whole run again." + faults,
     h("div", { class: "bar" }, h("label", {}, `Flows and ports (at most ${MOST_MATCHES}) whose name contains `, h("input", { id: "filter", type: "search", placeholder: "flow 7, host 3…", oninput: event => {
       filter = event.target.value.trim().toLowerCase();

@@ -47,7 +47,7 @@ fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
         "group": fault.port.and_then(|port| recording.network.group_of.get(port.index())),
         "at_us": fault.at_us,
         "until_us": fault.until_us,
-        "hurt_until_us": fault.hurt_until_us,
+        "slowed_until_us": fault.slowed_until_us,
         "even_again_us": fault.even_again_us,
         "instant": fault.kind == "reroute",
         "text": text::losses::fault(fault),

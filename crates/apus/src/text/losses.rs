@@ -93,15 +93,15 @@ pub fn fault(fault: &FaultRecord) -> String {
     format!("{what} from {at} us to {until}: {subject}{lost}{}", consequences(fault))
 }
 
-/// Returns whom a fault hurt, and when the load of the links beside was even again, if that is known.
+/// Returns whom a fault slowed, and when the load of the links beside was even again, if that is known.
 fn consequences(fault: &FaultRecord) -> String {
-    let mut text = match (fault.hurt_flows, fault.hurt_until_us) {
-        (Some(1), Some(until)) => format!("; 1 flow hurt until {} us", number(until)),
-        (Some(flows), Some(until)) => format!("; {flows} flows hurt until {} us", number(until)),
-        (Some(_), None) => "; no flow hurt".to_owned(),
+    let mut text = match (fault.slowed_flows, fault.slowed_until_us) {
+        (Some(1), Some(until)) => format!("; 1 flow slowed until {} us", number(until)),
+        (Some(flows), Some(until)) => format!("; {flows} flows slowed until {} us", number(until)),
+        (Some(_), None) => "; no flow slowed".to_owned(),
         (None, _) => String::new(),
     };
-    if let Some(flow) = &fault.hurt_most {
+    if let Some(flow) = &fault.slowed_most {
         text += &format!(", most {flow}");
     }
     if let Some(at) = fault.even_again_us {
@@ -165,16 +165,16 @@ mod tests {
             fault(&loss),
             "random loss of 1.5 % from 300 us to 500 us: leaf 0 -> spine 1; 12 packets lost"
         );
-        let hurt = FaultRecord {
-            hurt_flows: Some(2),
-            hurt_most: Some("host 1 -> host 2".to_owned()),
-            hurt_until_us: Some(700.0),
+        let slowed = FaultRecord {
+            slowed_flows: Some(2),
+            slowed_most: Some("host 1 -> host 2".to_owned()),
+            slowed_until_us: Some(700.0),
             even_again_us: Some(600.0),
             ..down.clone()
         };
         assert_eq!(
-            fault(&hurt),
-            "link down from 300 us to the end: leaf 0 -> spine 1; 2 flows hurt until 700 us, most host 1 -> host 2; \
+            fault(&slowed),
+            "link down from 300 us to the end: leaf 0 -> spine 1; 2 flows slowed until 700 us, most host 1 -> host 2; \
              loads even again at 600 us"
         );
         let slow = FaultRecord { kind: "slow", rate_fraction: Some(0.25), ..down.clone() };

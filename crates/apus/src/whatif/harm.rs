@@ -5,9 +5,9 @@ use apus_sim::record::Recording;
 use apus_sim::summary::Summary;
 use apus_units::{Span, Time};
 
-/// An op counts as hurt if it took longer than its flow's longest op without the failure by this factor.
+/// An op counts as delayed if it took longer than its flow's longest op without the failure by this factor.
 /// deviation: no source; rationale: the last decimal of a latency changes with any change of a run.
-const HURT: f64 = 1.1;
+const DELAYED: f64 = 1.1;
 
 /// The run without a failure.
 pub(super) struct Healthy {
@@ -27,11 +27,11 @@ pub(super) struct Harm {
     /// Ops and operations of jobs that had not ended.
     pub(super) unfinished: u64,
     pub(super) lost: u64,
-    /// Flows with ops that were hurt.
+    /// Flows with ops that were delayed.
     pub(super) flows: u64,
     /// The flow with the largest excess of an op over its longest one, and that excess.
     pub(super) worst: Option<(String, Span)>,
-    /// From the beginning of the first fault to the end of the last op that was hurt.
+    /// From the beginning of the first fault to the end of the last op that was delayed.
     pub(super) lasted: Option<Span>,
     /// When the load of the links beside the first fault was even again, after its beginning.
     pub(super) even_after_us: Option<f64>,
@@ -83,22 +83,22 @@ impl Healthy {
         let begin = Time::ZERO + Span::from_ps((first.unwrap_or(0.0) * 1e6) as u64);
         let again = recording.faults.iter().filter_map(|fault| fault.even_again_us);
         harm.even_after_us = again.max_by(f64::total_cmp).map(|at| at - first.unwrap_or(0.0));
-        let mut is_hurt = vec![false; self.longest.len()];
+        let mut is_delayed = vec![false; self.longest.len()];
         let mut last = Time::ZERO;
         let mut worst = (0, Span::ZERO);
         for (flow, latency, end) in ops(recording) {
             let Some(&longest) = self.longest.get(flow) else { continue };
-            if longest.is_zero() || latency <= longest.mul_f64(HURT) {
+            if longest.is_zero() || latency <= longest.mul_f64(DELAYED) {
                 continue;
             }
-            is_hurt[flow] = true;
+            is_delayed[flow] = true;
             last = last.max(end);
             let excess = latency.saturating_sub(longest);
             if excess > worst.1 {
                 worst = (flow, excess);
             }
         }
-        harm.flows = is_hurt.iter().filter(|hurt| **hurt).count() as u64;
+        harm.flows = is_delayed.iter().filter(|delayed| **delayed).count() as u64;
         if harm.flows > 0 {
             let flow = &recording.flows[worst.0];
             harm.worst = Some((format!("{} -> {}", flow.from, flow.to), worst.1));

@@ -25,7 +25,7 @@ use units::{Case, Fault, read_fault};
 ///
 /// The scenario runs once as it is, and once with each failure added. Failures are ranked by a metric over its
 /// value without the failure: the completion time of the first job, the makespan of traces, or the p99 of op
-/// latency. A flow counts as hurt if an op of it took over 10 % longer than its longest op without the failure.
+/// latency. A flow counts as delayed if an op of it took over 10 % longer than its longest op without the failure.
 /// DIR gets whatif.json and a table of all failures.
 #[derive(Args)]
 pub struct WhatIf {

@@ -47,13 +47,14 @@ fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
     assert_eq!(failures.len(), 4);
     assert_eq!(report["metric"], "makespan_us");
     for (rank, failure) in failures.iter().enumerate() {
-        let (ratio, hurt) = (failure["ratio"].as_f64().expect("a ratio"), &failure["flows_hurt"]);
+        let (ratio, delayed) =
+            (failure["ratio"].as_f64().expect("a ratio"), &failure["delayed_flows"]);
         if rank < 2 {
             assert!((3.8..4.0).contains(&ratio), "{failure}");
-            assert_eq!((hurt, &failure["worst_flow"]), (&1.into(), &"host 0 -> host 2".into()));
+            assert_eq!((delayed, &failure["worst_flow"]), (&1.into(), &"host 0 -> host 2".into()));
         } else {
             assert!((ratio - 1.0).abs() < 1e-9, "{failure}");
-            assert_eq!((hurt, &failure["worst_flow"]), (&0.into(), &Value::Null));
+            assert_eq!((delayed, &failure["worst_flow"]), (&0.into(), &Value::Null));
         }
         assert_eq!(failure["lost_packets"], 0);
     }
@@ -69,7 +70,7 @@ fn a_cut_ranks_by_unfinished_ops_and_with_rerouting_by_time() {
     let folder = folder("whatif-cut");
     let never = json(&folder, &["--fault", "down at=100us"]);
     let worst = &never["failures"][0];
-    assert_eq!((&worst["unfinished"], &worst["flows_hurt"]), (&1.into(), &1.into()), "{worst}");
+    assert_eq!((&worst["unfinished"], &worst["delayed_flows"]), (&1.into(), &1.into()), "{worst}");
     assert!(worst["lost_packets"].as_u64() > Some(0), "{worst}");
     assert_eq!(never["failures"][3]["unfinished"], 0);
     let set = ["--set", "routing.reroute_local=50us", "--set", "routing.reroute_global=50us"];

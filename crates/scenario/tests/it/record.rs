@@ -34,9 +34,9 @@ fn a_scenario_sets_the_recorded_data() {
 }
 
 /// One of two links has a quarter of its rate from 1 to 2 ms: ops of 100 kB, 25 packets of 4160 B at 100 Gb/s, take 8 us there, and 33 us
-/// during the fault. Its flow is hurt until the op that begins before 2 ms has ended, the other one is not.
+/// during the fault. Its flow is slowed until the op that begins before 2 ms has ended, the other one is not.
 #[test]
-fn a_fault_tells_whom_it_hurt_and_until_when() {
+fn a_fault_tells_whom_it_slowed_and_until_when() {
     let flow = |from| format!("[[workload.flow]]\nfrom = {from}\nto = {}\n", from + 1);
     let text = format!(
         "duration = \"4ms\"\ntopology = \"star hosts=4 100Gbps 1us 1MB\"\n\
@@ -49,14 +49,14 @@ fn a_fault_tells_whom_it_hurt_and_until_when() {
     let setup = good(&text).runs.remove(0).setup.recorded(true);
     let simulation = Simulation::new(&setup.plan().expect("plan")).expect("plan");
     let simulation = simulation.record(setup.record().expect("recorded")).expect("record");
-    let summary = simulation.run("hurt", &mut |_| {}).expect("run");
+    let summary = simulation.run("slowed", &mut |_| {}).expect("run");
     let fault = &summary.faults[0];
-    assert_eq!((fault.kind, fault.hurt_flows), ("slow", Some(1)));
-    assert_eq!(fault.hurt_most.as_deref(), Some("host 0 -> host 1"));
-    let until = fault.hurt_until_us.expect("a time");
+    assert_eq!((fault.kind, fault.slowed_flows), ("slow", Some(1)));
+    assert_eq!(fault.slowed_most.as_deref(), Some("host 0 -> host 1"));
+    let until = fault.slowed_until_us.expect("a time");
     assert!((2000.0..2040.0).contains(&until), "{until}");
     // Without a recording nothing is known.
     let alone = Simulation::new(&setup.plan().expect("plan")).expect("plan");
-    let alone = alone.run("hurt", &mut |_| {}).expect("run");
-    assert_eq!((alone.faults[0].hurt_flows, alone.faults[0].hurt_until_us), (None, None));
+    let alone = alone.run("slowed", &mut |_| {}).expect("run");
+    assert_eq!((alone.faults[0].slowed_flows, alone.faults[0].slowed_until_us), (None, None));
 }

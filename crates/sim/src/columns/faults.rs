@@ -42,11 +42,11 @@ row! {
         /// flows of which an op that was outstanding while it lasted was at least twice as slow, by its slowdown, as the median of
         /// the ops outside these faults (a slowdown of 1 if there is none), or had not ended. Only of a recorded run, and of the first
         /// 64 faults that do not last the whole measured phase
-        pub hurt_flows: Option<u64> = "-",
+        pub slowed_flows: Option<u64> = "-",
         /// the flow with the slowest of these ops, by its hosts
-        pub hurt_most: Option<String> = "-",
+        pub slowed_most: Option<String> = "-",
         /// when the last of these ops ended, or the run
-        pub hurt_until_us: Option<f64> = "-",
+        pub slowed_until_us: Option<f64> = "-",
         /// the switches on the new path of a flow
         pub through: Option<String> = "-",
         ;

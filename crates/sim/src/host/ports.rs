@@ -70,6 +70,11 @@ impl NicPorts {
         several.ports.iter().position(|port| port.id == id).map_or(0, |other| other + 1)
     }
 
+    /// Returns the bit of a port in the set of ports of a flow.
+    pub(crate) fn bit_of(&self, id: PortId) -> u64 {
+        1 << self.number_of(id) // below 64
+    }
+
     fn port(&self, number: usize) -> &NicPort {
         let other = number.checked_sub(1).zip(self.others.as_ref());
         other.and_then(|(other, several)| several.ports.get(other)).unwrap_or(&self.first)

@@ -6,12 +6,12 @@
 mod around;
 mod even;
 mod fold;
-mod hurt;
 mod ports;
 mod quantity;
 mod recorder;
 mod sampler;
 mod seats;
+mod slowed;
 mod trace;
 
 use apus_cc::FieldLayout;

@@ -1,14 +1,26 @@
 //! Turns in which the receiver halves of an endpoint grant.
 
+use alloc::vec::Vec;
+
 use apus_cc::{AlgorithmFactory, ArrivedAs, GrantPace, Receiver, Regulator, Turn};
 use apus_units::{Bytes, FlowId, Ring, Time};
 
 use super::{Endpoint, enqueue};
 use crate::control::Listed;
 
-/// The flows whose receiver halves wait for a turn, and when the next one is.
+/// The turns of all receiver halves of an endpoint. Flows of which data arrives at the same ports of the host take turns at the rate of
+/// these; hosts with one port have one such group. Ports of two groups may be granted twice: flows of one path beside flows that use
+/// all ports (deviation: uet-htsim has one pacer per host, and hosts with one plane).
 #[derive(Clone, Debug)]
 pub(super) struct Grants {
+    groups: Vec<Group>,
+}
+
+/// The flows of some ports whose receiver halves wait for a turn, and when the next one is.
+#[derive(Clone, Debug)]
+struct Group {
+    /// Bit n: data may arrive at port n.
+    ports: u64,
     pace: GrantPace,
     regulator: Option<Regulator>,
     /// Flows that wait to grant what was asked for, and those that grant more while nothing is asked for.
@@ -18,8 +30,42 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    pub(super) fn new(pace: GrantPace) -> Self {
+    pub(super) fn new() -> Self {
+        Self { groups: Vec::new() }
+    }
+
+    /// Returns the number of the group of these ports, which grants at `pace` if it is new.
+    pub(super) fn group(&mut self, ports: u64, pace: GrantPace) -> u8 {
+        let known = self.groups.iter().position(|group| group.ports == ports);
+        // Hosts have at most 64 ports, and few sets of them.
+        let last = usize::from(u8::MAX);
+        let number = known.unwrap_or(self.groups.len()).min(last);
+        if number == self.groups.len() {
+            self.groups.push(Group::new(ports, pace));
+        }
+        number as u8
+    }
+
+    /// Returns when the next turn is; [`Time::MAX`] if no flow waits for one.
+    pub(super) fn next_at(&self) -> Time {
+        self.groups.iter().map(Group::next_at).min().unwrap_or(Time::MAX)
+    }
+
+    /// Returns the flow whose turn is due, which waits for it no longer, and its group.
+    fn pop(&mut self, now: Time) -> Option<(usize, FlowId, Turn)> {
+        let due = self.groups.iter_mut().enumerate().find(|(_, group)| group.next_at() <= now);
+        let (number, group) = due?;
+        let asked = group.asked.pop_front().map(|id| (id, Turn::Asked));
+        let (id, turn) =
+            asked.or_else(|| group.unasked.pop_front().map(|id| (id, Turn::Unasked)))?;
+        Some((number, id, turn))
+    }
+}
+
+impl Group {
+    fn new(ports: u64, pace: GrantPace) -> Self {
         Self {
+            ports,
             pace,
             regulator: pace.regulation.map(|rules| Regulator::new(rules, Time::ZERO)),
             asked: Ring::default(),
@@ -28,8 +74,7 @@ impl Grants {
         }
     }
 
-    /// Returns when the next turn is; [`Time::MAX`] if no flow waits for one.
-    pub(super) fn next_at(&self) -> Time {
+    fn next_at(&self) -> Time {
         if self.asked.is_empty() && self.unasked.is_empty() { Time::MAX } else { self.next_at }
     }
 
@@ -52,16 +97,20 @@ impl Grants {
         if let Some(regulator) = &mut self.regulator {
             gap = gap.mul_f64(1.0 / regulator.part(now));
         }
-        // The next is counted from when this one was due, so that a host that is late by less than a gap keeps its
-        // rate; one that was held up for longer does not make up for it.
-        self.next_at = self.next_at.max(now.saturating_sub(gap)).saturating_add(gap);
+        // The next is counted from when this one was due, so that a host that is late keeps its rate; one that was held up for longer
+        // does not make up for all of it.
+        let late = self.pace.most_late.max(gap);
+        self.next_at = self.next_at.max(now.saturating_sub(late)).saturating_add(gap);
     }
 }
 
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// A data packet of a flow arrived: its receiver half may now wait for a turn.
     pub(super) fn note_arrival(&mut self, now: Time, id: FlowId, arrived: ArrivedAs) {
-        if let Some(regulator) = self.grants.as_mut().and_then(|grants| grants.regulator.as_mut()) {
+        let Some(grants) = &mut self.grants else { return };
+        let flow = self.flows.get_mut(id.index());
+        let group = flow.and_then(|flow| grants.groups.get_mut(flow.listed()?.group()));
+        if let Some(regulator) = group.and_then(|group| group.regulator.as_mut()) {
             regulator.on_packet(now, arrived);
         }
         self.list_for_grants(now, id);
@@ -73,26 +122,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
         let turn = flow.receiver.turn();
         let Some(listed) = flow.listed() else { return };
+        let Some(group) = grants.groups.get_mut(listed.group()) else { return };
         if turn == Turn::Asked && !listed.asked {
-            if grants.next_at() == Time::MAX {
-                grants.next_at = grants.next_at.max(now);
+            if group.next_at() == Time::MAX {
+                group.next_at = group.next_at.max(now);
             }
-            grants.list(id, turn, listed);
-            self.next_timeout = self.next_timeout.min(grants.next_at());
+            group.list(id, turn, listed);
+            self.next_timeout = self.next_timeout.min(group.next_at());
         }
     }
 
     /// Runs the turns that are due: their grants are sent with the next control packets.
     pub(super) fn run_turns(&mut self, now: Time) {
         let Some(grants) = &mut self.grants else { return };
-        while grants.next_at() <= now {
-            let (id, turn) = match grants.asked.pop_front() {
-                Some(id) => (id, Turn::Asked),
-                None => match grants.unasked.pop_front() {
-                    Some(id) => (id, Turn::Unasked),
-                    None => return,
-                },
-            };
+        while let Some((group, id, turn)) = grants.pop(now) {
             let Some(flow) = self.flows.get_mut(id.index()) else { continue };
             // A flow that was released, or opened again with another algorithm, has left the queues but for its place.
             let Some(listed) = flow.listed() else { continue };
@@ -104,11 +147,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 continue;
             }
             let bytes = flow.receiver.take_turn(turn == Turn::Asked);
-            grants.pass(now, bytes);
             enqueue(&mut self.controls, &mut flow.in_controls, id);
             let next = flow.receiver.turn();
-            if let Some(listed) = flow.listed() {
-                grants.list(id, next, listed);
+            if let (Some(listed), Some(group)) = (flow.listed(), grants.groups.get_mut(group)) {
+                group.pass(now, bytes);
+                group.list(id, next, listed);
             }
         }
     }
@@ -116,5 +159,69 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// Returns when the next turn is; [`Time::MAX`] if there is none.
     pub(super) fn next_turn(&self) -> Time {
         self.grants.as_ref().map_or(Time::MAX, |grants| grants.next_at())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_units::{Rate, Span};
+
+    use super::*;
+
+    /// Turns of 1250 B at 100 Gb/s: 100 ns each. A host makes up for 1 us.
+    fn group() -> Group {
+        let pace = GrantPace {
+            rate: Rate::from_gbps(100),
+            least: Bytes::new(125),
+            most_late: Span::from_us(1),
+            regulation: None,
+        };
+        let mut group = Group::new(1, pace);
+        group.list(FlowId::new(0), Turn::Asked, &mut Listed::default());
+        group
+    }
+
+    fn at(ns: u64) -> Time {
+        Time::ZERO + Span::from_ns(ns)
+    }
+
+    /// Returns how many turns are due at `now`, and runs them.
+    fn turns(group: &mut Group, now: Time) -> u32 {
+        let mut turns = 0;
+        while group.next_at() <= now {
+            group.pass(now, Bytes::new(1250));
+            turns += 1;
+        }
+        turns
+    }
+
+    #[test]
+    fn a_host_that_is_late_keeps_its_rate_up_to_a_limit() {
+        let mut group = group();
+        assert_eq!(turns(&mut group, at(0)), 1);
+        assert_eq!(group.next_at(), at(100));
+        // 250 ns late: the turns of 100, 200 and 300 ns, and the next one is due at 400 ns as if it had been in time.
+        assert_eq!(turns(&mut group, at(350)), 3);
+        assert_eq!(group.next_at(), at(400));
+        // Held up until 11,400 ns, it makes up for the last microsecond: the turn that is due then, and ten.
+        assert_eq!(turns(&mut group, at(11_400)), 11);
+        assert_eq!(group.next_at(), at(11_500));
+    }
+
+    #[test]
+    fn a_turn_without_a_grant_takes_the_least_time() {
+        let mut group = group();
+        group.pass(at(0), Bytes::ZERO);
+        assert_eq!(group.next_at(), at(10));
+    }
+
+    #[test]
+    fn flows_of_the_same_ports_are_one_group_at_the_pace_of_these() {
+        let mut grants = Grants::new();
+        let pace = |gbps| GrantPace { rate: Rate::from_gbps(gbps), ..group().pace };
+        assert_eq!([1, 2, 1, 3].map(|ports| grants.group(ports, pace(100 + ports))), [0, 1, 0, 2]);
+        let rates = grants.groups.iter().map(|group| group.pace.rate);
+        assert!(rates.eq([101, 102, 103].map(Rate::from_gbps)));
+        assert_eq!(grants.next_at(), Time::MAX, "no flow waits");
     }
 }

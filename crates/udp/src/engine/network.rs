@@ -313,3 +313,49 @@ impl Network for KernelNetwork {
         Reach::probe(self.status.address, peer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::session::KeyRing;
+
+    /// Port 1 has 300 datagrams, ports 0, 2 and 3 have one each. A round is one call for each port, and one that finds which have some.
+    #[test]
+    fn each_port_has_its_turn_while_another_is_flooded() {
+        let mut config =
+            Config::new(([127, 0, 0, 1], 0).into(), KeyRing::insecure()).expect("valid");
+        config.set_balancer(Some("oblivious"), Some(4)).expect("a policy");
+        let network = KernelNetwork::open(&config, config.listen[0], None).expect("sockets");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let to = |number: u8| {
+            network.local_address(Peer {
+                port: number,
+                ..SocketAddr::from(([127, 0, 0, 1], 1)).into()
+            })
+        };
+        for _ in 0..300 {
+            sender.send_to(&[1; 100], to(1)).expect("sent");
+        }
+        for number in [0, 2, 3] {
+            sender.send_to(&[2; 100], to(number)).expect("sent");
+        }
+        let (mut buffers, mut seen) = (ReceiveBuffers::new(), Vec::new());
+        for _ in 0..5 {
+            let more = network.receive(&mut buffers).expect("received");
+            assert!(more, "port 1 has more");
+            seen.extend(buffers.received().map(|(meta, _)| meta.port));
+        }
+        for number in [0, 2, 3] {
+            assert_eq!(seen.iter().filter(|&&port| port == number).count(), 1, "{seen:?}");
+        }
+        assert!(seen.len() <= 5 * 4, "four datagrams at a time: {seen:?}");
+        let mut flood = seen.iter().filter(|&&port| port == 1).count();
+        while network.receive(&mut buffers).expect("received") {
+            flood += buffers.received().filter(|(meta, _)| meta.port == 1).count();
+        }
+        flood += buffers.received().filter(|(meta, _)| meta.port == 1).count();
+        assert_eq!(flood, 300, "none is forgotten");
+    }
+}

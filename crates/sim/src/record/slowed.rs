@@ -1,9 +1,9 @@
-//! Which flows a fault hurt, and for how long.
+//! Which flows a fault slowed, and for how long.
 
 use super::Recording;
 use crate::columns::FaultRecord;
 
-/// A flow is hurt if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
+/// A flow is slowed if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
 /// that share a link with one other are as slow as that without a fault.
 const SLOWDOWN_FACTOR: f64 = 2.0;
 /// Faults that are looked at, in the order in which they begin, except those that last the whole measured phase. Rationale: each takes a step per op.
@@ -25,8 +25,8 @@ impl Seen {
 }
 
 impl Recording {
-    /// Notes of each fault which flows it hurt.
-    pub(crate) fn note_hurt(&mut self) {
+    /// Notes of each fault which flows it slowed.
+    pub(crate) fn note_slowed(&mut self) {
         let (warmup, duration) = (self.warmup.as_ps() as f64 * 1e-6, self.duration.as_us_f64());
         let lasts = |fault: &FaultRecord| {
             let (from, to) = time_of(fault);
@@ -54,16 +54,16 @@ impl Recording {
                 worst[op.flow] = worst[op.flow].max(op.slowdown);
                 until = until.max(op.to);
             }
-            let hurt = worst.iter().filter(|slowdown| **slowdown > 0.0).count() as u64;
+            let slowed = worst.iter().filter(|slowdown| **slowdown > 0.0).count() as u64;
             let most = (0..worst.len()).max_by(|a, b| worst[*a].total_cmp(&worst[*b]));
-            let most = most.filter(|_| hurt > 0).map(|flow| {
+            let most = most.filter(|_| slowed > 0).map(|flow| {
                 let flow = &self.flows[flow];
                 format!("{} -> {}", flow.from, flow.to)
             });
             let fault = &mut self.faults[index];
-            fault.hurt_flows = Some(hurt);
-            fault.hurt_most = most;
-            fault.hurt_until_us = (hurt > 0).then_some(until);
+            fault.slowed_flows = Some(slowed);
+            fault.slowed_most = most;
+            fault.slowed_until_us = (slowed > 0).then_some(until);
         }
     }
 
