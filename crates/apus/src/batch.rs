@@ -41,6 +41,14 @@ pub struct Limits {
     pub max_memory: MaxMemory,
 }
 
+impl Limits {
+    /// Returns how many of these setups run in parallel.
+    pub fn side_by_side(&self, setups: &[Setup]) -> NonZeroUsize {
+        let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.max_memory.runs_at_once(setups.iter(), self.threads.unwrap_or(cores))
+    }
+}
+
 /// Reads `--keep`.
 pub fn read_percent(text: &str) -> Result<f64, String> {
     match text.parse() {
@@ -104,8 +112,7 @@ pub fn run_summaries(
     watch: &Watch,
     ended: &(dyn Fn(usize, Result<Summary, String>) + Sync),
 ) {
-    let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = limits.max_memory.runs_at_once(setups.iter(), limits.threads.unwrap_or(cores));
+    let threads = limits.side_by_side(setups);
     let meter = Meter::new(&vec![name; setups.len()], threads);
     let step = |step| meter.on_step(step);
     experiment::run_each(setups, threads, Threads::Exactly(1), watch, &step, &|run, result| {

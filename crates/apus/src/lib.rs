@@ -24,6 +24,7 @@ mod bench;
 mod bundle;
 mod calibrate;
 mod chart;
+mod closer;
 mod compare;
 mod convert;
 mod diff;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::output::OutputDir;
-use crate::report::Report;
+use crate::report::{Report, RunPage};
 use crate::{tables, traces};
 
 /// Content of summary.json.
@@ -66,6 +66,17 @@ pub fn keep_cost<'a>(
     dir.write("cost.json", &(json + "\n"))
 }
 
+/// What an experiment adds to its runs.
+#[derive(Default)]
+pub struct Judged<'a> {
+    /// Its checks.
+    pub checks: &'a [CheckResult],
+    /// Numbers without a band.
+    pub shown: &'a [Shown],
+    /// Figures of the paper.
+    pub figures: Vec<Value>,
+}
+
 /// Writes the numbers, tables and charts of a scenario's runs; `json` is the content of
 /// summary.json.
 ///
@@ -76,8 +87,8 @@ pub fn keep(
     scenario: &Scenario,
     (runs, all): (&[&Summary], &[&Summary]),
     json: &str,
-    (checks, shown): (&[CheckResult], &[Shown]),
-    causes: BTreeMap<String, Value>,
+    judged: Judged<'_>,
+    causes: &BTreeMap<String, Value>,
 ) -> Result<(), String> {
     dir.write("summary.json", json)?;
     for run in runs {
@@ -96,14 +107,25 @@ pub fn keep(
         let numbers = of_run.and_then(|one| one.setup.host_numbers());
         dir.write("fct.txt", &hpcc::render_fct(&hpcc::flow_times(recording, numbers)))?;
     }
+    let recorded = runs.iter().filter(|run| run.recording.is_some()).count();
+    let prefix = format!("{}/", scenario.name);
+    let page = |run: &&Summary| {
+        let setups = scenario.runs.iter().map(|run| &run.setup);
+        let page = RunPage {
+            summary: run,
+            label: run.name.strip_prefix(&prefix).unwrap_or(&run.name),
+            setup: setups.into_iter().find(|setup| setup.name() == run.name),
+            seeds: all.iter().copied().filter(|other| other.name == run.name).collect(),
+            causes: causes.get(&run.name),
+        };
+        page.json(recorded)
+    };
     let subtitle = scenario.title.as_deref().unwrap_or_default();
     let report = Report {
-        scenario: Some(scenario),
-        runs: runs.to_vec(),
-        all: all.to_vec(),
-        checks,
-        shown,
-        causes,
+        runs: runs.iter().map(page).collect(),
+        checks: judged.checks,
+        shown: judged.shown,
+        figures: judged.figures,
         ..Report::new(command, &scenario.name, subtitle)
     };
     dir.write("report.html", &report.html())

@@ -13,6 +13,7 @@ use apus_sim::summary::Summary;
 use clap::Args;
 use serde_json::Value;
 
+use crate::closer::PageOptions;
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::library::Gathered;
@@ -21,15 +22,11 @@ use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::report::SecondRun;
 use crate::reproduce::tables::tables;
-use crate::results::{Runs, RunsWithCost, keep, keep_cost};
+use crate::results::{Judged, Runs, RunsWithCost, keep, keep_cost};
 use crate::tables::TableFormat;
-use crate::{bundle, input, library, open, text};
+use crate::{bundle, closer, input, library, text};
 #[cfg(feature = "live")]
 use crate::{live, progress::Tracker};
-
-/// Number of slow ops of each workload that a report follows.
-/// Rationale: as many as a reader looks at; the second run then costs about as much as the first.
-const DEFAULT_WORST: u32 = 20;
 
 /// Run a scenario and print its results.
 #[derive(Args)]
@@ -67,14 +64,8 @@ pub struct Run {
     /// Write the effective configuration, summary.json, tables and report.html to this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Follow this number of the slowest ops of each workload to their causes in report.html: the run is
-    /// repeated with the same seed, and everything around them is recorded. 0 turns the second run off.
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_WORST, requires = "out",
-          value_parser = clap::value_parser!(u32).range(0..=60))]
-    worst: u32,
-    /// Open report.html in a browser.
-    #[arg(long, requires = "out")]
-    open: bool,
+    #[command(flatten)]
+    page: PageOptions,
     #[command(flatten)]
     tables: TableFormat,
     /// Also write a timeline of ops, flows and queues for https://ui.perfetto.dev to this directory.
@@ -155,8 +146,8 @@ impl Run {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
             let causes = self.look_closer(scenario, &all, side_by_side, &watch);
-            keep(&dir, "run", scenario, (&all, &all), &json, (&[], &[]), causes)?;
-            Ok(Some(dir.path().join("report.html")))
+            keep(&dir, "run", scenario, (&all, &all), &json, Judged::default(), &causes)?;
+            Ok(Some(dir.path().to_owned()))
         });
         if self.json {
             print(&(to_json(&RunsWithCost::new(&runs))? + "\n"))?;
@@ -167,10 +158,8 @@ impl Run {
             let texts: Vec<String> = runs.runs.iter().map(with_cost).collect();
             print(&texts.join("\n"))?;
         }
-        let page = kept_in.map_err(Failure::Run)?;
-        if let Some(page) = page.filter(|_| self.open) {
-            open::open(&page)?;
-        }
+        let out = kept_in.map_err(Failure::Run)?;
+        self.page.show(out.as_deref())?;
         if ended {
             return Err(Failure::Interrupted(kept(&runs, failures.len())));
         }
@@ -218,22 +207,15 @@ impl Run {
         side_by_side: NonZeroUsize,
         watch: &Watch,
     ) -> BTreeMap<String, Value> {
-        if self.worst == 0 || interrupt::interrupted(watch) {
+        if self.page.worst == 0 || interrupt::interrupted(watch) {
             return BTreeMap::new();
         }
         let second = |summary: &&Summary| {
             let run = scenario.runs.iter().find(|run| run.setup.name() == summary.name)?;
-            SecondRun::of(&run.setup, summary, self.worst as usize)
+            SecondRun::of(&run.setup, summary, self.page.worst as usize, runs.len())
         };
         let again: Vec<SecondRun> = runs.iter().filter_map(second).collect();
-        let setups: Vec<Setup> = again.iter().map(|second| second.setup.clone()).collect();
-        let meter = Meter::new(&vec!["slowest ops"; setups.len()], side_by_side);
-        let one = Threads::Exactly(1);
-        // The first run has told which flows make no progress.
-        let watch = Watch { tell: None, ..watch.clone() };
-        let results = run_all(&setups, side_by_side, one, &watch, &|step| meter.on_step(step));
-        drop(meter);
-        again.iter().zip(&results).map(|(second, result)| second.results(result)).collect()
+        closer::follow(&again, side_by_side, watch)
     }
 
     /// Evaluates the scenario's checks, here with one seed.

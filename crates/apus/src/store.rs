@@ -90,6 +90,29 @@ impl Store {
         write_shared(&self.folder.join(failed(&key)), format!("{kept:#}\n"))
     }
 
+    /// Returns the run as a report has it, if it was kept with these choices.
+    pub fn load_page(&self, setup: &Setup, how: &Value) -> Option<Value> {
+        let (program, effective) = (program_of(setup), setup.to_toml());
+        let mut kept = self.read(&page_of(&key_of(&program, &effective)))?;
+        let same =
+            kept["program"] == program && kept["effective"] == effective && kept["how"] == *how;
+        same.then(|| kept.get_mut("page").map(Value::take)).flatten()
+    }
+
+    /// Keeps a run as a report has it, with the choices of the report.
+    pub fn save_page(&self, setup: &Setup, how: &Value, page: &Value) -> Result<(), String> {
+        let (program, effective) = (program_of(setup), setup.to_toml());
+        let name = page_of(&key_of(&program, &effective));
+        let kept = json!({
+            "version": VERSION,
+            "program": program,
+            "effective": effective,
+            "how": how,
+            "page": page,
+        });
+        write_shared(&self.folder.join(name), kept.to_string())
+    }
+
     /// Returns the folder of the store.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -138,6 +161,10 @@ fn finished(key: &str) -> String {
 
 fn failed(key: &str) -> String {
     format!("{key}.failed.json")
+}
+
+fn page_of(key: &str) -> String {
+    format!("{key}.page.json")
 }
 
 /// Returns `true` for the name of a finished run.

@@ -188,13 +188,16 @@ impl Setup {
         &self.trace
     }
 
-    /// Returns the run with the same seed and events, in which only what happens around these ops is recorded.
+    /// Returns the run with the same seed and events, in which what happens around these ops is recorded, and samples of
+    /// their flows at the same times as in the recorded run.
     #[must_use]
     pub fn around(mut self, ops: Vec<Around>) -> Self {
-        let interval = self.duration.max(Span::from_ps(1));
+        self.recorded = true;
+        let same = self.record().map(|record| record.interval);
+        let interval = same.unwrap_or(self.duration).max(Span::from_ps(1));
         self.record = Some(Record { interval, flows: 0, ports: 0, ops: 0, nics: false });
         self.trace = Trace { events: MOST_EVENTS, around: ops, ..Trace::default() };
-        self.recorded(true)
+        self
     }
 
     /// The node number of each host in the HPCC simulator's topology.txt, if it is from one.

@@ -178,7 +178,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn trace(mut self, trace: &Trace) -> Result<Self, PlanError> {
-        let Some(sampler) = &self.sampler else { return Ok(self) };
+        let Some(sampler) = &mut self.sampler else { return Ok(self) };
         if trace.is_empty() {
             return Ok(self);
         }
@@ -196,6 +196,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
             Some(_) => trace.around.iter().map(|op| op.connection).collect(),
             None => evenly.collect(),
         };
+        if close_up.is_some() {
+            sampler.watch_only(chosen.iter().copied());
+        }
         let sender = |index: u32| self.plan.connections[index as usize].data_ends().0;
         let flows: Vec<_> = chosen.into_iter().map(|index| (index, sender(index))).collect();
         for part in &mut self.parts {

@@ -18,7 +18,7 @@ use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
-use crate::results::{Runs, keep, keep_cost};
+use crate::results::{Judged, Runs, keep, keep_cost};
 
 /// Repeat the runs of a bundle and compare the results with its own.
 ///
@@ -79,7 +79,7 @@ impl Rerun {
         let kept_in = out.map_or(Ok(()), |dir| {
             let all: Vec<&Summary> = runs.runs.iter().collect();
             keep_cost(&dir, all.iter().copied())?;
-            keep(&dir, "rerun", &scenario, (&all, &all), &json, (&[], &[]), BTreeMap::new())
+            keep(&dir, "rerun", &scenario, (&all, &all), &json, Judged::default(), &BTreeMap::new())
         });
         let verdict = judge(&bundle, &scenario, &runs, &json).map_err(Failure::Run)?;
         if self.json {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use apus_scenario::{MemoryLimit, Options, Scenario};
+use apus_scenario::{MemoryLimit, Options, Scenario, Setup};
 use apus_sim::results::METRICS;
 use apus_units::suggestion;
 use clap::Args;
@@ -131,6 +131,13 @@ impl<'a> Comparison<'a> {
             failures.extend(compare(&mut self.contestants, self.contest.seeds as usize, run));
         }
         failures
+    }
+
+    /// Returns the run of the first seed of each algorithm that has finished it, with the name of the algorithm.
+    #[must_use]
+    pub fn first_seed(&self) -> Vec<Setup> {
+        let done = self.contestants.iter().filter(|one| matches!(one.summaries[..], [Some(_), ..]));
+        done.map(|one| one.setup.clone().with_name(&one.label)).collect()
     }
 
     /// Returns the results so far.

@@ -13,6 +13,7 @@ use clap::Args;
 pub use comparison::{Comparison, Contest};
 
 use crate::batch::{self, Job, Limits};
+use crate::closer::{self, PageOptions};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
@@ -35,6 +36,8 @@ pub struct Compare {
     /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageOptions,
     #[command(flatten)]
     tables: TableFormat,
     #[command(flatten)]
@@ -60,12 +63,16 @@ impl Compare {
         let report = comparison.report();
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
+            let setups = comparison.first_seed();
+            let (worst, store) = (self.page.worst, store.as_ref());
+            let pages = closer::pages(&self.file, &setups, worst, store, self.limits, &watch);
             dir.write("compare.json", &json)
                 .and_then(|()| report.write_table(dir))
-                .and_then(|()| dir.write("report.html", &report.html()))
+                .and_then(|()| dir.write("report.html", &report.html(pages)))
                 .map_err(Failure::Run)?;
         }
         print(&if self.json { json } else { report.text() })?;
+        self.page.show(self.out.as_deref())?;
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above are of the runs that are complete";
             return Err(Failure::Interrupted(message.to_owned()));

@@ -253,30 +253,8 @@ impl Report<'_> {
         write_any(dir, &table_of_metrics(), cells)
     }
 
-    /// Returns the percentiles of ops and packets by algorithm: medians over the seeds.
-    fn distributions(&self) -> Vec<report::Distribution> {
-        let mut all = Vec::new();
-        for (path, name) in [
-            ("op_latency_us", "op latency"),
-            ("fabric_rtt_us", "fabric RTT"),
-            ("endpoint_delay_us", "endpoint delay"),
-        ] {
-            let of = |one: &Contestant| -> Vec<Option<f64>> {
-                let value = |(stat, _): (&str, f64)| {
-                    one.spread(&format!("{path}.{stat}")).and_then(|spread| spread.median.value())
-                };
-                report::PERCENTILES.map(value).to_vec()
-            };
-            let rows: Vec<Vec<Option<f64>>> = self.contestants.iter().map(of).collect();
-            if rows.iter().flatten().flatten().any(|value| *value > 0.0) {
-                all.push(report::Distribution { name, rows });
-            }
-        }
-        all
-    }
-
-    /// Returns the page, in one file.
-    pub fn html(&self) -> String {
+    /// Returns the page with these recorded runs, in one file.
+    pub fn html(&self, runs: Vec<Value>) -> String {
         let rows = self.rows();
         let metrics: Vec<String> = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
         let of = |(index, one): (usize, &Contestant)| report::Row {
@@ -312,7 +290,7 @@ impl Report<'_> {
             axes: Vec::new(),
             rows: self.contestants.iter().enumerate().map(of).collect(),
             reasons: self.notes().collect(),
-            distributions: self.distributions(),
+            distributions: Vec::new(),
             tables: self.tables(),
             against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],
             metrics,
@@ -320,7 +298,7 @@ impl Report<'_> {
         let subtitle = self.scenario.title.as_deref().unwrap_or_default();
         let report = report::Report::new("compare", &self.scenario.name, subtitle);
         let setup = Some(&self.scenario.runs[0].setup);
-        report::Report { setup, comparison: Some(comparison), ..report }.html()
+        report::Report { setup, runs, comparison: Some(comparison), ..report }.html()
     }
 }
 

@@ -26,16 +26,21 @@ use std::time::Duration;
 use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Watch;
+use apus_sim::summary::Summary;
 use apus_udp::session::{Cipher, Config as SessionConfig};
 use clap::Args;
 use indicatif::ProgressBar;
+use serde_json::Value;
 
+use crate::closer::{self, DEFAULT_WORST};
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::memory::MaxMemory;
+use crate::open;
 use crate::output::{print, to_json};
 use crate::progress::Meter;
+use crate::report::{RunPage, SecondRun};
 use report::{Comparison, Comparisons};
 use side::Side;
 use spec::{Outcome, Spec};
@@ -66,6 +71,14 @@ pub struct Emulate {
     /// Also writes the report to this file: a page if its name ends with .html, otherwise Markdown.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Follow this number of the slowest simulated ops of each workload to their causes in the page: the simulation is
+    /// repeated, and everything around these ops is recorded [default: 20]. 0 turns this off.
+    #[arg(long, value_name = "N", requires = "report",
+          value_parser = clap::value_parser!(u32).range(0..=60))]
+    worst: Option<u32>,
+    /// Open the page in a browser.
+    #[arg(long, requires = "report")]
+    open: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
     /// Prints JSON.
@@ -86,6 +99,12 @@ impl Emulate {
         };
         let scenario = library::open(&self.file, &options)?;
         let runs = self.prepare(&scenario)?;
+        let is_page = |path: &PathBuf| path.extension().is_some_and(|end| end == "html");
+        let paged = self.report.as_ref().is_some_and(is_page);
+        if (self.open || self.worst.is_some()) && !paged {
+            let why = "--open and --worst: have no effect without a page; give --report a name that ends with .html";
+            return Err(Failure::Input(why.to_owned()));
+        }
         if let Some(path) = &self.report {
             // Nothing long begins if what it yields cannot be kept.
             let made = File::create(path);
@@ -95,11 +114,11 @@ impl Emulate {
         let watch = interrupt::watch(silence)?;
         let mut comparisons = Comparisons { runs: Vec::new() };
         for run in &runs {
-            comparisons.runs.push(run.execute(&watch)?);
+            let worst = paged.then_some(self.worst.unwrap_or(DEFAULT_WORST) as usize);
+            comparisons.runs.push(run.execute(worst, runs.len(), &watch)?);
         }
         if let Some(path) = &self.report {
-            let is_page = path.extension().is_some_and(|end| end == "html");
-            let text = if is_page {
+            let text = if paged {
                 comparisons.to_html(&scenario.name)
             } else {
                 comparisons.to_markdown()
@@ -107,7 +126,11 @@ impl Emulate {
             let written = fs::write(path, text);
             written.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
         }
-        print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })
+        print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })?;
+        match &self.report {
+            Some(path) if self.open => open::open(path),
+            _ => Ok(()),
+        }
     }
 
     /// What to run, all of it known to be possible.
@@ -138,7 +161,13 @@ struct Run {
 }
 
 impl Run {
-    fn execute(&self, watch: &Watch) -> Result<Comparison, Failure> {
+    /// Runs both. `worst` is the number of slow ops that a page of `runs` runs follows, if there is a page.
+    fn execute(
+        &self,
+        worst: Option<usize>,
+        runs: usize,
+        watch: &Watch,
+    ) -> Result<Comparison, Failure> {
         let setups = [self.setup.clone().recorded(true)];
         let one = NonZeroUsize::MIN;
         let meter = Meter::new(&[self.setup.name()], one);
@@ -163,7 +192,24 @@ impl Run {
             failures.filter_map(|(i, h)| Some(format!("host {i}: {}", h.failed.as_ref()?)));
         let mut notes = check::left_out(&self.plan);
         notes.extend(failures.map(|what| format!("ops failed: {what}")));
-        Ok(Comparison::new(self.setup.name(), simulated, real, tcp.zip(tcp_name), notes))
+        let page = worst.map(|worst| self.page(&summary, worst, runs, watch));
+        let name = self.setup.name();
+        Ok(Comparison::new(name, simulated, real, tcp.zip(tcp_name), notes).with_page(page))
+    }
+
+    /// Returns the simulation as a page of `runs` runs has it.
+    fn page(&self, summary: &Summary, worst: usize, runs: usize, watch: &Watch) -> Value {
+        let second = SecondRun::of(&self.setup, summary, worst, runs).filter(|_| worst > 0);
+        let causes = closer::follow(second.as_slice(), NonZeroUsize::MIN, watch);
+        let name = self.setup.name();
+        let page = RunPage {
+            summary,
+            label: name,
+            setup: Some(&self.setup),
+            seeds: vec![summary],
+            causes: causes.get(name),
+        };
+        page.json(runs)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Simulator and kernel side by side as a page.
 
 use apus_sim::bounds::Bounds;
+use apus_sim::record::Cdf;
 
 use super::report::{Comparisons, ROWS};
-use crate::report::{self, Report};
+use super::side::Side;
+use crate::report::{self, Distribution, Report};
 
 /// Ends of the headings of numbers, and what the names of such metrics end with.
 const UNITS: [(&str, &str); 3] = [(", us", "_us"), (", Gb/s", "_gbps"), (", packets", "_packets")];
@@ -37,11 +39,28 @@ impl Comparisons {
             axes: Vec::new(),
             rows,
             reasons: self.runs.iter().flat_map(|run| run.sentences().cloned()).collect(),
-            distributions: Vec::new(),
+            distributions: self.distributions(),
             tables: self.runs.iter().map(|run| (format!("{}, with the ratio", run.name()), run.table())).collect(),
             against: [place(&metrics, "fabric RTT p50_us", 0), place(&metrics, "goodput_gbps", 1)],
             metrics,
         };
-        Report { comparison: Some(comparison), ..Report::new("emulate", title, "") }.html()
+        let runs = self.runs.iter().filter_map(|run| run.page().cloned()).collect();
+        Report { runs, comparison: Some(comparison), ..Report::new("emulate", title, "") }.html()
+    }
+
+    /// Returns the distributions of all sides, in the order of the rows.
+    fn distributions(&self) -> Vec<Distribution> {
+        let sides = || self.runs.iter().flat_map(|run| run.sides());
+        let all: [(&'static str, fn(&Side) -> &Cdf); 3] = [
+            ("op latency", |side| &side.curves.op_latency),
+            ("fabric RTT", |side| &side.curves.fabric_rtt),
+            ("end-to-end RTT", |side| &side.curves.end_to_end_rtt),
+        ];
+        let of = |(name, of): (&'static str, fn(&Side) -> &Cdf)| Distribution {
+            name,
+            rows: sides().map(|(_, side)| of(side).clone()).collect(),
+        };
+        let all = all.into_iter().map(of);
+        all.filter(|one| one.rows.iter().any(|points| points.len() > 1)).collect()
     }
 }

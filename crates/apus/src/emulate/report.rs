@@ -2,6 +2,7 @@
 
 use apus_sim::bounds::Bounds;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::side::Side;
 use crate::text::{bounds, columns, number};
@@ -30,6 +31,9 @@ pub struct Comparison {
     differences: Vec<String>,
     /// What the network of namespaces leaves out of the scenario.
     notes: Vec<String>,
+    /// The simulation as a page has it.
+    #[serde(skip)]
+    page: Option<Value>,
 }
 
 /// One row: the quantity, and its value on a side.
@@ -76,7 +80,17 @@ impl Comparison {
     ) -> Self {
         let (tcp, tcp_name) = tcp.unzip();
         let differences = differences(&simulated, &real);
-        Self { name: name.to_owned(), simulated, real, tcp, tcp_name, differences, notes }
+        let name = name.to_owned();
+        Self { name, simulated, real, tcp, tcp_name, differences, notes, page: None }
+    }
+
+    /// Adds the simulation as a page has it.
+    pub fn with_page(self, page: Option<Value>) -> Self {
+        Self { page, ..self }
+    }
+
+    pub(super) fn page(&self) -> Option<&Value> {
+        self.page.as_ref()
     }
 
     pub(super) fn name(&self) -> &str {

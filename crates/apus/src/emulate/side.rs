@@ -3,7 +3,7 @@
 use apus_sim::bounds::{Bounds, percentile};
 use apus_sim::columns::gbps;
 use apus_sim::distribution::{DistributionSummary, jain};
-use apus_sim::record::{PortRecord, Quantity, Recording};
+use apus_sim::record::{Cdf, PortRecord, Quantity, Recording};
 use apus_sim::summary::Summary;
 use apus_udp::Histogram;
 use serde::ser::SerializeMap;
@@ -47,6 +47,31 @@ pub struct Side {
     /// Latency of ops.
     #[serde(flatten)]
     pub op_latency: OpLatency,
+    /// Distributions, for the page.
+    #[serde(skip)]
+    pub curves: Curves,
+}
+
+/// Distributions of a side: values in microseconds and the fractions at or below.
+#[derive(Clone, Debug, Default)]
+pub struct Curves {
+    /// Latency of the ops that ended.
+    pub op_latency: Cdf,
+    /// NIC-to-NIC RTT.
+    pub fabric_rtt: Cdf,
+    /// From the host's clock to the host's clock.
+    pub end_to_end_rtt: Cdf,
+}
+
+/// Returns the points of sorted values, each with its number of occurrences, among `more` larger ones.
+fn curve(values: &[(f64, u64)], more: u64) -> Cdf {
+    let count = values.iter().map(|(_, count)| count).sum::<u64>() + more;
+    let mut seen = 0;
+    let point = |&(value, occurrences): &(f64, u64)| {
+        seen += occurrences;
+        (value, seen as f64 / count as f64)
+    };
+    values.iter().map(point).collect()
 }
 
 /// Latency of the ops submitted in the measured time, with its bounds: unfinished ops may have ended with the run, or
@@ -144,6 +169,11 @@ impl Side {
             fabric_cwnd: band(Quantity::FabricCwnd),
             endpoint_cwnd: band(Quantity::EndpointCwnd),
             op_latency: OpLatency::of_simulation(&summary.op_latency_us),
+            curves: summary.recording.as_ref().map_or_else(Curves::default, |recording| Curves {
+                op_latency: recording.op_latency.clone(),
+                fabric_rtt: recording.fabric_rtt.clone(),
+                end_to_end_rtt: recording.end_to_end_rtt.clone(),
+            }),
             ..Self::default()
         }
         .with_ratio()
@@ -201,6 +231,11 @@ impl Side {
             fabric_cwnd: sampled(|s| s.fabric_cwnd),
             endpoint_cwnd: sampled(|s| s.endpoint_cwnd),
             op_latency: OpLatency::of_ops(&latency, &unfinished),
+            curves: Curves {
+                op_latency: curve(&latency, unfinished.len() as u64),
+                fabric_rtt: curve(&fabric, 0),
+                end_to_end_rtt: curve(&end_to_end, 0),
+            },
             ..Self::default()
         }
         .with_ratio()
@@ -257,6 +292,12 @@ mod tests {
     fn op_latency_is_known_to_the_resolution_of_the_histogram() {
         let latency = OpLatency::of_ops(&[(64.0, 1), (65.0, 1)], &[1.0]);
         assert_eq!(latency.p50_us, Some(Bounds::exact(65.0)));
+    }
+
+    /// Two of four ops ended after 3 us and 5 us; one of two such ops is a quarter of all.
+    #[test]
+    fn a_curve_ends_where_ops_had_not_ended() {
+        assert_eq!(curve(&[(3.0, 1), (5.0, 1)], 2), [(3.0, 0.25), (5.0, 0.5)]);
     }
 
     #[test]

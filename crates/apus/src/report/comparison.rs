@@ -2,10 +2,13 @@
 
 use apus_sim::bounds::Bounds;
 use apus_sim::columns::unit_of;
-use serde::Serialize;
+use apus_sim::record::Cdf;
 use serde_json::{Value, json};
 
 use super::short;
+
+/// Smallest distance of two points of a distribution: a factor of ten towards the tail is 1.
+const RESOLUTION: f64 = 0.01;
 
 /// A setting that is varied.
 pub struct Axis {
@@ -27,17 +30,39 @@ pub struct Row {
     pub chosen: bool,
 }
 
-/// Percentiles of the distributions of a comparison, by their names in summary.json.
-pub const PERCENTILES: [(&str, f64); 6] =
-    [("p1", 1.0), ("p10", 10.0), ("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99_9", 99.9)];
-
 /// A distribution of each row.
-#[derive(Serialize)]
 pub struct Distribution {
     /// Its name.
     pub name: &'static str,
-    /// By row: the percentiles [`PERCENTILES`], where they are known.
-    pub rows: Vec<Vec<Option<f64>>>,
+    /// By row: points, each a value in microseconds and the fraction of values at or below it.
+    pub rows: Vec<Cdf>,
+}
+
+impl Distribution {
+    fn json(&self) -> Value {
+        let row = |points: &Cdf| {
+            let points = thinned(points);
+            let (values, fractions): (Vec<Value>, Vec<f64>) =
+                points.into_iter().map(|(value, f)| (short(value), (f * 1e7).round() / 1e7)).unzip();
+            json!([values, fractions])
+        };
+        json!({ "name": self.name, "rows": self.rows.iter().map(row).collect::<Vec<_>>() })
+    }
+}
+
+/// Returns the points that differ on an axis where each factor of ten towards the tail has the same length.
+fn thinned(points: &Cdf) -> Cdf {
+    let nines = |fraction: f64| -(1.0 - fraction).max(1e-9).log10();
+    let mut last = f64::NEG_INFINITY;
+    let mut kept = Cdf::new();
+    for (place, &(value, fraction)) in points.iter().enumerate() {
+        let at = nines(fraction);
+        if at - last >= RESOLUTION || place + 1 == points.len() {
+            kept.push((value, fraction));
+            last = at;
+        }
+    }
+    kept
 }
 
 /// A comparison.
@@ -89,8 +114,7 @@ impl Comparison {
             "axes": self.axes.iter().map(axis).collect::<Vec<_>>(),
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
             "reasons": self.reasons,
-            "percentiles": PERCENTILES.map(|(_, percent)| percent),
-            "distributions": self.distributions,
+            "distributions": self.distributions.iter().map(Distribution::json).collect::<Vec<_>>(),
             "tables": self.tables,
             "against": self.against,
         })
@@ -127,5 +151,22 @@ pub(super) fn better(name: &str) -> i8 {
         -1
     } else {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thinned;
+
+    /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
+    #[test]
+    fn points_of_a_distribution_are_dense_in_the_tail() {
+        let all: Vec<(f64, f64)> =
+            (1..=10_000).map(|n| (f64::from(n), f64::from(n) / 1e4)).collect();
+        let kept = thinned(&all);
+        // Four decades of a hundred points each, of which the tail has fewer.
+        assert!(kept.len() < 400 && kept.len() > 200, "{}", kept.len());
+        assert_eq!(kept.last(), Some(&(10_000.0, 1.0)));
+        assert_eq!(kept.iter().filter(|(_, fraction)| *fraction >= 0.9989).count(), 12);
     }
 }

@@ -17,22 +17,24 @@ mod setup;
 mod timeline;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
+use apus_scenario::Setup;
 use apus_scenario::experiment::{CheckResult, Shown};
-use apus_scenario::{Scenario, Setup};
 use apus_sim::results::TABLES;
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};
 
 use crate::program;
 pub use command::ReportCommand;
-pub use comparison::{Axis, Comparison, Distribution, PERCENTILES, Row};
+pub use comparison::{Axis, Comparison, Distribution, Row};
 pub use second_run::SecondRun;
 
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
 /// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 12] = [
+const SCRIPTS: [&str; 13] = [
     include_str!("../../assets/report/base.js"),
     include_str!("../../assets/report/picture.js"),
     include_str!("../../assets/report/lines.js"),
@@ -44,6 +46,7 @@ const SCRIPTS: [&str; 12] = [
     include_str!("../../assets/report/topology.js"),
     include_str!("../../assets/report/overtime.js"),
     include_str!("../../assets/report/compare.js"),
+    include_str!("../../assets/report/figures.js"),
     include_str!("../../assets/report/main.js"),
 ];
 const CHARTS: &str = include_str!("../../assets/plot/plot.min.js");
@@ -60,22 +63,32 @@ pub struct Report<'a> {
     pub title: &'a str,
     /// Subtitle.
     pub subtitle: &'a str,
-    /// Setup of a comparison.
+    /// Setup of a comparison without runs.
     pub setup: Option<&'a Setup>,
-    /// Scenario of the runs, if they have one.
-    pub scenario: Option<&'a Scenario>,
-    /// Runs; those with a recording have pictures.
-    pub runs: Vec<&'a Summary>,
-    /// Runs of all seeds, for the spread of numbers.
-    pub all: Vec<&'a Summary>,
+    /// Runs ([`RunPage::json`]); those with a recording have pictures.
+    pub runs: Vec<Value>,
     /// Checks of an experiment.
     pub checks: &'a [CheckResult],
     /// Numbers without a band.
     pub shown: &'a [Shown],
-    /// By name of a run: what happened to its slowest ops ([`SecondRun`]).
-    pub causes: BTreeMap<String, Value>,
+    /// Figures of a paper.
+    pub figures: Vec<Value>,
     /// Settings or algorithms side by side.
     pub comparison: Option<Comparison>,
+}
+
+/// A run of a report.
+pub struct RunPage<'a> {
+    /// Its results.
+    pub summary: &'a Summary,
+    /// Its name on the page.
+    pub label: &'a str,
+    /// Its setup, if it is known.
+    pub setup: Option<&'a Setup>,
+    /// The results of all seeds, for the spread of numbers.
+    pub seeds: Vec<&'a Summary>,
+    /// What happened to its slowest ops ([`SecondRun`]).
+    pub causes: Option<&'a Value>,
 }
 
 impl<'a> Report<'a> {
@@ -86,12 +99,10 @@ impl<'a> Report<'a> {
             title,
             subtitle,
             setup: None,
-            scenario: None,
             runs: Vec::new(),
-            all: Vec::new(),
             checks: &[],
             shown: &[],
-            causes: BTreeMap::new(),
+            figures: Vec::new(),
             comparison: None,
         }
     }
@@ -103,9 +114,6 @@ impl<'a> Report<'a> {
 
     /// Returns the data of the page.
     fn data(&self) -> Value {
-        let recorded = self.runs.iter().filter(|run| run.recording.is_some()).count().max(1);
-        let runs: Vec<Value> =
-            self.runs.iter().map(|summary| self.run(summary, recorded)).collect();
         let metrics = self.comparison.iter().flat_map(|all| &all.metrics);
         let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
         for name in metrics.map(String::as_str).chain(numbers::METRICS.iter().map(|m| m.name)) {
@@ -119,28 +127,29 @@ impl<'a> Report<'a> {
             "setup": self.setup.map(setup::describe),
             "checks": self.checks,
             "shown": self.shown,
+            "figures": self.figures,
             "definitions": definitions,
             "metrics": numbers::declarations(),
-            "runs": runs,
+            "runs": self.runs,
             "comparison": self.comparison.as_ref().map(Comparison::json),
         })
     }
+}
 
-    fn run(&self, summary: &Summary, runs: usize) -> Value {
-        let setup = self.setup_of(summary);
-        let seeds: Vec<&Summary> =
-            self.all.iter().copied().filter(|other| other.name == summary.name).collect();
-        let prefix = format!("{}/", self.title);
+impl RunPage<'_> {
+    /// Returns the data of the run, for a page with `runs` recorded runs.
+    pub fn json(&self, runs: usize) -> Value {
+        let summary = self.summary;
         let mut value = json!({
             "name": summary.name,
-            "label": summary.name.strip_prefix(&prefix).unwrap_or(&summary.name),
+            "label": self.label,
             "seed": summary.seed,
-            "seeds": seeds.len().max(1),
-            "setup": setup.map(setup::describe),
+            "seeds": self.seeds.len().max(1),
+            "setup": self.setup.map(setup::describe),
             "status": numbers::status(summary),
             "busiest_port": (summary.busiest_port.throughput_gbps > 0.0)
                 .then_some(&summary.busiest_port.name),
-            "numbers": numbers::of(summary, &seeds),
+            "numbers": numbers::of(summary, &self.seeds),
             "text": crate::text::overview(summary),
             "workloads": crate::text::workloads::table(summary),
             "jobs": jobs::json(summary),
@@ -150,15 +159,27 @@ impl<'a> Report<'a> {
             value["recording"] = timeline::json(recording, runs);
             value["recording"]["ops"] = ops::json(summary, recording, runs);
             value["recording"]["network"] = network::json(recording);
-            value["causes"] = self.causes.get(&summary.name).cloned().unwrap_or(Value::Null);
+            value["causes"] = self.causes.cloned().unwrap_or(Value::Null);
         }
         value
     }
+}
 
-    fn setup_of(&self, summary: &Summary) -> Option<&Setup> {
-        let runs = self.scenario.iter().flat_map(|scenario| &scenario.runs);
-        runs.map(|run| &run.setup).find(|setup| setup.name() == summary.name)
+/// Adds to the page at `file` what happened to the slowest ops, by the names of its runs.
+///
+/// # Errors
+/// The page cannot be read or is none of this version.
+pub fn with_causes(file: &Path, causes: &BTreeMap<String, Value>) -> Result<String, String> {
+    let place = file.display();
+    let text = fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+    let mut data = data_of(&text).ok_or_else(|| format!("{place}: is no report"))?;
+    for run in data["runs"].as_array_mut().into_iter().flatten() {
+        if let Some(found) = run["name"].as_str().and_then(|name| causes.get(name)) {
+            run["causes"] = found.clone();
+        }
     }
+    let title = data["title"].as_str().unwrap_or_default();
+    Ok(page(title, &data))
 }
 
 /// Returns the unit, the definition and the scope of a metric.

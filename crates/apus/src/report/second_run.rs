@@ -10,9 +10,14 @@ use serde_json::{Map, Value, json};
 
 use super::causes::{Seen, op};
 use super::ops::{Op, measured};
+use super::timeline;
 
 /// Maximum number of ops of a run that are followed.
 const MAX_OPS: usize = 60;
+/// Maximum number of ops of a page that are followed, shared by its runs.
+const MAX_PAGE_OPS: usize = 200;
+/// Maximum number of flows of these ops whose values over time the page has.
+const MAX_LINES: usize = 8;
 /// Of a longer op only the begin and the end are recorded.
 pub(super) const LONG: Span = Span::from_us(2000);
 /// Recorded of a long op at its begin; the rest of [`LONG`] is at its end.
@@ -28,16 +33,17 @@ pub(super) struct Target {
     pub(super) ended: Time,
 }
 
-/// Returns the slowest `worst` ops of each workload of a run.
-pub(super) fn choose(recording: &Recording, worst: usize) -> Vec<Target> {
+/// Returns the slowest `worst` ops of each workload of a run, one of `runs` runs of a page.
+pub(super) fn choose(recording: &Recording, worst: usize, runs: usize) -> Vec<Target> {
     let mut taken: BTreeMap<u32, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
     let all = measured(recording);
     let groups = all.iter().map(|op| op.group).collect::<BTreeSet<_>>().len().max(1);
-    let worst = worst.min((MAX_OPS / groups).max(1));
+    let most = MAX_OPS.min((MAX_PAGE_OPS / runs.max(1)).max(1));
+    let worst = worst.min((most / groups).max(1));
     for op in all {
         let count = taken.entry(op.group).or_default();
-        if *count >= worst || chosen.len() >= MAX_OPS {
+        if *count >= worst || chosen.len() >= most {
             continue;
         }
         *count += 1;
@@ -77,9 +83,10 @@ pub struct SecondRun {
 }
 
 impl SecondRun {
-    /// Returns the second run for the slowest `worst` ops of each workload; `None` if there are no ops.
-    pub fn of(setup: &Setup, summary: &Summary, worst: usize) -> Option<Self> {
-        let targets = choose(summary.recording.as_deref()?, worst);
+    /// Returns the second run for the slowest `worst` ops of each workload of one of `runs` runs of a page; `None` if
+    /// there are no ops.
+    pub fn of(setup: &Setup, summary: &Summary, worst: usize, runs: usize) -> Option<Self> {
+        let targets = choose(summary.recording.as_deref()?, worst, runs);
         if targets.is_empty() || summary.interrupted {
             return None;
         }
@@ -89,6 +96,13 @@ impl SecondRun {
             name: summary.name.clone(),
             hash: summary.work.event_hash.clone(),
         })
+    }
+
+    /// Returns the flows of the ops, that of the slowest op first.
+    fn worst_flows(&self) -> impl Iterator<Item = u32> {
+        let mut seen = BTreeSet::new();
+        let flows = self.targets.iter().map(|target| target.op.flow);
+        flows.filter(move |flow| seen.insert(*flow)).take(MAX_LINES)
     }
 
     /// Returns the name of the run and the content of its report.
@@ -139,6 +153,7 @@ impl SecondRun {
             "events": traced.events.len(),
             "left_out": left_out,
             "flows": flows.into_iter().map(name).collect::<Map<_, _>>(),
+            "lines": timeline::lines(recording, self.worst_flows()),
             "ops": ops,
         });
         (self.name.clone(), value)

@@ -1,5 +1,7 @@
 //! Quantities of flows and ports over time, and distributions of packets.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use apus_sim::columns::{FaultRecord, gbps};
 use apus_sim::record::{BAND, Cdf, PortSample, Quantity, Recording};
 use serde_json::{Value, json};
@@ -11,6 +13,27 @@ use crate::text;
 const MAX_POINTS: usize = 500;
 /// Maximum number of values of individual flows over all runs, and likewise of ports.
 const MAX_VALUES: usize = 100_000;
+
+/// Returns the values over time of single flows, by quantity, at the times of [`json`].
+pub(super) fn lines(recording: &Recording, flows: impl Iterator<Item = u32>) -> Value {
+    let stride = recording.times.len().div_ceil(MAX_POINTS).max(1);
+    let place = |flow: u32| recording.sampled_flows.iter().position(|one| *one == flow);
+    let places: Vec<usize> = flows.filter_map(place).collect();
+    let of = |quantity: Quantity| {
+        let all: Vec<Value> =
+            places.iter().map(|&place| line(recording, quantity, place, stride)).collect();
+        (quantity.column().to_owned(), Value::from(all))
+    };
+    Quantity::ALL.into_iter().map(of).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// Returns the values of one sampled flow.
+fn line(recording: &Recording, quantity: Quantity, place: usize, stride: usize) -> Value {
+    let values: Vec<Value> = every(&recording.samples, stride)
+        .map(|row| row.get(place).map_or(Value::Null, |sample| short(sample.get(quantity))))
+        .collect();
+    json!({ "flow": recording.sampled_flows[place], "values": values })
+}
 
 /// Returns the recorded values over time, for one of `runs` runs of a page.
 pub(super) fn json(recording: &Recording, runs: usize) -> Value {
@@ -60,8 +83,14 @@ fn every<T>(values: &[T], stride: usize) -> impl Iterator<Item = &T> {
 
 fn quantities(recording: &Recording, stride: usize, lines: usize) -> Value {
     let flows = recording.sampled_flows.len();
-    let shown: Vec<usize> =
+    let mut shown: Vec<usize> =
         (0..flows.min(lines)).map(|i| i * flows / flows.min(lines).max(1)).collect();
+    // Those with the slowest ops come first.
+    let worst = worst_ops(recording);
+    let slowness = |place: usize| worst.get(&recording.sampled_flows[place]).copied();
+    shown.sort_by(|&a, &b| {
+        slowness(b).unwrap_or(0.0).total_cmp(&slowness(a).unwrap_or(0.0)).then(a.cmp(&b))
+    });
     let mut all = serde_json::Map::new();
     for quantity in Quantity::ALL {
         let index = quantity as usize;
@@ -76,13 +105,8 @@ fn quantities(recording: &Recording, stride: usize, lines: usize) -> Value {
         for (place, percent) in BAND.iter().enumerate() {
             bands.insert(format!("p{percent}"), band(&|b| b.percentiles[place]).into());
         }
-        let line = |&place: &usize| -> Value {
-            let values: Vec<Value> = every(&recording.samples, stride)
-                .map(|row| short(row[place].get(quantity)))
-                .collect();
-            json!({ "flow": recording.sampled_flows[place], "values": values })
-        };
-        let flows: Vec<Value> = shown.iter().map(line).collect();
+        let flows: Vec<Value> =
+            shown.iter().map(|&place| line(recording, quantity, place, stride)).collect();
         let (definition, aggregation) = quantity.definition();
         all.insert(
             quantity.column().to_owned(),
@@ -90,6 +114,21 @@ fn quantities(recording: &Recording, stride: usize, lines: usize) -> Value {
         );
     }
     all.into()
+}
+
+/// Returns the largest slowdown of each sampled flow; infinite if an op of it had not ended.
+fn worst_ops(recording: &Recording) -> BTreeMap<u32, f64> {
+    let sampled: BTreeSet<u32> = recording.sampled_flows.iter().copied().collect();
+    let mut worst: BTreeMap<u32, f64> = BTreeMap::new();
+    let ended = recording.ops.iter().map(|op| (op.flow, op.submitted, recording.slowdown(op)));
+    let open = recording.open_ops.iter().map(|op| (op.flow, op.submitted, f64::INFINITY));
+    for (flow, submitted, slowdown) in ended.chain(open) {
+        if submitted >= recording.warmup && sampled.contains(&flow) {
+            let entry = worst.entry(flow).or_default();
+            *entry = entry.max(slowdown);
+        }
+    }
+    worst
 }
 
 fn ports(recording: &Recording, stride: usize, lines: usize) -> Value {

@@ -13,24 +13,30 @@ mod result;
 pub mod tables;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread::available_parallelism;
 
 use apus_scenario::experiment::{Experiment, FULL_SEEDS, QUICK_SEEDS};
-use apus_scenario::{Options, Scenario};
+use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use clap::{ArgGroup, Args};
 use serde::Serialize;
 
+use crate::closer::{self, PageOptions};
 use crate::failure::Failure;
 use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
-use crate::results::{Runs, keep, keep_cost};
+use crate::report::{SecondRun, with_causes};
+use crate::results::{Judged, Runs, keep, keep_cost};
 use crate::tables::TableFormat;
 use counts::Counts;
 use document::Document;
 use golden::Golden;
+use picture::Curves;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
 
@@ -51,6 +57,8 @@ pub struct Reproduce {
     /// per experiment in DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageOptions,
     #[command(flatten)]
     tables: TableFormat,
     /// Write the results as a Markdown page: values of the papers, simulated values, and reasons
@@ -135,9 +143,10 @@ impl Reproduce {
             Pool::new(entries.iter().map(|entry| (entry.name.as_str(), &entry.scenario)), seeds);
         let mut results = Vec::new();
         let mut failure = None;
+        let mut second = Vec::new();
         pool.run(self.max_memory, &watch, &mut |index, finished| {
             // An error of writing ends the output, but not the other runs.
-            match self.finish(&entries[index], finished) {
+            match self.finish(&entries[index], finished, &mut second) {
                 Ok(result) => results.push(result),
                 Err(error) => failure = Some(error),
             }
@@ -145,6 +154,7 @@ impl Reproduce {
         if let Some(failure) = failure {
             return Err(failure);
         }
+        self.follow(&second, &watch)?;
         let mut wrote = String::new();
         if let Some(report) = report {
             let scenario = |result: &ExperimentResult| {
@@ -183,6 +193,19 @@ impl Reproduce {
             return Err(Failure::Run(changed.trim_end().to_owned()));
         }
         if good { Ok(()) } else { Err(Failure::Checks) }
+    }
+
+    /// Returns the repetitions of the first seeds of an experiment around their slowest ops.
+    fn second_runs(&self, scenario: &Scenario, experiment: &Experiment) -> Vec<SecondRun> {
+        if self.page.worst == 0 {
+            return Vec::new();
+        }
+        let runs = scenario.runs.iter().zip(&experiment.summaries);
+        let count = experiment.summaries.len();
+        let second = runs.filter_map(|(run, seeds)| {
+            SecondRun::of(&run.setup, seeds.first()?, self.page.worst as usize, count)
+        });
+        second.collect()
     }
 
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
@@ -232,8 +255,29 @@ impl Reproduce {
         library::open_experiment(name, &options).map_err(|error| Failure::Input(error.to_string()))
     }
 
-    /// Keeps and prints the results of an experiment.
-    fn finish(&self, entry: &Entry, finished: Finished) -> Result<ExperimentResult, Failure> {
+    /// Repeats the runs whose slowest ops the reports follow, adds what happened to these ops, and opens the reports.
+    fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Result<(), Failure> {
+        for (dir, runs) in second {
+            let setups: Vec<Setup> = runs.iter().map(|run| run.setup.clone()).collect();
+            let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
+            let side_by_side = self.max_memory.runs_at_once(setups.iter(), cores);
+            let causes = closer::follow(runs, side_by_side, watch);
+            if !causes.is_empty() {
+                let page = with_causes(&dir.path().join("report.html"), &causes);
+                page.and_then(|page| dir.write("report.html", &page)).map_err(Failure::Run)?;
+            }
+            self.page.show(Some(dir.path()))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps and prints the results of an experiment. `second` gets the runs that its report repeats.
+    fn finish(
+        &self,
+        entry: &Entry,
+        finished: Finished,
+        second: &mut Vec<(OutputDir, Vec<SecondRun>)>,
+    ) -> Result<ExperimentResult, Failure> {
         let Finished { experiment, complete, wall_s } = finished;
         let mut result = ExperimentResult {
             id: entry.name.clone(),
@@ -250,8 +294,10 @@ impl Reproduce {
         };
         match experiment {
             Ok(experiment) => {
+                result.curves = curves::of(&entry.scenario, &experiment);
                 if let Some(dir) = &entry.out {
-                    keep_results(dir, &entry.scenario, &experiment)?;
+                    keep_results(dir, &entry.scenario, &experiment, &result.curves)?;
+                    second.push((dir.clone(), self.second_runs(&entry.scenario, &experiment)));
                 }
                 result.status = match (complete, experiment.passes()) {
                     (false, _) => "interrupted",
@@ -259,7 +305,6 @@ impl Reproduce {
                     (true, false) => "fail",
                 };
                 result.seeds = experiment.seeds();
-                result.curves = curves::of(&entry.scenario, &experiment);
                 let runs = experiment.summaries.iter().flatten();
                 result.events = complete.then(|| golden::hash(runs));
                 result.checks = experiment.checks;
@@ -279,13 +324,18 @@ fn keep_results(
     dir: &OutputDir,
     scenario: &Scenario,
     experiment: &Experiment,
+    curves: &[Curves],
 ) -> Result<(), Failure> {
     let all: Vec<&Summary> = experiment.summaries.iter().flatten().collect();
     keep_cost(dir, all.iter().copied()).map_err(Failure::Run)?;
     let json = to_json(&Runs::new(all.clone()))? + "\n";
     let first: Vec<_> = experiment.summaries.iter().filter_map(|seeds| seeds.first()).collect();
-    let numbers = (&experiment.checks[..], &experiment.shown[..]);
-    keep(dir, "reproduce", scenario, (&first, &all), &json, numbers, BTreeMap::new())
+    let judged = Judged {
+        checks: &experiment.checks,
+        shown: &experiment.shown,
+        figures: curves.iter().map(Curves::json).collect(),
+    };
+    keep(dir, "reproduce", scenario, (&first, &all), &json, judged, &BTreeMap::new())
         .map_err(Failure::Run)
 }
 

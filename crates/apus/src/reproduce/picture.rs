@@ -2,12 +2,16 @@
 
 use std::fmt::Write;
 
+use serde_json::{Value, json};
+
 use super::figure::diamond;
 use crate::svg::{COLOURS, ValueAxis, escape};
 use crate::text::number;
 
 /// Largest number of names below a horizontal axis.
 const NAMES: usize = 9;
+/// Maximum number of points of a curve on a page.
+const MAX_POINTS: usize = 600;
 
 /// The horizontal axis.
 #[derive(Default)]
@@ -93,6 +97,26 @@ impl Upward {
 }
 
 impl Curves {
+    /// Returns the picture as the page of results draws it.
+    pub(super) fn json(&self) -> Value {
+        let curve = |(name, points): &(String, Vec<(f64, f64)>)| {
+            // More points than a screen has columns are not drawn.
+            let stride = points.len().div_ceil(MAX_POINTS).max(1);
+            let (x, y): (Vec<f64>, Vec<f64>) = points.iter().step_by(stride).copied().unzip();
+            json!({ "name": name, "x": x, "y": y })
+        };
+        json!({
+            "title": self.title,
+            "across": self.across.title,
+            "across_log": self.across.log,
+            "names": self.across.names,
+            "curves": self.curves.iter().map(curve).collect::<Vec<_>>(),
+            "paper": self.paper.iter().map(|(curve, (x, y))| json!([curve, x, y])).collect::<Vec<_>>(),
+            "points": self.points,
+            "log": self.log,
+        })
+    }
+
     /// Draws the curves between these corners.
     pub(super) fn draw(&self, svg: &mut String, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) {
         let points = || self.curves.iter().flat_map(|(_, points)| points);

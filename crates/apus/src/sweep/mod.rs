@@ -25,6 +25,7 @@ use table::Done;
 use crate::batch::{self, Job, Limits};
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::open;
 use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 use crate::tables::Format;
@@ -70,6 +71,9 @@ pub struct Sweep {
     /// Directory of results; with `--merge` that of the shards if they share one.
     #[arg(long, value_name = "DIR", required_unless_present = "merge")]
     out: Option<PathBuf>,
+    /// Open report.html in a browser.
+    #[arg(long, conflicts_with_all = ["shard", "merge"])]
+    open: bool,
     /// Format of the table of all runs.
     #[arg(long, value_enum, default_value_t, conflicts_with = "shard")]
     format: Format,
@@ -125,6 +129,7 @@ impl Sweep {
             [] => table::default_metrics(&setups),
             given => given.to_vec(),
         };
+        let first = setups.first().cloned();
         let plan = Plan::new(file, &self.vary, metrics, points);
         let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
@@ -156,7 +161,7 @@ impl Sweep {
         let rows = table::rows(&runs, &plan.metrics);
         let json = to_json(&results::json(&plan.vary, &runs))? + "\n";
         let written = match self.shard {
-            None => results::write(&dir, &plan, &runs, &rows, &json),
+            None => results::write(&dir, &plan, first.as_ref(), &runs, &rows, &json),
             Some(_) => Ok(()),
         };
         let done = runs.iter().filter(|run| run.summary.is_some()).count();
@@ -186,6 +191,9 @@ impl Sweep {
             print(&text)?;
         }
         written.map_err(Failure::Run)?;
+        if self.open {
+            open::open(&out.join("report.html"))?;
+        }
         if interrupt::interrupted(&watch) {
             return Err(Failure::Interrupted(format!(
                 "interrupted; {done} of {count} runs are complete and kept; run the same command to \

@@ -3,6 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use apus_scenario::Setup;
+use apus_sim::record::Cdf;
 use apus_sim::results::SCHEMA_VERSION;
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use super::plan::Plan;
 use super::table::{self, Done};
 use crate::chart;
 use crate::output::OutputDir;
-use crate::report::{self, Comparison, Report};
+use crate::report::{self, Comparison, Distribution, Report};
 
 /// Returns the content of sweep.json.
 pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
@@ -32,10 +34,36 @@ pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
     json!({ "schema_version": SCHEMA_VERSION, "runs": runs.iter().map(run).collect::<Vec<_>>() })
 }
 
-/// Writes table, chart and all numbers. `json` is the content of sweep.json.
+/// Maximum number of rows whose distributions are drawn in the same axes.
+const MAX_CURVES: usize = 12;
+/// Percentiles of a distribution in a summary.
+const PERCENTILES: [(&str, f64); 6] =
+    [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)];
+
+/// Returns the percentiles of ops and packets by row: medians over the seeds.
+fn distributions(runs: &[Done]) -> Vec<Distribution> {
+    let names = |stats: &str| PERCENTILES.map(|(stat, _)| format!("{stats}.{stat}")).to_vec();
+    let of = |(stats, name): (&str, &'static str)| {
+        let rows = table::rows(runs, &names(stats));
+        let points = |row: table::Row| {
+            let points = row.medians.iter().zip(PERCENTILES);
+            points.filter_map(|(median, (_, f))| Some(((*median)?.value()?, f))).collect()
+        };
+        Distribution { name, rows: rows.into_iter().map(points).collect::<Vec<Cdf>>() }
+    };
+    let all = [("op_latency_us", "op latency"), ("fabric_rtt_us", "fabric RTT")].map(of);
+    let shown = |one: &Distribution| {
+        one.rows.len() <= MAX_CURVES && one.rows.iter().any(|points| points.len() > 1)
+    };
+    all.into_iter().filter(shown).collect()
+}
+
+/// Writes table, chart and all numbers. `json` is the content of sweep.json, `setup` that of the first run, if it is
+/// known.
 pub fn write(
     dir: &OutputDir,
     plan: &Plan,
+    setup: Option<&Setup>,
     runs: &[Done],
     rows: &[table::Row],
     json: &str,
@@ -52,7 +80,8 @@ pub fn write(
     );
     let reasons = runs.iter().filter_map(|run| run.failure.clone()).collect();
     let comparison = of_rows(caption, &plan.vary, rows, &plan.metrics, None, reasons);
-    let report = Report { comparison: Some(comparison), ..Report::new("sweep", &title, "") };
+    let comparison = Some(Comparison { distributions: distributions(runs), ..comparison });
+    let report = Report { setup, comparison, ..Report::new("sweep", &title, "") };
     dir.write("report.html", &report.html())
 }
 

@@ -16,6 +16,7 @@ pub use report::Report;
 use session::Session;
 
 use crate::batch::{self, Execute, Job, Limits, read_percent};
+use crate::closer::{self, PageOptions};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::library;
@@ -28,7 +29,8 @@ use crate::store::Store;
 /// The scenario is first run with flow scaling off (as in Swift §5.1) and targets around its unloaded
 /// RTT, then with targets closer to the one at which goodput begins to fall. With the target found, it
 /// is run with ranges of flow scaling. The output has both curves. DIR gets tune.json, tune.svg and
-/// tune-fs_range.svg. DIR/runs keeps each finished run: the same command repeats none of them.
+/// tune-fs_range.svg, and report.html, for which the first seed is run once more as the scenario has it and as it is
+/// tuned, and again around its slowest ops. DIR/runs keeps each finished run: the same command repeats none of them.
 #[derive(Args)]
 pub struct Tune {
     /// A scenario file, or the name of a scenario of the library.
@@ -44,6 +46,8 @@ pub struct Tune {
     /// Directory of results.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageOptions,
     #[command(flatten)]
     limits: Limits,
     /// Print JSON.
@@ -92,7 +96,10 @@ impl Tune {
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
             let charts = report.charts();
-            let page = report.html();
+            let (worst, store) = (self.page.worst, store.as_ref());
+            let runs =
+                closer::pages(&self.file, &report.runs(), worst, store, self.limits, &watch);
+            let page = report.html(runs);
             let files = charts.iter().map(|(name, chart)| (*name, chart));
             for (name, text) in
                 [("tune.json", &json), ("report.html", &page)].into_iter().chain(files)
@@ -101,6 +108,7 @@ impl Tune {
             }
         }
         print(&if self.json { json } else { report.text() })?;
+        self.page.show(self.out.as_deref())?;
         match report.base() {
             Some(_) => Ok(()),
             None => Err(Failure::Run("none of the tried targets keeps the throughput".to_owned())),

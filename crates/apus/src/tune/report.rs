@@ -5,7 +5,7 @@ use apus_sim::bounds::Bounds;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameters, Sample};
+use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameter, Parameters, Sample};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::of_rows;
@@ -43,6 +43,24 @@ impl Report<'_> {
     /// Returns the flow-scaling range to set.
     fn range(&self) -> Option<Span> {
         self.scaling.as_ref()?.found
+    }
+
+    /// Returns the run as the scenario has it and as it is tuned, each with its name.
+    pub(super) fn runs(&self) -> Vec<Setup> {
+        let present = self.setup.clone().with_name("as it is");
+        let Some(base) = self.base() else { return vec![present] };
+        let values = [Some((Parameter::BaseTarget, base)), self.range().map(|range| (Parameter::FlowScaling, range))];
+        let mut tuned = self.setup.clone();
+        for (parameter, value) in values.into_iter().flatten() {
+            let text = value.to_string();
+            let changes = [(parameter.name(), text.as_str())];
+            // The search has run with these values.
+            match tuned.clone().with_parameters(self.label, &changes, parameter.dropped(value)) {
+                Ok(changed) => tuned = changed,
+                Err(_) => return vec![present],
+            }
+        }
+        vec![present, tuned.with_name(&format!("tuned: base_target {base}"))]
     }
 
     /// Returns the text that the command prints.
@@ -231,8 +249,8 @@ impl Report<'_> {
         charts
     }
 
-    /// Returns the page: the values of the target, with the chosen one and the reasons.
-    pub(super) fn html(&self) -> String {
+    /// Returns the page: the values of the target, with the chosen one and the reasons, and these runs.
+    pub(super) fn html(&self, runs: Vec<Value>) -> String {
         let curve = |curve: &Curve, tuned: Option<Span>, reasons| {
             let key = curve.parameter.name().to_owned();
             let values: Vec<String> =
@@ -258,8 +276,8 @@ impl Report<'_> {
         }
         let subtitle = format!("target delay of {}", self.label);
         let report = crate::report::Report::new("tune", self.setup.name(), &subtitle);
-        crate::report::Report { setup: Some(self.setup), comparison: Some(comparison), ..report }
-            .html()
+        let (setup, comparison) = (Some(self.setup), Some(comparison));
+        crate::report::Report { setup, runs, comparison, ..report }.html()
     }
 
     fn chart(&self, curve: &Curve, tuned: Option<Span>) -> String {

@@ -139,6 +139,11 @@ impl Fold {
         }
     }
 
+    /// Samples no group from now on.
+    pub(super) fn turn_off(&mut self) {
+        self.of.clear();
+    }
+
     /// Samples the counters of all ports.
     pub(super) fn sample(&mut self, now: Time, counters: impl Fn(PortId) -> PortCounters) {
         self.seen += 1;

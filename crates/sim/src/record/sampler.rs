@@ -111,6 +111,15 @@ impl Sampler {
         })
     }
 
+    /// Samples these connections alone, each one by itself: the bands over all flows and the links over time are those
+    /// of an earlier run with the same seed.
+    pub(crate) fn watch_only(&mut self, connections: impl Iterator<Item = u32>) {
+        self.watched = connections.map(|connection| (connection, true)).collect();
+        self.startup_bytes = vec![0; self.watched.len()];
+        self.delivered = vec![0; self.watched.len()];
+        self.fold.turn_off();
+    }
+
     /// Returns what is recorded.
     pub(crate) fn record(&self) -> Record {
         self.record
