@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import puppeteer from "puppeteer-core";
+import { person } from "./person.mjs";
 
 const [apus, ...options] = process.argv.slice(2);
 const shots = options.includes("--shots") ? resolve(options[options.indexOf("--shots") + 1]) : null;
@@ -66,19 +67,53 @@ algorithm = { name = "swift" }
 kind = "all-to-all"
 size = "4kB"
 `;
-// Name, files, command, and the limit of the size in MB.
+// A link of the fabric that is down in the middle of the run.
+const broken = (link, at, until) => `[[fault]]
+link = "${link}"
+kind = "down"
+at = "${at}us"
+until = "${until}us"
+`;
+const sixtyBroken = sixty.replace("[sweep]", broken("pod 0 edge 0 <-> pod 0 aggregation 0", 1000, 2000) + "[sweep]");
+const many = `duration = "10ms"
+topology = "fat-tree k=8 100Gbps 1us 1MB"
+algorithm = { name = "swift" }
+[[workload]]
+kind = "permutation"
+size = "256kB"
+flows_per_pair = 40
+`;
+const largeBroken = large + broken("pod 0 edge 0 <-> pod 0 aggregation 0", 20, 60);
+const real = `duration = "400ms"
+warmup = "100ms"
+topology = "star hosts=3 100Mbps 50us 200kB"
+algorithm = { name = "swift", base_target = "2ms" }
+[packets]
+payload = "1000B"
+[[workload]]
+kind = "incast"
+size = "64kB"
+`;
+// Name, files, command, the limit of the size in MB, and what the report has (see person.mjs; the time of a fault is in us).
 const cases = [
-  ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2],
-  ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4],
-  ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2],
-  ["mixed", { "mixed.toml": mixed }, ["run", "mixed.toml"], 4],
-  ["flows-5000", {}, ["run", "bench/incast-5000"], 2],
-  ["compare", { "mixed.toml": mixed }, ["compare", "mixed.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"], 2],
-  ["sweep", { "mixed.toml": mixed }, ["sweep", "mixed.toml", "--vary", "algorithm.base_target=20us,30us,50us", "--vary", "workload.0.outstanding=1,2,4", "--seeds", "2"], 2],
-  ["tune", { "mixed.toml": mixed }, ["tune", "mixed.toml"], 2],
-  ["reproduce", {}, ["reproduce", "swift/fig17", "--quick"], 4],
+  ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true }],
+  ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4, { runs: 3, causes: true }],
+  ["sixty-faults", { "sixty.toml": sixtyBroken }, ["run", "sixty.toml"], 4, { runs: 3, causes: true, faults: 1500 }],
+  ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2, { runs: 1, causes: true, faults: 2500 }],
+  ["mixed", { "mixed.toml": mixed }, ["run", "mixed.toml"], 4, { runs: 1, causes: true }],
+  ["flows-5000", {}, ["run", "bench/incast-5000"], 2, { runs: 1, causes: true, unfinished: true }],
+  ["flows-5120-faults", { "many.toml": many + broken("pod 0 edge 0 <-> pod 0 aggregation 0", 3000, 6000) }, ["run", "many.toml"], 2.5, { runs: 1, causes: true, faults: 4500, unfinished: true }],
+  ["compare", { "mixed.toml": mixed }, ["compare", "mixed.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"], 4, { runs: 4, causes: true, comparison: true }],
+  ["sweep", { "mixed.toml": mixed }, ["sweep", "mixed.toml", "--vary", "algorithm.base_target=20us,30us,50us", "--vary", "workload.0.outstanding=1,2,4", "--seeds", "2"], 2, { runs: 0, comparison: true }],
+  ["tune", { "mixed.toml": mixed }, ["tune", "mixed.toml"], 4, { runs: 2, causes: true, comparison: true }],
+  ["reproduce", {}, ["reproduce", "swift/fig17", "--quick"], 4, { runs: 4, causes: true }],
+  ["emulate", { "real.toml": real }, ["emulate", "real.toml"], 2, { runs: 1, causes: true, comparison: true }],
 ];
-if (options.includes("--large")) cases.push(["flows-1000000", { "large.toml": large }, ["run", "large.toml"], 15]);
+if (options.includes("--large")) {
+  cases.push(["flows-1000000", { "large.toml": large }, ["run", "large.toml"], 15, { runs: 1, causes: true, unfinished: true }]);
+  cases.push(["flows-1000000-faults", { "large.toml": largeBroken }, ["run", "large.toml"], 15, { runs: 1, causes: true, unfinished: true, faults: 40 }]);
+}
+const only = options.includes("--only") ? options[options.indexOf("--only") + 1].split(",") : null;
 
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, userDataDir: join(folder, "profile"), protocolTimeout: 600_000,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
@@ -87,13 +122,13 @@ const check = (good, text) => { if (!good) { failed = true; console.log(`  FAILE
 const make = ([name, files, command]) => {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
   const started = performance.now();
+  const page = command[0] === "emulate" ? join(folder, `${name}.html`) : join(folder, name, command[0] === "reproduce" ? command[1] : "", "report.html");
   try {
-    execFileSync(resolve(apus), [...command, "--out", name], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
+    execFileSync(resolve(apus), [...command, ...(command[0] === "emulate" ? ["--report", page] : ["--out", name])], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
   } catch (error) {
     // Checks of an experiment may differ; a page is written nevertheless.
     if (command[0] !== "reproduce") throw error;
   }
-  const page = join(folder, name, command[0] === "reproduce" ? command[1] : "", "report.html");
   return { page, seconds: (performance.now() - started) / 1e3, bytes: statSync(page).size };
 };
 const open = async (file, width, scheme, hash = "") => {
@@ -112,14 +147,24 @@ if (options.includes("--figures")) {
   await figures();
 } else {
   console.log("report            made, s   size, MB   first pictures, ms   slowest interaction, ms");
-  for (const one of cases) await examine(one);
+  for (const one of cases.filter(([name]) => !only || only.includes(name))) await examine(one);
 }
 await browser.close();
 rmSync(folder, { recursive: true });
 process.exit(failed ? 1 : 0);
 
 async function examine(one) {
-  const [name, , , limit] = one, { page: file, seconds, bytes } = make(one);
+  const [name, , command, limit, what] = one;
+  let made;
+  try {
+    made = make(one);
+  } catch (error) {
+    if (command[0] !== "emulate") throw error;
+    // Namespaces need rights that not every machine gives.
+    console.log(`${name.padEnd(17)} skipped: ${String(error.stderr ?? error.message).trim().split("\n").at(-1)}`);
+    return;
+  }
+  const { page: file, seconds, bytes } = made;
   const [page, problems] = await open(file, 1400, "light");
   const ready = Number(await page.evaluate(() => document.documentElement.dataset.readyMs));
   const times = await page.evaluate(use);
@@ -128,6 +173,17 @@ async function examine(one) {
   check(bytes < limit * 1e6, `${(bytes / 1e6).toFixed(2)} MB, at most ${limit}`);
   check(ready < 1000, `first pictures after ${ready} ms, at most 1000`);
   check(slowest[1] < 100, `${slowest[0]} took ${slowest[1].toFixed(0)} ms, at most 100`);
+  const [hand, more] = await open(file, 1280, "light");
+  for (const sentence of await person(hand, what)) check(false, sentence);
+  problems.push(...more);
+  // On paper: all pictures, in light colours.
+  const paper = await hand.pdf({ format: "A4", printBackground: true });
+  check(paper.length > 20_000, `the printed page has ${paper.length} bytes`);
+  if (shots) {
+    mkdirSync(shots, { recursive: true });
+    writeFileSync(join(shots, `${name}.pdf`), paper);
+  }
+  await hand.close();
   for (const [width, scheme] of [[1400, "light"], [1400, "dark"], [390, "light"]]) {
     const [other, more] = await open(file, width, scheme);
     await drawAll(other);

@@ -38,6 +38,8 @@ const onState = (keys, act) => listeners.push([keys, act]);
 const runs = data.runs;
 const runIndex = () => Math.max(0, Math.min(runs.length - 1, Number(state.run ?? 0) || 0));
 const recorded = () => runs.filter(run => run.recording);
+// A run of a comparison has the colour of its row.
+const hueOf = run => { const row = data.comparison?.rows.findIndex(one => one.label === run.label) ?? -1; return row >= 0 ? row : runs.indexOf(run); };
 
 // Numbers: three to four digits, and the unit that makes them readable.
 function number(value, digits = 4) {
@@ -80,9 +82,15 @@ function bounded(entry, metric) {
 }
 // The name of a metric in words: its unit is beside each number.
 function words(name) {
+  // Of a workload and a range of sizes: "calls, 10 kB to 100 kB: slowdown p99".
+  const sized = name.match(/^workload[. ](.+?)[. ]size[. ](\S*?)\.\.(\S*?)[. ](slowdown.*)$/);
+  const unit = text => text.replace(/(\d)([kMG]?B)$/, "$1 $2");
+  if (sized) return `${sized[1]}, ${sized[3] ? `${sized[2] === "0B" ? "up to" : unit(sized[2]) + " to"} ${unit(sized[3])}` : `above ${unit(sized[2])}`}: ${words(sized[4])}`;
   return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/([^\d.])[._](?=[^\d.])|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
-    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace(/^workload (?=workload-)/, "");
+    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace(/^workload (.+?) (?=slowdown)/, "$1: ");
 }
+// Sentences of the program: times with the unit that makes them readable, and arrows.
+const pretty = text => text.replace(/(\d+(?:\.\d+)?) us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const capital = text => text ? text[0].toUpperCase() + text.slice(1) : text;
 
@@ -91,7 +99,7 @@ const theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const read = name => style.getPropertyValue("--" + name).trim();
-  for (const name of ["ink", "soft", "line", "paper", "card", "good", "bad", "warn", "accent", "edge"]) theme[name] = read(name);
+  for (const name of ["ink", "soft", "line", "paper", "card", "good", "bad", "warn", "accent", "edge", "back"]) theme[name] = read(name);
   theme.series = [0, 1, 2, 3, 4, 5, 6, 7].map(i => read("s" + i));
   theme.heat = [0, 1, 2, 3, 4].map(i => read("h" + i));
 }

@@ -1,6 +1,6 @@
 // One op, followed to its cause: where its time went, its packets, its flow, the queues on its path, and who was in them.
 // Ports have colours of their own, in all pictures of an op; what is no queue is grey, and a loss red.
-const partColour = (part, op) => ({ before: () => theme.series[7], again: () => theme.bad, queue: () => colour(op.ports.findIndex(port => part[1].endsWith(port.name))), travel: () => theme.soft, host: () => theme.series[4], back: () => theme.edge })[part[0]]();
+const partColour = (part, op) => ({ before: () => theme.series[6], again: () => theme.bad, queue: () => colour(op.ports.findIndex(port => part[1].endsWith(port.name))), travel: () => theme.soft, host: () => theme.series[4], back: () => theme.back })[part[0]]();
 
 // Index of the op among those that were followed; null if it was not.
 function causeOf(run, flow, op, submit) {
@@ -13,8 +13,8 @@ function causePictures() {
   const withCauses = runs.filter(run => run.causes);
   if (!withCauses.length) return null;
   const box = section("cause", "One op, followed to its cause", null);
-  const body = h("div");
-  box.append(body);
+  const body = h("div"), all = h("div", { class: "grid" });
+  box.append(all, body);
   const run = () => runs[runIndex()].causes ? runs[runIndex()] : withCauses[0];
   const at = () => { const n = Number(state.op); return Number.isInteger(n) && run().causes.ops[n] ? n : 0; };
   const fill = () => {
@@ -24,9 +24,45 @@ function causePictures() {
     body.append(...followed(run(), causes, op, at()));
     body.querySelectorAll("figure").forEach(figure => { if (figure.getBoundingClientRect().top < innerHeight + 300) figure.picture.draw(); });
   };
+  const overview = () => {
+    forget(all);
+    const found = causesOf(run());
+    if (found) all.append(found);
+    all.querySelectorAll("figure").forEach(figure => figure.picture.draw());
+  };
   onState(["run", "op"], fill);
-  queueMicrotask(fill);
+  onState(["run"], overview);
+  queueMicrotask(() => { overview(); fill(); });
   return box;
+}
+
+// What held up the slowest ops of each workload: the mean share of each part of their time.
+function causesOf(run) {
+  const { ops } = run.causes, groups = run.recording.ops.groups;
+  if (ops.length < 2) return null;
+  const label = part => part[0] === "queue" ? pretty(part[1].replace("acknowledgement waiting", "waiting")) : { before: "before its first transmission", again: "lost, or without an acknowledgement", travel: "on its way", host: "in the hosts", back: "acknowledgement on its way back" }[part[0]];
+  const members = [...new Set(ops.map(op => op.group))].sort((a, b) => a - b).map(group => {
+    const own = ops.map((op, i) => [op, i]).filter(([op]) => op.group === group), shares = new Map();
+    for (const [op, i] of own) {
+      const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
+      for (const part of op.parts) {
+        const key = label(part), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
+        known.sum += part[2] / total;
+        if (part[2] / total > known.most[0]) known.most = [part[2] / total, i];
+        shares.set(key, known);
+      }
+    }
+    return { name: groups[group] ?? "others", count: own.length, parts: [...shares.values()].map(one => ({ ...one, share: one.sum / own.length })).sort((a, b) => b.share - a.share) };
+  });
+  // Ports have colours by their weight, the other parts those of the pictures of an op.
+  const ports = [...new Set(members.flatMap(one => one.parts.filter(part => part.kind === "queue").sort((a, b) => b.share - a.share).map(part => part.key)))];
+  const hues = [0, 1, 2, 3, 5], tint = part => part.kind === "queue" ? (ports.indexOf(part.key) < hues.length ? colour(hues[ports.indexOf(part.key)]) : theme.edge) : { before: theme.series[6], again: theme.bad, travel: theme.soft, host: theme.series[4], back: theme.back }[part.kind];
+  const self = picture({ id: "causes", title: `What held up the slowest ${plural(ops.length, "op")}`, wide: true, about: "The mean share of each part of their time, by workload. A click on a part follows the op in which it was largest.",
+    draw: width => h("div", {}, ...members.map(({ name, count: n, parts }) => h("div", { class: "share-row" }, h("div", { class: "share-name" }, members.length > 1 ? h("b", { text: name }) : null, h("span", { class: "soft", text: ` ${plural(n, "op")}: ` }), h("span", { text: parts.filter(part => part.share >= 0.05).slice(0, 3).map(part => `${part.key} ${percent(part.share)}`).join(", ") })),
+      h("div", { class: "share-bar" }, ...parts.filter(part => part.share > 0.002).map(part => h("button", { type: "button", style: { width: `${part.share * 100}%`, background: tint(part) }, "aria-label": `${name}: ${part.key}, ${percent(part.share)}; follow the op in which it was largest`,
+        onmousemove: event => showTip([h("div", { class: "tip-head", text: part.key }), h("div", { text: `${percent(part.share)} of the time of ${plural(n, "op")}` })], event.clientX + 14, event.clientY + 14), onmouseleave: hideTip, onclick: () => { hideTip(); setState({ op: part.most[1], hop: null }); document.querySelector("#cause .cause")?.scrollIntoView({ behavior: "smooth" }); } })))))),
+    rows: () => [["workload", "part", "mean share of the time"], ...members.flatMap(({ name, parts }) => parts.map(part => [name, part.key, part.share]))] });
+  return self.figure;
 }
 
 function nameOf(run, flow) {
@@ -42,29 +78,19 @@ function followed(run, causes, op, place) {
   const move = step => h("button", { type: "button", text: step < 0 ? "← slower" : "faster →", disabled: !causes.ops[place + step], onclick: () => setState({ op: place + step, hop: null }) });
   const unit = micros;
   const share = part => number(part[2] / total * 100, 2) + "\u00a0%";
-  const waits = op.waits.map((wait, i) => ({ ...wait, i, name: op.ports.find(port => port.port === wait.port)?.name ?? "" }));
+  const waits = op.waits.map((wait, i) => ({ ...wait, i, name: pretty(op.ports.find(port => port.port === wait.port)?.name ?? "") }));
   let hop = state.hop !== undefined && waits[Number(state.hop)] ? Number(state.hop) : Math.max(0, waits.reduce((best, wait, i) => wait.us > (waits[best]?.us ?? -1) ? i : best, 0));
   const wait = () => waits[hop];
   const reason = worst[0] === "queue" ? (() => { const own = [...waits].sort((a, b) => b.us - a.us)[0]; return `${share(worst)} of the time ${worst[1].startsWith("acknowledgement") ? "the acknowledgement of its last packet" : "its last packet"} waited at ${own.name}, behind ${bytes(own.bytes)} of ${plural(own.flows, "flow")}.`; })() :
-    worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: the flow's window, its pace and its earlier ops held it back.` :
+    worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: ${op.ahead?.[0] ? `its flow was still sending ${op.ahead[0] === 1 ? `another op of ${bytes(op.ahead[2])}` : `${count(op.ahead[0])} other ops, the largest of ${bytes(op.ahead[2])}`} (${bytes(op.ahead[1])} in this time).` : "the window and the pace of its flow held it back."}` :
       op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "its packets were acknowledged one after another"}.` :
         worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
-  // Ops of its flow that it had to wait for, if the page holds all ops.
-  const all = run.recording.ops;
-  const earlier = all.kept < all.count ? null : all.flow.filter((flow, i) => flow === op.flow && all.submit_us[i] < op.submit_us - 1e-3 && all.submit_us[i] + all.latency_us[i] > op.submit_us + 1e-3).length;
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, move(-1), chooser, move(1))),
-    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, earlier && worst[0] === "before" ? ` ${plural(earlier, "earlier op")} of the flow ${earlier === 1 ? "was" : "were"} outstanding when it was submitted.` : null, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
-    h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " Only the first 0.5 ms and the last 1.5 ms were recorded." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
-  // Which port held up the followed ops most.
-  const held = new Map();
-  for (const one of causes.ops) {
-    const most = [...one.parts].sort((a, b) => b[2] - a[2])[0];
-    if (most) { const where = most[0] === "queue" ? most[1].replace("acknowledgement ", "") : most[1]; held.set(where, (held.get(where) ?? 0) + 1); }
-  }
-  if (causes.ops.length > 1) head.append(h("p", { class: "note", text: `What took most of the time of the ${causes.ops.length} ops that were followed: ${[...held].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([where, n]) => `${where} (${n})`).join(", ")}${held.size > 4 ? ` and ${held.size - 4} more` : ""}.` }));
+    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
+    h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
   const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The way of the packet whose acknowledgement ended the op: from the submission of the op to that acknowledgement. The parts add up to the latency.",
@@ -84,17 +110,19 @@ function followed(run, causes, op, place) {
         if (w > 46) make("text", { x: x + w / 2, y: 20, "text-anchor": "middle", fill: theme.card, "font-weight": 650, "pointer-events": "none" }, share(part));
         const [cx, cy] = [left + (i % per) * own, 46 + Math.floor(i / per) * 22];
         make("rect", { x: cx, y: cy - 8, width: 11, height: 11, rx: 2, fill: tint });
-        make("text", { x: cx + 17, y: cy + 2, fill: theme.ink }, `${part[1]}: ${unit(part[2])}`);
+        make("text", { x: cx + 17, y: cy + 2, fill: theme.ink }, `${pretty(part[1])}: ${unit(part[2])}`);
         x += w;
       });
       return svg;
     }, rows: () => [["kind", "part", "us"], ...op.parts] });
-  const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission: waiting in a port has its colour, travelling is grey; the circle is its acknowledgement, a red cross a loss, behind the last port that the packet left.",
-    draw: width => ladder(width, op, domain), note: () => `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
+  const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission, from left to right: waiting in a port has the colour of the port, travelling is grey, and the way back of the acknowledgement is light grey. A red cross is a loss, behind the last port that the packet left.",
+    draw: width => ladder(width, op, domain, opFaults), note: () => `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
     rows: () => [["packet", "offset_bytes", "bytes", "sent_us", "acknowledged_us", "fate", ...op.ports.map(port => `left ${port.name}, us`)], ...op.packets.map(([seq, offset, length, sent, acked, fate, hops]) => [seq, offset, length, sent, acked, fate, ...op.ports.map((_, i) => hops.find(one => one[0] === i)?.[1] ?? "")])] });
   const states = op.states, time = states.map(one => one[0]);
+  // Faults of the run that fall into the op, and the moments at which its flow declares packets lost.
+  const opFaults = faultsOf(run.recording).map(fault => ({ ...fault, from: fault.from - op.submit_us, to: (fault.to ?? fault.from) - op.submit_us })).filter(fault => fault.to >= domain[0] && fault.from <= domain[1] && !fault.after);
   const lossFaults = op.losses.map(([t, packets, what]) => ({ from: t, instant: true, text: `${plural(packets, "packet")} declared lost: ${what}` }));
-  const common = { xLabel: "time since the submission", xFormat: unit, readout: unit, sync, height: 210, xDomain: domain, faults: lossFaults };
+  const common = { xLabel: "time since the submission", xFormat: unit, readout: unit, sync, height: 210, xDomain: domain, faults: [...opFaults, ...lossFaults], };
   const line = (name, i, n, more) => ({ name, colour: colour(n), x: time, y: states.map(one => one[i]), step: true, ...more });
   const present = one => one.y.some(v => v !== null);
   const windows = [line("window in force", 1, 0, { width: 2.25 }), line("fabric window", 2, 5, { dash: "6 3" }), line("endpoint window", 3, 4, { dash: "2 3" })].filter(present);
@@ -110,9 +138,9 @@ function followed(run, causes, op, place) {
     x.forEach((t, i) => { if (i > 0 && t - x[i - 1] > gap) { bx.push((t + x[i - 1]) / 2); by.push(null); } bx.push(t); by.push(y[i]); });
     return { x: bx, y: by };
   };
-  const queues = op.ports.map((port, i) => ({ name: port.name, colour: colour(i), ...broken(port.at_us, port.queue) })).filter(one => one.x.length);
-  simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes });
-  const who = waits.length ? picture({ id: "op-queue-members", title: "Who was in the queue", about: "The packets that left the port while the op's last packet waited in it: in a FIFO queue those before it. Choose the port of the path.",
+  const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: colour(i), ...broken(port.at_us, port.queue) })).filter(one => one.x.length);
+  simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes, gap: op.gap });
+  const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: "The packets that left the port while the op's last packet waited in it: in a FIFO queue those before it. Choose the port of the path.",
     controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
     draw: width => members(width, run, op, wait()), note: () => `${unit(wait().us)} at ${wait().name}, from ${unit(wait().arrived_us)} of simulated time: ${bytes(wait().bytes)} of ${plural(wait().flows, "flow")} left before it.${wait().flows > wait().named.length ? ` The ${wait().named.length} largest are named.` : ""}`,
     rows: () => [["port", "flow", "packets", "bytes"], ...wait().named.map(([flow, packets, size]) => [wait().name, nameOf(run, flow), packets, size])] }) : null;
@@ -121,7 +149,7 @@ function followed(run, causes, op, place) {
 }
 
 // Packets from top to bottom, time from left to right.
-function ladder(width, op, whole) {
+function ladder(width, op, whole, faults) {
   const domain = zooms.get("op") ?? whole, left = 58, right = 14, top = 10, bottom = 36;
   const row = Math.max(3, Math.min(14, 420 / Math.max(1, op.packets.length))), height = top + bottom + row * op.packets.length;
   const x = svgScale(domain, "linear", left, width - right);
@@ -133,7 +161,7 @@ function ladder(width, op, whole) {
       marks.push({ i, from: leave, to: arrive, wait: false, port });
       here = arrive;
     }
-    if (acked !== null) { marks.push({ i, from: here, to: acked, wait: false, back: true }); dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate });
+    if (acked !== null) { marks.push({ i, from: here, to: acked, wait: false, back: true }); dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate: fate === "open" ? "open" : "lost" });
   });
   const inside = marks.filter(mark => mark.to >= domain[0] && mark.from <= domain[1]).map(mark => ({ ...mark, from: Math.max(mark.from, domain[0]), to: Math.min(mark.to, domain[1]) }));
   const thick = Math.max(1.5, row * 0.62);
@@ -141,11 +169,14 @@ function ladder(width, op, whole) {
     x: { domain, label: null }, y: { domain: [-0.7, op.packets.length - 0.3], reverse: true, axis: null }, clip: true,
     marks: [Plot.axisX({ label: null, color: theme.soft, ticks: Math.max(3, Math.round(width / 110)), tickFormat: micros, tickSize: 4 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1, ticks: Math.round(width / 110) }),
       Plot.ruleX(op.losses.map(([t]) => t).filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.bad, strokeOpacity: 0.5, strokeDasharray: "3 3" }),
+      Plot.rectX(faults.filter(fault => !fault.instant).map(fault => [Math.max(fault.from, domain[0]), Math.min(fault.to, domain[1])]).filter(([a, b]) => a < b), { x1: d => d[0], x2: d => d[1], fill: theme.bad, fillOpacity: 0.1 }),
       Plot.ruleX([0, op.latency_us].filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.ink, strokeOpacity: 0.5 }),
-      Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.edge : theme.soft, strokeWidth: thick * 0.45 }),
+      Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.back : theme.soft, strokeWidth: thick * 0.45 }),
       Plot.link(inside.filter(mark => mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => colour(mark.port ?? 0), strokeWidth: thick, strokeLinecap: "butt" }),
       Plot.dot(dots.filter(dot => dot.at <= domain[1]), { x: "at", y: "i", r: dot => dot.end ? Math.max(4, row * 0.45) : Math.max(1.6, row * 0.25), fill: dot => dot.end ? theme.accent : theme.card, stroke: dot => dot.end ? theme.accent : theme.soft, strokeWidth: 1.5 }),
-      Plot.dot(crosses, { x: "at", y: "i", symbol: "times", r: Math.max(3, row * 0.4), stroke: theme.bad, strokeWidth: 2 })] });
+      Plot.dot(crosses.filter(one => one.fate === "open"), { x: "at", y: "i", r: Math.max(1.6, row * 0.25), fill: theme.edge }),
+      ...(op.gap ? gapMarks(op.gap, domain) : []),
+      Plot.dot(crosses.filter(one => one.fate === "lost"), { x: "at", y: "i", symbol: "times", r: Math.max(3, row * 0.4), stroke: theme.bad, strokeWidth: 2 })] });
   label(svg, 2, height - bottom + 14, "packet ↓", "start");
   label(svg, width / 2 + 20, height - 3, "time since the submission", "middle");
   svg.setAttribute("role", "img");
@@ -155,7 +186,7 @@ function ladder(width, op, whole) {
   const tell = (i, px, py) => {
     const [seq, offset, length, sent, acked, fate, hops] = op.packets[i];
     let here = sent;
-    const lines = hops.map(([port, leave, arrive]) => { const line = h("div", { class: "tip-row" }, h("i", { style: { background: colour(port) } }), h("span", { text: op.ports[port].name }), h("b", { text: `${micros(Math.max(0, leave - here))} in port` })); here = arrive; return line; });
+    const lines = hops.map(([port, leave, arrive]) => { const line = h("div", { class: "tip-row" }, h("i", { style: { background: colour(port) } }), h("span", { text: pretty(op.ports[port].name) }), h("b", { text: `${micros(Math.max(0, leave - here))} in port` })); here = arrive; return line; });
     showTip([h("div", { class: "tip-head", text: `Packet ${seq}: bytes ${offset} to ${offset + length}${seq === op.chain ? ", ended the op" : ""}` }), h("div", { text: `sent after ${micros(sent)}` }), ...lines,
       h("div", { class: acked === null ? "tip-fault" : "", text: acked !== null ? `acknowledged after ${micros(acked)}` : fate === "open" ? "neither acknowledged nor sent again in the recorded time" : `${fate}${hops.length ? " behind " + op.ports[hops.at(-1)[0]].name : ""}` })], px, py);
   };
@@ -167,7 +198,9 @@ function ladder(width, op, whole) {
   box.addEventListener("dblclick", () => zoom("op", null));
   box.addEventListener("keydown", event => { const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (!step || !op.packets.length) return; event.preventDefault(); place = Math.max(0, Math.min(op.packets.length - 1, place + step)); const rect = svg.getBoundingClientRect(); tell(place, rect.left + 80, rect.top + top + row * place + 20); say(tip.innerText.replaceAll("\n", ", ")); });
   box.addEventListener("blur", hideTip);
-  const key = h("div", { class: "legend" }, h("span", { class: "more", text: "circle: acknowledged; red cross: lost; grey: on its way, as is its acknowledgement, also where that waits;" }), ...op.ports.map((port, i) => h("span", { class: "more" }, h("i", { class: "dot", style: { background: colour(i) } }), `in ${port.name}`)));
+  const item = (mark, text) => h("span", { class: "more item" }, mark, text), patch = tint => h("i", { class: "dot", style: { background: tint } }), glyph = (text, tint) => h("b", { style: { color: tint }, text });
+  const key = h("div", { class: "legend" }, item(patch(theme.soft), "on its way"), item(patch(theme.back), "acknowledgement on its way back"), item(glyph("○", theme.soft), "acknowledged"), item(glyph("●", theme.accent), "ended the op"), crosses.some(one => one.fate === "lost") ? item(glyph("✕", theme.bad), "lost") : null, crosses.some(one => one.fate === "open") ? item(patch(theme.edge), "its fate is not recorded") : null,
+    ...op.ports.map((port, i) => [port, i]).filter(([, i]) => op.packets.some(packet => packet[6].some(hop => hop[0] === i))).map(([port, i]) => item(patch(colour(i)), `waiting at ${pretty(port.name)}`)));
   return h("div", {}, box, key);
 }
 

@@ -17,13 +17,15 @@ function comparePictures() {
   const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
-  // A row is dominated if another one is at least as good in both numbers and better in one.
-  const front = () => {
-    const good = (row, i) => (metrics[i].better || 1) * valueOf(row, i);
-    const known = rows.filter(row => valueOf(row, x) !== null && valueOf(row, y) !== null && !isOpen(row, x) && !isOpen(row, y));
-    return known.filter(row => !known.some(other => good(other, x) >= good(row, x) && good(other, y) >= good(row, y) && (good(other, x) > good(row, x) || good(other, y) > good(row, y))));
-  };
-  const against = picture({ id: "trade-off", title: "One number against another", about: "Each point is a row of the table, the bars its spread over the seeds. Filled points are not beaten in both numbers by any other one (the Pareto front).",
+  // A row is beaten if another one is better in one of both numbers and in none worse; ranges over the seeds that overlap are
+  // no difference.
+  const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
+  const clearly = (a, b, i) => (metrics[i].better || 1) > 0 ? ends(a, i)[0] > ends(b, i)[1] : ends(a, i)[1] < ends(b, i)[0];
+  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
+  const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
+  const beaten = row => comparable().find(other => beats(other, row));
+  const front = () => comparable().filter(row => !beaten(row));
+  const against = picture({ id: "trade-off", title: "One number against another", about: "Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and as good in the other, beyond the spread over the seeds.",
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
     draw: width => {
       const best = new Set(front());
@@ -61,23 +63,30 @@ function comparePictures() {
       });
       return svg;
     },
-    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [best.length ? `Not beaten in both numbers: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
   const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
   const rowTip = row => [h("div", { class: "tip-head", text: row.label + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
-  // What is not beaten in the two numbers, and what each costs: its numbers that are furthest from the best.
+  // What is not clearly beaten in the two numbers, what each costs, and what the others are best at. Ranges over the seeds
+  // that overlap are no clear difference.
   const verdict = () => {
-    const best = front();
+    const best = front(), others = rows.filter(row => !best.includes(row)), sign = i => metrics[i].better || 1;
     if (!best.length || rows.length < 2) return null;
-    const price = row => measured.filter(i => i !== x && i !== y && metrics[i].better && valueOf(row, i) !== null && !rows.some(other => isOpen(other, i))).map(i => {
-      const all = rows.map(other => valueOf(other, i)).filter(v => v !== null), top = metrics[i].better > 0 ? Math.max(...all) : Math.min(...all);
-      const ratio = metrics[i].better > 0 ? top / valueOf(row, i) : valueOf(row, i) / top;
-      return { i, ratio, of: rows.find(other => valueOf(other, i) === top) };
-    }).filter(one => Number.isFinite(one.ratio) && one.ratio > 1.2 && one.of !== row).sort((a, b) => b.ratio - a.ratio).slice(0, 3);
-    const paid = row => { const all = price(row); return all.length ? `; its price: ${all.map(({ i, of }) => `${name(i)} ${numberOf(row, i)} (${short(of)}: ${numberOf(of, i)})`).join(", ")}` : ""; };
-    return h("div", {}, h("p", { class: "answer", text: `Not beaten in both ${name(y)} and ${name(x)}:` }), h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), `: ${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}${paid(row)}`))));
+    const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
+    const usable = i => i !== x && i !== y && metrics[i].better && !rows.some(row => isOpen(row, i)) && rows.every(row => valueOf(row, i) !== null);
+    const top = i => { const all = rows.map(row => valueOf(row, i)); return sign(i) > 0 ? Math.max(...all) : Math.min(...all); };
+    // A factor says nothing where the best is 0.
+    const ratio = (row, i) => { const value = valueOf(row, i), found = sign(i) > 0 ? top(i) / value : value / top(i); return Number.isFinite(found) ? found : 1; };
+    const kinds = new Set(), one = all => all.filter(i => { const kind = metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|size\..*)$/, "").replace(/\.slowdown.*/, ""); return !kinds.has(kind) && kinds.add(kind); });
+    const price = row => { kinds.clear(); return one(measured.filter(i => usable(i) && ratio(row, i) > 1.2).sort((a, b) => ratio(row, b) - ratio(row, a))).slice(0, 3).map(i => `${name(i)} ${numberOf(row, i)} (${short(rows.find(other => valueOf(other, i) === top(i)))}: ${quantity(top(i), metrics[i])})`); };
+    const strong = row => { kinds.clear(); return one(measured.filter(i => usable(i) && valueOf(row, i) === top(i) && rows.some(other => ratio(other, i) > 1.2)).sort((a, b) => Math.max(...rows.map(other => ratio(other, b))) - Math.max(...rows.map(other => ratio(other, a))))).slice(0, 3).map(i => `${name(i)} ${numberOf(row, i)}`); };
+    const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
+    const price_of = row => { const all = price(row); return all.length ? `. Its price: ${all.join(", ")}` : ""; };
+    return h("div", {}, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)} over the seeds.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
+      h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), `: ${both(row)}${price_of(row)}.`)),
+        ...others.slice(0, 6).map(row => { const by = comparable().includes(row) ? beaten(row) : null, good = strong(row); return h("li", {}, h("b", { text: short(row) }), `: ${both(row)}${by ? `; clearly behind ${short(by)}` : "; ops had not ended"}${good.length ? `. Best in ${good.join(", ")}` : ""}.`); })));
   };
 
   const parallel = picture({ id: "parallel-coordinates", title: "Numbers side by side", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
@@ -163,10 +172,12 @@ function comparePictures() {
   }
   // Algorithms: a small picture per number, with bars and the spread over the seeds.
   function barPictures() {
+    let whole = false;
     const one = picture({ id: "bars", title: "Number by number", wide: true, about: "Median over the seeds; the line is the smallest to the largest value. An arrow marks a lower bound: ops had not ended.",
       draw: width => {
-        const per = Math.max(1, Math.floor(width / 300)), own = Math.floor(width / per) - 16;
-        return h("div", { class: "small" }, ...measured.filter(varied).map(i => h("div", {}, h("h4", {}, define(name(i), definition(metrics[i].name)), h("span", { class: "soft", text: arrow(metrics[i].better, "↑", "↓").replace(/[()]/g, "") })), bars(own, i))));
+        const per = Math.max(1, Math.floor(width / 300)), own = Math.floor(width / per) - 16, all = measured.filter(varied), shown = whole ? all : all.slice(0, 9);
+        const more = all.length > shown.length ? h("button", { type: "button", class: "quiet", text: `Show ${all.length - shown.length} more numbers`, onclick: () => { whole = true; one.refresh(); } }) : null;
+        return h("div", {}, h("div", { class: "small" }, ...shown.map(i => h("div", {}, h("h4", {}, define(name(i), definition(metrics[i].name)), h("span", { class: "soft", text: arrow(metrics[i].better, "↑", "↓").replace(/[()]/g, "") })), bars(own, i)))), more);
       }, note: measured.every(varied) ? "" : `Equal for all: ${measured.filter(i => !varied(i)).map(i => `${name(i)} ${numberOf(rows[0], i)}`).join(", ")}.`, rows: () => tableRows() });
     return h("div", { class: "grid" }, one.figure);
   }
@@ -182,40 +193,47 @@ function comparePictures() {
     return svg;
   }
   const curves = comparison.distributions.length ? distributionPicture() : null;
-  // The percentiles of all rows in the same axes, which stretch the tail.
+  // The distributions of all rows in the same axes, which stretch the tail.
   function distributionPicture() {
-    const at = comparison.percentiles.map(p => nines(p / 100)), sets = comparison.distributions;
+    const sets = comparison.distributions, firm = sets.every(set => set.rows.every(([, fractions]) => fractions.length < 8));
     let which = 0, log = true;
-    const self = picture({ id: "percentiles", title: "Delays by percentile", wide: true, about: "Medians over the seeds of each percentile. The axis stretches the tail: each step is ten times rarer. A line ends where ops had not ended.",
+    const self = picture({ id: "percentiles", title: "Delays by percentile", wide: true, about: `${firm ? "Medians over the seeds of each percentile. " : ""}The axis stretches the tail: each step is ten times rarer. A line ends where ops had not ended.`,
       controls: [select("Distribution", sets.map(({ name }, i) => [i, name]), 0, value => { which = Number(value); lines = null; self.refresh(); }), select("Scale", [["log", "logarithmic"], ["linear", "linear"]], "log", value => { log = value === "log"; self.refresh(); })],
       draw: width => {
-        lines ??= rows.map((row, r) => ({ name: row.label, colour: colours[r], dash: dash(r), x: at, y: sets[which].rows[r] }));
-        const positive = lines.every(one => one.y.every(v => v === null || v > 0));
-        return h("div", {}, lineChart(width, { series: lines, points: true, height: 280, xLabel: `percentile of ${sets[which].name}`, yLabel: sets[which].name, yType: log && positive ? "log" : "linear", yZero: !log, yFormat: micros, xDomain: [0, at.at(-1) + 0.05], xTicks: at.slice(1), xFormat: x => rankName(fractionOf(x)) }), legend(lines, () => self.refresh()));
-      }, rows: () => [["row", "distribution", ...comparison.percentiles.map(p => `p${p}, us`)], ...sets.flatMap(({ name, rows: of }) => rows.map((row, r) => [row.label, name, ...of[r]]))] });
+        lines ??= rows.map((row, r) => tailLine(row.label, sets[which].rows[r], { colour: rows.length <= 8 ? colours[r] : colour(r), dash: dash(r) })).filter(one => one.x.length);
+        return h("div", {}, tailChart(width, lines, sets[which].name, log, { points: firm }), legend(lines, () => self.refresh()));
+      }, rows: () => [["row", "distribution", "value, us", "fraction at or below"], ...sets.flatMap(({ name, rows: of }) => rows.flatMap((row, r) => of[r][0].map((v, i) => [row.label, name, v, of[r][1][i]])))] });
     let lines = null;
     return h("div", { class: "grid" }, self.figure);
+  }
+  // How much a row differs from the first one, in its unit and in percent; green is better, red is worse, grey is not sure.
+  function difference(row, i) {
+    const place = rows.indexOf(row) - 1, entry = place >= 0 ? comparison.differences?.rows[i]?.[place] : null;
+    if (!entry || entry[0] === null || entry[0] === 0) return null;
+    const [mean, half] = entry, sure = half !== null && Math.abs(mean) > half, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
+    const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = sure && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
+    return h("span", { class: `beside ${tone}`, title: half === null ? "one seed" : `± ${quantity(half, metrics[i])} (95 %)`, text: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${share}` });
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
   const cell = (row, i) => {
     const entry = row.numbers[i], known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined), best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
-    return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null);
+    return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null, difference(row, i));
   };
   const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, row.label + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %.` }),
+    h("caption", { text: `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey is within the interval, which hovering shows.` : ""}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
-  const reasons = [...new Set(comparison.reasons.map(capital))], few = reasons.length > 7 ? 4 : reasons.length;
+  const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
     chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : data.command === "compare" ? verdict() : null,
     reasons.length ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
     reasons.length > few ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
-    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => plainTable(lines, caption, lines[0]?.[0] === "" || data.command === "tune")));
+    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => h("details", { open: data.command === "emulate" }, h("summary", { text: capital(caption) }), plainTable(lines, caption))));
 }

@@ -19,13 +19,14 @@ function whatWasRun() {
   };
   line("Topology", "topology");
   line("Load", "load");
-  // A comparison has the algorithms that it compares, not that of the scenario.
-  const compared = !runs.length && data.command === "compare" ? data.comparison : null;
-  if (compared) box.append(h("dt", { text: "Compared" }), h("dd", { text: compared.rows.map(row => row.label).join(", ") }));
+  // A comparison has the algorithms that it compares, and a sweep its settings, not those of the scenario.
+  const compared = data.comparison;
+  if (data.command === "compare" && compared) box.append(h("dt", { text: "Compared" }), h("dd", { text: compared.rows.map(row => row.label).join(", ") }));
   else line("Algorithm", "algorithms");
+  if (compared) for (const { key, values } of compared.axes) box.append(h("dt", { text: "Varied" }), h("dd", { text: `${key}: ${values.slice(0, 12).join(", ")}${values.length > 12 ? ` and ${values.length - 12} more` : ""}` }));
   line("Time", "time");
-  if (compared) box.append(h("dt", { text: "Seeds" }), h("dd", { text: compared.caption }));
-  if (!runs.length) return box;
+  if (compared) box.append(h("dt", { text: "Numbers" }), h("dd", {}, h("div", { text: compared.caption }), runs.length && data.command !== "emulate" ? h("div", { class: "soft", text: `Curves, causes and the network are of ${runs.length > 1 ? "the first seed of each" : "the first seed"} (${runs[0].seed})` }) : null));
+  if (!runs.length || compared) return box;
   const seeds = [...new Set(runs.map(run => run.seeds))];
   const text = seeds.every(n => n === 1) ? `one seed (${[...new Set(runs.map(run => run.seed))].join(", ")}): numbers have no spread over seeds` :
     `${Math.max(...seeds)} seeds from ${runs[0].seed} upwards: numbers are medians; pictures show the first seed`;
@@ -34,15 +35,26 @@ function whatWasRun() {
   return box;
 }
 
+// What the checks of an experiment say, in a line.
+function verdictLine() {
+  const checks = data.checks, of = name => checks.filter(one => one.verdict === name).length;
+  if (!checks.length) return null;
+  const bad = of("fail") + of("stale"), near = checks.filter(one => one.kind === "reproduction" && one.deviation_percent !== null && one.deviation_percent !== undefined);
+  const half = near.length ? near.map(one => Math.abs(one.deviation_percent)).sort((a, b) => a - b)[Math.ceil(near.length / 2) - 1] : null;
+  const parts = [`${of("pass")} of ${plural(checks.length, "check")} pass`, of("differs") ? `${of("differs")} differ for a stated reason` : null, bad ? `${bad} fail` : null].filter(Boolean);
+  const text = parts.join(", "), more = near.length > 1 ? `half of the ${near.length} numbers of the paper are met within ${number(half, 2)} %` : near.length ? `the paper's number is met within ${number(half, 2)} %` : "";
+  return { level: bad ? "bad" : of("differs") ? "warn" : "good", text, more, of: [] };
+}
+
 const LEVELS = { bad: ["✕", "Problem"], warn: ["!", "Warning"], info: ["i", "Note"], good: ["✓", "Finished"] };
 function statusBlock() {
   const list = h("ul", { class: "status", "aria-label": "Did it finish?" });
   // Equal sentences of several runs are one.
   const lines = new Map();
   for (const run of runs) {
-    for (const { level, text } of run.status) {
-      const key = level + text;
-      if (!lines.has(key)) lines.set(key, { level, text, of: [] });
+    for (const { level, text, more } of run.status) {
+      const key = level + text + more;
+      if (!lines.has(key)) lines.set(key, { level, text, more, of: [] });
       lines.get(key).of.push(run.label);
     }
   }
@@ -52,12 +64,14 @@ function statusBlock() {
   if (finished.length > 1) {
     all = all.filter(line => line.level !== "good");
     const of = finished.flatMap(line => line.of);
-    all.push({ level: "good", text: "Finished: all ops of the measured phase ended, no flow stopped, no fault", of });
+    all.push({ level: "good", text: "Finished: all ops of the measured phase ended", more: "no flow stopped, no fault", of });
   }
+  const verdict = verdictLine();
+  if (verdict) all.unshift(verdict);
   const more = all.length > 6;
-  const show = ({ level, text, of }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
+  const show = ({ level, text, more, of }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
     h("span", { class: "unseen", text: LEVELS[level][1] + ": " }),
-    h("span", {}, runs.length > 1 ? h("b", { text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + ": " }) : null, text));
+    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: capital(pretty(more)) }) : null));
   list.append(...(more ? all.slice(0, 5) : all).map(show));
   if (more) {
     list.append(h("li", { class: "more" }, h("button", { type: "button", text: `Show ${all.length - 5} more`, onclick: event => {
@@ -65,6 +79,19 @@ function statusBlock() {
     } })));
   }
   return list;
+}
+
+// Of settings without recorded runs: whether all of their ops ended.
+function settingsLine() {
+  const all = data.comparison, i = all?.metrics.findIndex(metric => metric.name === "op_latency_us.unfinished") ?? -1;
+  if (i < 0) return null;
+  const open = all.rows.filter(row => row.numbers[i] && (row.numbers[i][0] ?? row.numbers[i][1]) > 0), missing = all.rows.filter(row => !row.numbers[i]);
+  const show = (level, text) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }), h("span", { class: "unseen", text: LEVELS[level][1] + ": " }), h("span", {}, h("b", { text })));
+  const named = rows => `${rows.slice(0, 3).map(row => row.label).join("; ")}${rows.length > 3 ? `; and ${rows.length - 3} more` : ""}`;
+  return h("ul", { class: "status", "aria-label": "Did it finish?" },
+    missing.length ? show("bad", `${missing.length} of ${all.rows.length} settings have no results: ${named(missing)}`) : null,
+    open.length ? show("warn", `Ops had not ended with ${open.length} of ${all.rows.length} settings, so that latencies are lower bounds: ${named(open)}`) : null,
+    !missing.length && !open.length ? show("good", `Finished: all ops ended with all ${all.rows.length} settings`) : null);
 }
 
 // A run: four cards of numbers, each beside what it should be compared with.
@@ -79,7 +106,7 @@ function numberCards(run) {
         const entry = run.numbers[metric.name];
         const [value, what] = entry.beside ?? [];
         const spread = entry.max > entry.min ? `${quantity(entry.min, metric)} … ${quantity(entry.max, metric)} over the seeds` : null;
-        const port = metric.name === "busiest_port.utilisation" && run.busiest_port ? h("span", { class: "beside", text: run.busiest_port.replace(" -> ", " → ") }) : null;
+        const port = metric.name === "busiest_port.utilisation" && run.busiest_port ? h("span", { class: "beside", text: pretty(run.busiest_port) }) : null;
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
@@ -163,10 +190,12 @@ function jobsBlock() {
 function firstScreen() {
   const box = h("section", { id: "summary", "aria-labelledby": "summary-title" }, h("h2", { class: "unseen", id: "summary-title", text: "Summary" }));
   if (!runs.length) {
-    const what = whatWasRun();
-    if (what) box.append(what);
+    const what = whatWasRun(), state = settingsLine();
+    if (what) box.append(state ? h("div", { class: "two" }, what, state) : what);
   } else {
     box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
+    // A comparison has its own numbers, over all seeds.
+    if (data.command === "emulate" || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
     // The numbers of all ops mix workloads.
     if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(runs[0].workloads, "Each workload by itself: the numbers above are those of all ops")));

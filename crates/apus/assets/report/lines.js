@@ -26,7 +26,7 @@ function nearest(xs, x) {
 // series: { name, x, y, colour, width, dash, faint, group }; areas: { x, low, high, colour }.
 function lineChart(width, options) {
   const { series, areas = [], faults = [], xLabel, yLabel, height = 230, xType = "linear", yType = "linear",
-    sync, xTicks, xFormat, yFormat, yZero = true, warmup, onBrush, brushed, xDomain, readout, points, refs = [] } = options;
+    sync, xTicks, xFormat, yFormat, yZero = true, warmup, onBrush, brushed, xDomain, readout, points, refs = [], diamonds = [], gap, yFrom } = options;
   const left = 58, right = 18, bottom = 38, top = 22;
   const all = series.flatMap(one => [one.x[0], one.x.at(-1)]).filter(Number.isFinite);
   const whole = xDomain ?? [Math.min(...all), Math.max(...all)];
@@ -42,6 +42,7 @@ function lineChart(width, options) {
   if (warmup && warmup > shown[0]) {
     marks.push(Plot.rectX([[shown[0], Math.min(warmup, shown[1])]], { x1: d => d[0], x2: d => d[1], fill: theme.soft, fillOpacity: 0.09 }));
   }
+  if (gap && gap[1] > shown[0] && gap[0] < shown[1]) marks.push(...gapMarks(gap, shown));
   if (brushed) marks.push(Plot.rectX([brushed], { x1: d => d[0], x2: d => d[1], fill: theme.accent, fillOpacity: 0.13 }));
   let low = Infinity, high = -Infinity;
   const see = value => { if (value !== null && Number.isFinite(value)) { low = Math.min(low, value); high = Math.max(high, value); } };
@@ -58,13 +59,15 @@ function lineChart(width, options) {
       strokeDasharray: one.dash, strokeOpacity: one.faint ? 0.55 : 1, curve: one.step ? "step-before" : "linear" }));
     if (points || places.length < 3) marks.push(Plot.dot(places, { x: i => one.x[i], y: i => one.y[i] ?? NaN, fill: one.colour, r: 3 }));
   }
+  for (const { y } of diamonds) see(y);
+  if (diamonds.length) marks.push(Plot.dot(diamonds, { x: "x", y: "y", symbol: "diamond", r: 5.5, stroke: "colour", strokeWidth: 2, fill: theme.card }));
   for (const ref of refs) {
     see(ref.value);
     marks.push(Plot.ruleY([ref.value], { stroke: theme.soft, strokeDasharray: "4 4" }),
       Plot.text([ref], { frameAnchor: "right", y: "value", text: "text", dy: -7, textAnchor: "end", fill: theme.soft, fontSize: 11 }));
   }
   if (low === Infinity) [low, high] = [0, 1];
-  const floor = yType === "log" ? Math.max(low, 1e-9) : yZero ? Math.min(0, low) : low;
+  const floor = yFrom !== undefined ? Math.min(yFrom, low) : yType === "log" ? Math.max(low, 1e-9) : yZero ? Math.min(0, low) : low;
   const yTicks = yType === "log" ? logTicks(floor, high * 1.15) : 5;
   const svg = plotOf({
     width, height, marginLeft: left, marginRight: right, marginBottom: bottom, marginTop: top,
@@ -74,8 +77,9 @@ function lineChart(width, options) {
     clip: true,
     marks: [
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: yTicks }),
-      Plot.axisX({ label: null, color: theme.soft, ticks: xTicks ?? Math.max(3, Math.round(width / 110)), tickFormat: xFormat, tickSize: 4 }),
-      Plot.axisY({ label: null, color: theme.soft, ticks: yTicks, tickFormat: yFormat ?? (v => number(v, 3)), tickSize: 0 }),
+      Plot.axisX({ label: null, color: theme.soft, ticks: xTicks ?? Math.max(3, Math.round(width / 110)), ...(xFormat ? { text: xFormat } : {}), tickSize: 4 }),
+      // The library's own format leaves out numbers of a logarithmic axis.
+      Plot.axisY({ label: null, color: theme.soft, ticks: yTicks, text: yFormat ?? (v => number(v, 3)), tickSize: 0 }),
       Plot.ruleY([floor], { stroke: theme.soft, strokeOpacity: 0.6 }),
       ...marks,
     ],
@@ -105,6 +109,9 @@ function lineChart(width, options) {
     const value = v => yFormat ? yFormat(v) : number(v);
     const lines = list.map(([one, y]) => h("div", { class: "tip-row" }, h("i", { style: { background: one.colour } }), h("span", { text: one.name }), h("b", { text: value(y) })));
     if (rows.length > list.length) lines.push(h("div", { class: "tip-more", text: `and ${rows.length - list.length} more lines` }));
+    // The paper's numbers at this place.
+    const near = diamonds.filter(one => Math.abs(xScale.to(one.x) - xScale.to(at)) < 9);
+    near.forEach(one => lines.push(h("div", { class: "tip-row" }, h("i", { style: { background: one.colour } }), h("span", { text: `paper${series.length > 1 ? ", " + series[one.curve].name : ""}` }), h("b", { text: value(one.y) + (one.deviation === null ? "" : ` (${signed(one.deviation)})`) }))));
     const head = readout ? readout(at) : `${xFormat ? xFormat(at) : number(at)}`;
     const here = faults.filter(f => f.instant ? Math.abs(f.from - at) < (shown[1] - shown[0]) / 200 : f.from <= at && at <= f.to);
     here.forEach(fault => lines.push(h("div", { class: "tip-fault", text: fault.text })));
@@ -154,10 +161,25 @@ function lineChart(width, options) {
   box.series = visible;
   return box;
 }
+// The part of an op that the second run did not record.
+const gapMarks = ([from, to], [low, high]) => [Plot.rectX([[Math.max(from, low), Math.min(to, high)]], { x1: d => d[0], x2: d => d[1], fill: theme.soft, fillOpacity: 0.1 }),
+  Plot.text([(Math.max(from, low) + Math.min(to, high)) / 2], { x: d => d, frameAnchor: "top", dy: 6, text: () => "not recorded", fill: theme.soft, fontSize: 11 })];
+// A distribution on an axis that stretches the tail; the largest value is half a step beyond its predecessor.
+function tailLine(name, [values, fractions], more) {
+  const x = fractions.map((f, i) => f >= 1 ? nines(fractions[i - 1] ?? 0) + 0.15 : nines(f));
+  return { name, x, y: values, ...more };
+}
+function tailChart(width, series, name, log, more) {
+  const most = Math.max(1, ...series.map(one => one.x.at(-1))), least = Math.min(...series.map(one => one.x[0]), nines(0.5));
+  const positive = series.every(one => one.y.every(v => v === null || v > 0));
+  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && nines(f) >= least - 1e-9);
+  return lineChart(width, { series, height: 300, xLabel: `percentile of ${name}`, yLabel: name, yType: log && positive ? "log" : "linear", yZero: !log, yFormat: micros,
+    xDomain: [least, most + 0.05], xTicks: ticks.map(nines), xFormat: at => rankName(fractionOf(at)), readout: at => `${rankName(fractionOf(at))} of ${name}`, ...more });
+}
 // Round values of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers alone if there are many.
 function logTicks(low, high) {
   const all = [];
-  const steps = high / low > 300 ? [1] : [1, 2, 5];
+  const steps = high / low > 300 ? [1] : high / low < 4 ? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7] : [1, 2, 5];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) for (const step of steps) all.push(step * 10 ** power);
   const inside = all.filter(v => v >= low * 0.999 && v <= high);
   return inside.length > 1 ? inside : [low, high];
@@ -194,13 +216,13 @@ report.zoom = zoom;
 
 // Names of lines, which a click hides and shows again.
 function legend(series, change) {
-  const many = series.length > 14;
-  const list = h("div", { class: "legend", role: "group", "aria-label": "Lines of the picture" }, ...series.slice(0, many ? 12 : 14).map(one =>
+  const many = series.length > 10;
+  const list = h("div", { class: "legend", role: "group", "aria-label": "Lines of the picture" }, ...series.slice(0, many ? 9 : 10).map(one =>
     h("button", { type: "button", "aria-pressed": String(!one.hidden), onclick: event => {
       one.hidden = !one.hidden;
       event.currentTarget.setAttribute("aria-pressed", String(!one.hidden));
       change(one);
     } }, h("i", { style: { borderTopColor: one.colour, borderTopStyle: one.dash ? "dashed" : "solid" } }), one.name)));
-  if (many) list.append(h("span", { class: "more", text: `and ${series.length - 12} more lines; hover over the picture names them` }));
+  if (many) list.append(h("span", { class: "more", text: `and ${series.length - 9} more; hover over the picture names them` }));
   return list;
 }

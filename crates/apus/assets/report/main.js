@@ -9,7 +9,7 @@ titleBlock();
 // Draws everything anew in the present theme; the address holds what is selected.
 function build() {
   listeners.length = 0;
-  const content = [firstScreen(), checksBlock(), jobsBlock(), comparePictures(), slowdownPictures(), causePictures(), networkPictures(), overTime(), runs.length ? details() : null].filter(Boolean);
+  const content = [firstScreen(), faultPictures(), paperFigures(), checksBlock(), jobsBlock(), comparePictures(), slowdownPictures(), causePictures(), networkPictures(), overTime(), runs.length ? details() : null].filter(Boolean);
   forget(byId("main"));
   byId("main").append(...content);
   report.pictures.forEach(one => { if (printing || one.figure.getBoundingClientRect().top < innerHeight + 300) { one.visible = true; one.draw(); } });
@@ -24,7 +24,7 @@ const links = content.filter(part => part.id).map(({ id }) => h("a", { href: "#"
   part.scrollIntoView({ behavior: "smooth" });
   part.querySelector("h2, h3")?.setAttribute("tabindex", "-1");
   part.querySelector("h2, h3")?.focus({ preventScroll: true });
-}, text: { summary: "Summary", checks: "Checks", jobs: "Jobs", comparison: "Comparison", slowdown: "Slowdown", cause: "Cause", network: "Network", time: "Over time", details: "Everything else" }[id] ?? id }));
+}, text: { summary: "Summary", faults: "Faults", figures: "Figures", checks: "Checks", jobs: "Jobs", comparison: "Comparison", slowdown: "Slowdown", cause: "Cause", network: "Network", time: "Over time", details: "Everything else" }[id] ?? id }));
 const themeButton = h("button", { type: "button", id: "theme", onclick: () => {
   const dark = document.documentElement.dataset.theme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "light" : "dark";

@@ -68,10 +68,7 @@ function networkPictures() {
   map.setMark = move => { map.mark = move; };
   const spread = balance(run, all);
   report.slider = slider;
-  const harm = h("div"), showHarm = () => harm.replaceChildren(faultTable(run()) ?? "");
-  showHarm();
-  onState(["run"], showHarm);
-  return section("network", "The network over time", null, h("div", { class: "grid" }, harm, map.figure, topology.figure, spread ? spread.figure : null));
+  return section("network", "The network over time", null, h("div", { class: "grid" }, map.figure, topology.figure, spread ? spread.figure : null));
 
   function drawHeat(width, { names, values, columns, times }, which, of, at, choose) {
     const longest = Math.max(...names.map(name => name.length));
@@ -156,40 +153,6 @@ function networkPictures() {
     for (let row = 0; row < values.rows; row++) for (let c = 0; c < values.columns; c++) { const v = values.at(row, c); if (v > best[0]) best = [v, row, c]; }
     return best[0] > 0 ? `${MEASURES.find(([key]) => key === measure)[2](best[0])} at ${names[best[1]]}, ${micros(times[best[2]])}` : "none";
   }
-}
-
-// Faults with the ops that were outstanding during them, and the flows that suffered most.
-function faultTable(run) {
-  const { recording } = run, ops = recording.ops;
-  const events = new Map();
-  for (const fault of recording.faults.filter(one => !one.instant)) {
-    const key = [fault.kind, fault.at_us, fault.until_us].join();
-    events.set(key, { ...fault, subjects: [...(events.get(key)?.subjects ?? []), fault.subject] });
-  }
-  if (!events.size) return null;
-  const outside = [], shown = [...events.values()].slice(0, 8);
-  const overlaps = (i, fault) => ops.submit_us[i] <= (fault.until_us ?? Infinity) && ops.submit_us[i] + ops.latency_us[i] >= fault.at_us;
-  for (let i = 0; i < ops.rank.length; i++) if (!shown.some(fault => !lasts(recording, fault) && overlaps(i, fault))) outside.push(ops.slowdown[i] ?? Infinity);
-  const middle = values => values.length ? [...values].sort((a, b) => a - b)[values.length >> 1] : null;
-  const rows = shown.map(fault => {
-    const worst = new Map(), inside = [];
-    for (let i = 0; i < ops.rank.length; i++) {
-      if (!overlaps(i, fault)) continue;
-      const slow = ops.slowdown[i] ?? Infinity;
-      inside.push(slow);
-      worst.set(ops.flow[i], Math.max(worst.get(ops.flow[i]) ?? 0, slow));
-    }
-    const whole = lasts(recording, fault);
-    const slowed = whole ? [] : [...worst].filter(([, slow]) => slow >= 2 * (middle(outside) ?? 1)).sort((a, b) => b[1] - a[1]);
-    const name = { down: "link down", loss: "random loss", corrupt: "corruption", reorder: "reordering" }[fault.kind] ?? fault.kind;
-    return h("tr", {}, h("th", { scope: "row", text: `${name}: ${[...new Set(fault.subjects)].join(", ")}` }), h("td", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }),
-      h("td", { class: "n", text: count(inside.length) }), h("td", { class: "n", text: inside.length ? slowness(middle(inside)) : "–" }),
-      h("td", {}, slowed.length ? slowed.slice(0, 4).map(([flow, slow]) => h("button", { type: "button", class: "quiet slowed", text: `${flowName(run, flow)} (${slowness(slow)})`, title: "List the slow ops of this flow", onclick: () => { const find = document.querySelector("#ops input[type=search]"); setState({ tail: "0-1" }); find.value = `flow ${flow}:`; find.dispatchEvent(new Event("input")); const slowest = run.causes?.ops.findIndex(one => one.flow === flow) ?? -1; if (slowest >= 0) setState({ op: slowest, hop: null }); byId("ops").scrollIntoView({ behavior: "smooth" }); } })) : whole ? h("span", { class: "soft", text: "lasts the whole run: compare with a run without it" }) : "none", slowed.length > 4 ? h("span", { class: "soft", text: `and ${count(slowed.length - 4)} more` }) : null));
-  });
-  function slowness(value) { return Number.isFinite(value) ? number(value, 3) + "×" : "unfinished"; }
-  const head = ["fault", "time", "ops outstanding", "median slowdown", "flows slowed (slowest op)"];
-  return h("div", { class: "card" }, h("h3", { text: "Faults, and whom they slowed" }), h("p", { class: "note", text: `Without a fault the median slowdown is ${middle(outside) === null ? "unknown" : slowness(middle(outside))}; slowed is a flow with an op at least twice as slow at that time, on whatever path.${ops.kept < ops.count ? ` Of the ${count(ops.kept)} ops that the page holds.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` }),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", {}, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 || i === 3 ? "n" : null, text })))), h("tbody", {}, ...rows))));
 }
 
 // Utilisation of parallel links: how evenly ECMP or a path policy shares the traffic.

@@ -48,7 +48,7 @@ function overTime() {
     if (!present.length) continue;
     let column = present[0][0];
     const unit = text => text.split(", ").at(-1);
-    const view = picture({ id: "over-time-" + members[0][0], title: "Flows over time", wide: false,
+    const view = picture({ id: "over-time-" + members[0][0], title: members === QUANTITIES[0] ? "Rates and windows of flows" : "Delays of flows", wide: false,
       about: "Every sample of the active flows: dark band 25 to 75 %, light band 5 to 95 %, line median, dashed the mean; thin lines are single flows. With several runs, the medians of each.",
       controls: [select("Quantity", present, column, value => { column = value; series = null; view.refresh(); })],
       draw: (width, self) => {
@@ -62,7 +62,7 @@ function overTime() {
       note: () => {
         const run = common().shown[0], q = run.recording.quantities[column];
         if (!q || overlay) return overlay ? "Medians over the active flows of each run." : "";
-        return `${capital(q.definition)}. ${q.flows.length < run.recording.flow_count ? `Single lines: ${q.flows.length} of ${count(run.recording.flow_count)} flows, spread evenly; four are shown until you choose others below or by the filter.` : ""}${run.recording.every > 1 ? ` Every ${run.recording.every}th sample is drawn.` : ""}`;
+        return `${capital(q.definition)}. ${q.flows.length < run.recording.flow_count ? `Single lines: ${ordered(run).length} of ${count(run.recording.flow_count)} flows: those with the slowest ops first, the others spread evenly; four are shown until you choose others below or by the filter.` : run.recording.flow_count > 4 ? "The flows with the slowest ops are shown; choose others below or by the filter." : ""}${run.recording.every > 1 ? ` Every ${run.recording.every}th sample is drawn.` : ""}`;
       },
       rows: () => { const lines = series ?? build(common(), ""); return [["time_us", ...lines.map(one => one.name)], ...lines[0].x.map((t, i) => [t, ...lines.map(one => one.y[i])])]; } });
     let series = null;
@@ -71,15 +71,20 @@ function overTime() {
       if (!b || recording.flow_count < 2) return [];
       return [{ x: recording.times_us, low: b.p5, high: b.p95, colour: theme.series[0], opacity: 0.13 }, { x: recording.times_us, low: b.p25, high: b.p75, colour: theme.series[0], opacity: 0.2 }];
     };
+    // The flows of the slowest ops come first: the second run has sampled them.
+    const ordered = run => {
+      const own = (run.causes?.lines?.[column] ?? []).filter(one => one.values.some(v => v !== null)), others = run.recording.quantities[column].flows;
+      return [...own, ...others.filter(one => !own.some(other => other.flow === one.flow))];
+    };
     const build = ({ shown, recording }) => {
-      if (overlay) return shown.filter(run => run.recording.quantities[column]).map(run => ({ name: run.label, colour: colour(runs.indexOf(run)), dash: dash(runs.indexOf(run)), x: run.recording.times_us, y: run.recording.quantities[column].bands.p50 }));
+      if (overlay) return shown.filter(run => run.recording.quantities[column]).map(run => ({ name: run.label, colour: colour(hueOf(run)), dash: dash(hueOf(run)), x: run.recording.times_us, y: run.recording.quantities[column].bands.p50 }));
       const q = recording.quantities[column], lines = [];
       if (!q) return lines;
       if (recording.flow_count > 1) {
         lines.push({ name: "median of flows", colour: theme.ink, x: recording.times_us, y: q.bands.p50, width: 2 }, { name: "mean", colour: theme.ink, dash: "5 4", x: recording.times_us, y: q.bands.mean, width: 1.25 });
         if (column === "smoothed_rtt_us" && recording.quantities.target_delay_us) lines.push({ name: "median target", colour: theme.bad, dash: "8 4", x: recording.times_us, y: recording.quantities.target_delay_us.bands.p50 });
       }
-      return [...lines, ...singles(shown[0], q.flows, recording.flow_count > 1)];
+      return [...lines, ...singles(shown[0], ordered(shown[0]), recording.flow_count > 1)];
     };
     view.reset = () => { series = null; };
     grid.append(view.figure);
@@ -90,7 +95,7 @@ function overTime() {
     const view = picture({ id: "ports-" + key, title, about,
       draw: (width, self) => {
         const base = common();
-        series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, colour: colour(runs.indexOf(run)), dash: dash(runs.indexOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
+        series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, colour: colour(hueOf(run)), dash: dash(hueOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
           singles(base.shown[0], base.recording.ports.map(port => ({ name: port.name, values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? one.hidden : i >= 6, width: 1.5 }));
         self.chart = lineChart(width, { ...base, series, yLabel: text });
         return h("div", {}, self.chart, legend(series, () => self.refresh()));
@@ -100,18 +105,6 @@ function overTime() {
     view.reset = () => { series = null; };
     grid.append(view.figure);
   }
-  const names = ["fabric RTT", "end-to-end RTT", "op latency"];
-  let which = names[0];
-  const spread = picture({ id: "distribution", title: "Distribution of delays", about: "Fraction of acknowledgements (RTTs) or ops (latency) at or below a value, over the measured phase.",
-    controls: [select("Distribution", names.map(name => [name, name]), which, value => { which = value; spread.refresh(); })],
-    draw: width => {
-      const shown = overlay ? all : common().shown;
-      const series = shown.map(run => ({ name: overlay ? run.label : which, colour: colour(overlay ? runs.indexOf(run) : 0), dash: overlay ? dash(runs.indexOf(run)) : null, x: run.recording.cdfs[which][0], y: run.recording.cdfs[which][1] })).filter(one => one.x.length > 1);
-      if (!series.length) return h("p", { class: "note", text: "Nothing was measured." });
-      const low = Math.min(...series.map(one => one.x[0])), high = Math.max(...series.map(one => one.x.at(-1)));
-      return h("div", {}, lineChart(width, { series, xLabel: which, yLabel: "fraction at or below", xType: low > 0 && high / low > 50 ? "log" : "linear", xFormat: micros, yFormat: v => number(v, 3), height: 240, xTicks: Math.max(3, width / 130) }), overlay ? legend(series, () => {}) : "");
-    },
-    rows: () => [["run", `${which}, us`, "fraction"], ...(overlay ? all : common().shown).flatMap(run => run.recording.cdfs[which][0].map((x, i) => [run.label, x, run.recording.cdfs[which][1][i]]))] });
   const bands = all.some(run => faultsOf(run.recording).length), lasting = [...new Set(all.flatMap(run => lastingOf(run.recording)))];
   const faults = `${bands ? " Red bands are faults; paler ones last until the ops that they slowed had ended, and lines show when loads were even again." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
   const box = section("time", "Over time", "A drag over a picture zooms all of them; a double click shows the whole run again." + faults,
@@ -119,7 +112,6 @@ function overTime() {
       filter = event.target.value.trim().toLowerCase();
       again();
     } }))), grid);
-  grid.append(spread.figure);
   onState(["run"], again);
   return box;
 }

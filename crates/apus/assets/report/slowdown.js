@@ -7,11 +7,11 @@ function curvesOf() {
   const all = recorded().filter(run => run.recording.ops.count > 0);
   const series = [];
   all.forEach(run => {
-    const index = runs.indexOf(run);
+    const index = runs.indexOf(run), own = hueOf(run);
     const curves = all.length > 1 ? run.recording.ops.curves.slice(0, 1) : run.recording.ops.curves;
     curves.forEach((curve, i) => {
       const [values, fractions] = curve.points;
-      const hue = all.length > 1 ? index : i;
+      const hue = all.length > 1 ? own : i;
       series.push({ name: all.length > 1 ? run.label : `${curve.name} (${count(curve.ops)})`, colour: colour(hue), dash: dash(hue), run: index,
         x: fractions.map(f => nines(f - 0.5 / curve.ops)), y: values, ops: curve.ops, fractions, width: i === 0 ? 2.25 : 1.75 });
     });
@@ -29,7 +29,8 @@ function slowdownPictures() {
   if (!recorded().some(run => run.recording.ops.count > 0)) return null;
   const series = curvesOf().filter(one => one.y.some(v => v !== null));
   if (!series.length) return section("slowdown", "How slow were ops?", "No op of the measured phase ended, so that there is no slowdown. The oldest ops come first.", opList());
-  const most = Math.max(...series.map(one => one.x.at(-1)));
+  // Beyond the last known value there is nothing to see.
+  const most = Math.max(...series.map(one => one.x[one.y.findLastIndex(v => v !== null)])) + 0.04;
   const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05);
   const open = () => recorded().map(run => [run, run.recording.ops.curves[0].points[0].filter(v => v === null).length]).filter(([, n]) => n > 0);
   let log = state.cdf !== "linear";
@@ -39,7 +40,7 @@ function slowdownPictures() {
     controls: [select("Scale of slowdown", [["log", "logarithmic"], ["linear", "linear"]], log ? "log" : "linear", value => { log = value !== "linear"; setState({ cdf: log ? null : "linear" }, true); tail.refresh(); })],
     draw: (width, self) => {
       const range = tailRange();
-      const chart = lineChart(width, { series, xLabel: "fraction of ops that are at most this slow", yLabel: "slowdown", height: 300, yType: log ? "log" : "linear", yZero: false,
+      const chart = lineChart(width, { series, xLabel: "fraction of ops that are at most this slow", yLabel: "slowdown", height: 300, yType: log ? "log" : "linear", yFrom: 1,
         xDomain: [0, most], xTicks: ticks.map(nines), xFormat: at => rankName(fractionOf(at)), yFormat: v => number(v, 3) + "×", readout: at => `${rankName(fractionOf(at))} of the ops`,
         brushed: [nines(range[0]), Math.min(nines(range[1]), most)],
         onBrush: (a, b) => setState({ tail: a === null ? null : `${fractionOf(Math.max(a, 0)).toFixed(7)}-${b >= most - 0.02 ? 1 : fractionOf(b).toFixed(7)}`, ops: null }) });
@@ -48,7 +49,7 @@ function slowdownPictures() {
     },
     note: () => {
       const unfinished = open();
-      return [unfinished.length ? "Lines end where ops had not ended: " + unfinished.map(([run]) => `${run.label}, ${plural(run.recording.ops.sizes[0].bins.reduce((n, bin) => n + bin.unfinished, 0), "op")}`).join("; ") + "." : "",
+      return [unfinished.length ? "Ops that had not ended are beyond the end of the lines: " + unfinished.map(([run]) => `${run.label}, ${plural(run.recording.ops.sizes[0].bins.reduce((n, bin) => n + bin.unfinished, 0), "op")}`).join("; ") + "." : "",
         recorded().some(run => run.recording.ops.groups_left_out) && runs.length === 1 ? `Of more than 12 workloads, the first 12 have lines; ${runs[0].recording.ops.groups_left_out} are in “all ops” only.` : ""].join(" ").trim();
     },
     rows: () => [["run", "fraction of ops", "slowdown"], ...series.flatMap(one => one.fractions.map((f, i) => [one.name, f, one.y[i]]))],
@@ -57,13 +58,12 @@ function slowdownPictures() {
   const single = recorded().filter(run => run.recording.ops.count > 0).every(run => run.recording.ops.sizes.every(one => one.bins.length < 2));
   if (single) {
     // One size has no picture by size.
-    tail.figure.classList.add("wide");
-    return section("slowdown", "How slow were ops?", LEAD, h("div", { class: "grid" }, tail.figure), opList());
+    return section("slowdown", "How slow were ops?", LEAD, h("div", { class: "grid two-wide" }, tail.figure, delayPicture()), opList());
   }
   let stat = "p99";
   const stats = [["p50", "median"], ["p95", "p95"], ["p99", "p99"], ["p99_9", "p99.9"], ["max", "slowest"]];
   const all = recorded().filter(run => run.recording.ops.count > 0);
-  const sets = all.length > 1 ? all.map(run => [run.label, run.recording.ops.sizes[0].bins, runs.indexOf(run)]) : all[0].recording.ops.sizes.map((one, i) => [one.name, one.bins, i]);
+  const sets = all.length > 1 ? all.map(run => [run.label, run.recording.ops.sizes[0].bins, hueOf(run)]) : all[0].recording.ops.sizes.map((one, i) => [one.name, one.bins, i]);
   const sizes = [...new Set(sets.flatMap(([, bins]) => bins.map(bin => bin.size)))].sort((a, b) => a - b);
   const upTo = sets.some(([, bins]) => bins.some(bin => bin.up_to));
   const several = sets.length > 1;
@@ -76,7 +76,7 @@ function slowdownPictures() {
         stats.slice(0, 4).map(([key, name], i) => ({ name, colour: colour([0, 5, 1, 3][i]), x: sets[0][1].map(bin => sizes.indexOf(bin.size)), y: sets[0][1].map(bin => bin[key]) }));
       const step = Math.ceil(sizes.length / Math.max(3, width / 70));
       const domain = [-0.5, sizes.length - 0.5];
-      const chart = lineChart(width, { series: lines, xLabel: "op size", yLabel: "slowdown", height: 300, points: true, xDomain: domain, yType: "log", yZero: false,
+      const chart = lineChart(width, { series: lines, xLabel: "op size", yLabel: "slowdown", height: 300, points: true, xDomain: domain, yType: "log", yFrom: 1,
         xTicks: sizes.map((_, i) => i).filter(i => i % step === 0), xFormat: i => upTo ? "≤" + binary(sizes[Math.round(i)] ?? 0) : bytes(sizes[Math.round(i)] ?? 0), yFormat: v => number(v, 3) + "×",
         readout: i => { const bins = sets.map(([, bins]) => bins.find(bin => bin.size === sizes[i])).filter(Boolean); return `${upTo ? "up to " + binary(sizes[i]) : bytes(sizes[i])}, ${plural(bins.reduce((n, bin) => n + bin.ops, 0), "op")}`; } });
       return h("div", {}, chart, legend(lines, () => {}));
@@ -85,7 +85,24 @@ function slowdownPictures() {
     rows: () => [["run or workload", "size_bytes", "ops", "unfinished", ...stats.map(([, name]) => name)], ...sets.flatMap(([name, bins]) => bins.map(bin => [name, bin.size, bin.ops, bin.unfinished, ...stats.map(([key]) => bin[key])]))],
   });
   return section("slowdown", "How slow were ops?", LEAD,
-    h("div", { class: "grid two-wide" }, tail.figure, bySize.figure), opList());
+    h("div", { class: "grid two-wide" }, tail.figure, bySize.figure), opList(), h("div", { class: "grid" }, delayPicture()));
+}
+
+// Distributions of delays of packets and ops.
+function delayPicture() {
+  const all = recorded(), names = ["fabric RTT", "end-to-end RTT", "op latency"].filter(name => all.some(run => run.recording.cdfs[name]?.[0].length > 1));
+  if (!names.length) return null;
+  const shown = () => all.length > 1 ? all : [all[0]];
+  let which = names[0], log = true, lines = null;
+  const self = picture({ id: "distribution", title: "Delays by percentile", about: "Percentiles of the delays of acknowledgements (RTTs) or ops (latency), over the measured phase. The axis stretches the tail: each step is ten times rarer.",
+    controls: [select("Distribution", names.map(name => [name, name]), which, value => { which = value; lines = null; self.refresh(); }), select("Scale of delays", [["log", "logarithmic"], ["linear", "linear"]], "log", value => { log = value === "log"; self.refresh(); })],
+    draw: width => {
+      lines ??= shown().filter(run => run.recording.cdfs[which][0].length > 1).map(run => tailLine(all.length > 1 ? run.label : which, run.recording.cdfs[which], { colour: colour(all.length > 1 ? hueOf(run) : 0), dash: all.length > 1 ? dash(hueOf(run)) : null, width: 2 }));
+      if (!lines.length) return h("p", { class: "note", text: "Nothing was measured." });
+      return h("div", {}, tailChart(width, lines, which, log), all.length > 1 ? legend(lines, () => self.refresh()) : null);
+    },
+    rows: () => [["run", `${which}, us`, "fraction"], ...shown().flatMap(run => run.recording.cdfs[which][0].map((x, i) => [run.label, x, run.recording.cdfs[which][1][i]]))] });
+  return self.figure;
 }
 
 // The ops behind the chosen tail.

@@ -51,7 +51,7 @@ function drawTopology(width, run, measure, at) {
     net.nodes.nodes.forEach(([name, tier], i) => {
       const room = (width - left) / byTier.get(tier).length, size = Math.max(2.5, Math.min(7, room / 3));
       svg.append(tier === 0 ? make("circle", { cx: place[i][0], cy: place[i][1], r: size, fill: theme.ink }) : make("rect", { x: place[i][0] - size * 1.2, y: place[i][1] - size, width: size * 2.4, height: size * 2, rx: 2, fill: theme.ink }));
-      if (room > 12 + 6.2 * name.length) svg.append(tier === 0 ? make("text", { x: place[i][0], y: place[i][1] + 21, "text-anchor": "middle", fill: theme.soft }, name) : make("text", { x: place[i][0] - 13, y: place[i][1] + 4, "text-anchor": "end", fill: theme.ink, stroke: theme.card, "stroke-width": 4, "paint-order": "stroke" }, name));
+      if (room > 12 + 6.2 * name.length) svg.append(tier === 0 ? make("text", { x: place[i][0], y: place[i][1] + 21, "text-anchor": "middle", fill: theme.soft }, name) : make("text", { x: place[i][0] - (tier === top ? 0 : 13), y: place[i][1] + (tier === top ? -12 : 4), "text-anchor": tier === top ? "middle" : "end", fill: theme.ink, stroke: theme.card, "stroke-width": 4, "paint-order": "stroke" }, name));
       else if (tier === 0 && room > 22) svg.append(make("text", { x: place[i][0], y: place[i][1] + 20, "text-anchor": "middle", fill: theme.soft }, name.replace(/\D+/g, "")));
     });
   } else {
@@ -95,5 +95,5 @@ function drawTopology(width, run, measure, at) {
   const down = faults.filter(broken);
   svg.setAttribute("aria-label", `Topology at ${micros(now)}: highest ${measure} ${show(Math.max(0, busiest[0]))} at ${busiest[1]}. ${down.length ? "Broken: " + down.map(fault => fault.subject).join(", ") : "No link is broken"}.`);
   const line = [h("span", { text: `highest ${MEASURES.find(([key]) => key === measure)[1]}: ` }), h("b", { text: busiest[0] > 0 ? `${show(busiest[0])} at ${busiest[1]}` : "none" })];
-  return h("div", {}, h("div", { class: "key" }, ...line, down.length ? h("span", { class: "bad", text: "faulty now: " + [...new Set(down.map(fault => fault.subject))].slice(0, 4).join(", ") + (down.length > 4 ? ` and ${down.length - 4} more` : "") }) : null), svg);
+  return h("div", {}, h("div", { class: "key" }, ...line, down.length ? h("span", { class: "bad", text: "faulty now: " + [...new Set(down.map(fault => fault.subject.split(" -> ").sort().join(" ↔ ")))].slice(0, 4).join(", ") + (down.length > 4 ? ` and ${down.length - 4} more` : "") }) : null), svg);
 }

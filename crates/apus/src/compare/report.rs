@@ -147,9 +147,30 @@ impl Report<'_> {
         self.contestants.iter().flat_map(of)
     }
 
-    /// Returns the tables after the medians, each with its caption.
+    /// Returns the differences for the page; `None` if there is only one algorithm.
+    fn differences_of_page(&self) -> Option<report::Differences> {
+        let (reference, others) = self.contestants.split_first().filter(|(_, all)| !all.is_empty())?;
+        let of = |name: &str| {
+            let one = |one: &Contestant| {
+                let found = one.difference(reference, name)?;
+                let exact = one.same && reference.same;
+                let half_width = if exact { Some(0.0) } else { found.half_width };
+                Some(report::PairedDifference { mean: found.mean, half_width })
+            };
+            others.iter().map(one).collect::<Vec<_>>()
+        };
+        let caption = format!(
+            "Differences from {}: means over the seeds of both, and the 95 % confidence interval (Student's t, \
+             paired by seed)",
+            reference.label
+        );
+        let rows = self.rows().into_iter().map(|(name, _)| of(name)).collect();
+        Some(report::Differences { caption, rows })
+    }
+
+    /// Returns the tables after the differences, each with its caption.
     fn tables(&self) -> Vec<(String, Vec<Vec<String>>)> {
-        let mut tables = vec![(self.differences_caption(), self.differences())];
+        let mut tables = Vec::new();
         if let Some(objective) = self.objective {
             tables.push((format!("tuned for the {}", objective.words()), self.tuning()));
         }
@@ -158,11 +179,26 @@ impl Report<'_> {
         tables
     }
 
+    /// Returns these tables with headings.
+    fn tables_of_page(&self) -> Vec<(String, Vec<Vec<String>>)> {
+        let headed = |(caption, lines): (String, Vec<Vec<String>>)| {
+            let heads: &[&str] = match lines.first().map_or(0, Vec::len) {
+                4 => &["algorithm", "parameter", "value", "origin"],
+                _ => &["algorithm", "setting", "found", "runs", "notes"],
+            };
+            let heads = heads.iter().map(|&head| head.to_owned()).collect();
+            (caption, std::iter::once(heads).chain(lines).collect())
+        };
+        self.tables().into_iter().map(headed).collect()
+    }
+
     pub fn text(&self) -> String {
         let medians = self.medians(|value| bounds(value.median));
         let mut text = format!("{}\n\n{}", self.caption(), columns(&medians, ""));
         text.extend(self.notes().map(|note| note + "\n"));
-        for (caption, lines) in self.tables() {
+        let differences = Some((self.differences_caption(), self.differences()));
+        let differences = differences.filter(|(_, lines)| !lines.is_empty());
+        for (caption, lines) in differences.into_iter().chain(self.tables()) {
             text += &format!("\n{caption}\n{}", columns(&lines, ""));
         }
         text
@@ -291,7 +327,8 @@ impl Report<'_> {
             rows: self.contestants.iter().enumerate().map(of).collect(),
             reasons: self.notes().collect(),
             distributions: Vec::new(),
-            tables: self.tables(),
+            differences: self.differences_of_page(),
+            tables: self.tables_of_page(),
             against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],
             metrics,
         };

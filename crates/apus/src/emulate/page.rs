@@ -40,6 +40,7 @@ impl Comparisons {
             rows,
             reasons: self.runs.iter().flat_map(|run| run.sentences().cloned()).collect(),
             distributions: self.distributions(),
+            differences: None,
             tables: self.runs.iter().map(|run| (format!("{}, with the ratio", run.name()), run.table())).collect(),
             against: [place(&metrics, "fabric RTT p50_us", 0), place(&metrics, "goodput_gbps", 1)],
             metrics,

@@ -7,7 +7,7 @@ use apus_units::{PortId, Span, Time};
 use apus_wire::Body;
 use serde_json::{Value, json};
 
-use super::second_run::{LONG, MARGIN, Target};
+use super::second_run::{LONG, MARGIN, Target, gap};
 use super::{chain, short};
 
 /// Maximum number of packets, states of the flow and samples of a queue per op.
@@ -108,6 +108,7 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
     let sent = transmissions(target, seen, &events);
     let us = |at: Time| us_after(target.submitted, at);
     let chain = chain::of(target, &sent, seen, flows);
+    let ahead = ahead(target, &events, chain.first.unwrap_or(target.ended));
     let mut path: Vec<PortId> = Vec::new();
     for packet in sent.iter().flat_map(|sent| &sent.hops).chain(&chain.back) {
         if !path.contains(&packet.port) {
@@ -182,8 +183,10 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
         "latency_us": short(target.op.us),
         "slowdown": short(target.op.slowdown),
         "cut": until.since(from) > LONG,
+        "gap": gap(target).map(|(from, until)| json!([us(from), us(until)])),
         "parts": chain.parts,
         "chain": chain.seq,
+        "ahead": ahead,
         "sent": sent.len(),
         "retransmitted": sent.iter().filter(|one| sent.iter().any(|earlier| earlier.at < one.at && earlier.offset == one.offset)).count(),
         "packets": packets,
@@ -192,6 +195,24 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
         "ports": ports,
         "waits": chain.waits,
     })
+}
+
+/// Returns what the flow sent of other ops from the submission of an op to its own first packet: their number, their
+/// bytes in that time, and the size of the largest.
+fn ahead(target: &Target, events: &[&FlowEvent], first: Time) -> Value {
+    let mut ops: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.at >= target.submitted && event.at < first) {
+        let FlowEventKind::Sent(header, _) = event.what else { continue };
+        let Body::Data(segment) = header.body else { continue };
+        if Some(segment.op.get()) != target.op.number {
+            let (bytes, size) = ops.entry(segment.op.get()).or_default();
+            *bytes += u64::from(segment.length);
+            *size = segment.op_length;
+        }
+    }
+    let bytes: u64 = ops.values().map(|(bytes, _)| bytes).sum();
+    let largest = ops.values().map(|(_, size)| *size).max();
+    json!([ops.len(), bytes, largest])
 }
 
 /// Returns the time after the submission in microseconds, to a nanosecond.

@@ -23,6 +23,8 @@ pub(super) struct Chain<'r> {
     pub(super) waits: Vec<Value>,
     /// The ports that its acknowledgement left.
     pub(super) back: Vec<&'r Passed>,
+    /// When the packet, or the first one of an op that had not ended, was first sent.
+    pub(super) first: Option<Time>,
 }
 
 /// Returns the chain of an op.
@@ -80,7 +82,7 @@ pub(super) fn of<'r>(
     parts.push(json!(["host", "in the hosts (endpoint delay)", us(endpoint)]));
     let rest = total.saturating_sub(waited + endpoint);
     parts.push(json!(["back", "acknowledgement, way back", us(rest)]));
-    Chain { seq: Some(last.seq), parts, waits, back }
+    Chain { seq: Some(last.seq), parts, waits, back, first: Some(first) }
 }
 
 /// The parts of an op that had not ended: until its first packet, until its last acknowledgement, and since then.
@@ -102,7 +104,7 @@ fn unfinished<'r>(
     ];
     let last = sent.iter().rfind(|packet| !packet.hops.is_empty());
     let waits = last.map_or_else(Vec::new, |packet| queues(&packet.hops, packet.at, seen, flows).0);
-    Chain { seq: None, parts, waits, back: Vec::new() }
+    Chain { seq: None, parts, waits, back: Vec::new(), first: Some(first) }
 }
 
 /// The waits of a packet that begins at `from` at the ports of its path, their sum, and when it reached the end of its

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::Value;
 
-use super::{data_of, page};
+use super::{data_of, joined, page};
 use crate::failure::Failure;
 use crate::open;
 use crate::output::{print, write_file};
@@ -66,12 +66,18 @@ impl ReportCommand {
     }
 }
 
-/// Puts the directory before the labels of its runs.
+/// Puts the directory before the labels of its runs, rows and figures.
 fn name_runs(data: &mut Value, dir: &str) {
-    let runs = data["runs"].as_array_mut().into_iter().flatten();
-    for run in runs {
-        let label = run["label"].as_str().unwrap_or_default().to_owned();
-        run["label"] = Value::from(format!("{dir}: {label}"));
+    let name = |list: &mut Value, key: &str| {
+        for one in list.as_array_mut().into_iter().flatten() {
+            let label = one[key].as_str().unwrap_or_default().to_owned();
+            one[key] = Value::from(format!("{dir}: {label}"));
+        }
+    };
+    name(&mut data["runs"], "label");
+    name(&mut data["figures"], "title");
+    if data["comparison"].is_object() {
+        name(&mut data["comparison"]["rows"], "label");
     }
 }
 
@@ -83,6 +89,9 @@ fn join(all: &mut Value, more: Value) {
             (Value::Array(own), Value::Array(theirs)) if key != "metrics" => own.extend(theirs),
             (Value::Object(own), Value::Object(theirs)) if key == "definitions" => {
                 own.extend(theirs)
+            }
+            (own @ Value::Object(_), theirs @ Value::Object(_)) if key == "comparison" => {
+                joined::add(own, &theirs);
             }
             (own @ Value::Null, theirs) => *own = theirs,
             (own, theirs) if key == "title" && *own != theirs => {

@@ -65,6 +65,32 @@ fn thinned(points: &Cdf) -> Cdf {
     kept
 }
 
+/// Differences of rows from the first one, from pairs of runs with the same seed.
+pub struct Differences {
+    /// Sentence about them.
+    pub caption: String,
+    /// By metric, for each other row: what is known of the difference.
+    pub rows: Vec<Vec<Option<PairedDifference>>>,
+}
+
+/// The difference of a number of a row from that of the first row.
+pub struct PairedDifference {
+    /// Mean over the seeds.
+    pub mean: f64,
+    /// Half of the 95 % confidence interval; 0 if all seeds give equal results, `None` for a single seed.
+    pub half_width: Option<f64>,
+}
+
+impl Differences {
+    fn json(&self) -> Value {
+        let one = |one: &Option<PairedDifference>| {
+            one.as_ref().map(|one| json!([short(one.mean), one.half_width.map(short)]))
+        };
+        let row = |row: &Vec<Option<PairedDifference>>| row.iter().map(one).collect::<Vec<_>>();
+        json!({ "caption": self.caption, "rows": self.rows.iter().map(row).collect::<Vec<_>>() })
+    }
+}
+
 /// A comparison.
 pub struct Comparison {
     /// Sentence about what is compared.
@@ -81,6 +107,8 @@ pub struct Comparison {
     pub reasons: Vec<String>,
     /// Distributions of ops and packets.
     pub distributions: Vec<Distribution>,
+    /// Differences from the first row.
+    pub differences: Option<Differences>,
     /// Further tables, each with its caption.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
     /// The two metrics of the first picture.
@@ -115,6 +143,7 @@ impl Comparison {
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
             "reasons": self.reasons,
             "distributions": self.distributions.iter().map(Distribution::json).collect::<Vec<_>>(),
+            "differences": self.differences.as_ref().map(Differences::json),
             "tables": self.tables,
             "against": self.against,
         })

@@ -8,6 +8,7 @@ mod chain;
 mod command;
 mod comparison;
 mod jobs;
+mod joined;
 mod matrix;
 mod network;
 mod numbers;
@@ -28,17 +29,18 @@ use serde_json::{Value, json};
 
 use crate::program;
 pub use command::ReportCommand;
-pub use comparison::{Axis, Comparison, Distribution, Row};
+pub use comparison::{Axis, Comparison, Differences, Distribution, PairedDifference, Row};
 pub use second_run::SecondRun;
 
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
 /// The scripts in the order in which the page runs them.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("../../assets/report/base.js"),
     include_str!("../../assets/report/picture.js"),
     include_str!("../../assets/report/lines.js"),
     include_str!("../../assets/report/jobs.js"),
+    include_str!("../../assets/report/faults.js"),
     include_str!("../../assets/report/first.js"),
     include_str!("../../assets/report/slowdown.js"),
     include_str!("../../assets/report/causes.js"),
@@ -154,6 +156,7 @@ impl RunPage<'_> {
             "workloads": crate::text::workloads::table(summary),
             "jobs": jobs::json(summary),
             "notes": summary.notes,
+            "stalled": summary.stalled.flows,
         });
         if let Some(recording) = &summary.recording {
             value["recording"] = timeline::json(recording, runs);

@@ -1,7 +1,7 @@
 //! The first screen of a run: whether it finished, and the numbers that matter.
 
 use apus_sim::bounds::Bounds;
-use apus_sim::columns::StallSummary;
+use apus_sim::columns::{FaultRecord, StallSummary};
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};
 
@@ -137,86 +137,142 @@ pub(super) fn percentile(mut values: Vec<f64>, percent: f64) -> Option<f64> {
     Some(*values.select_nth_unstable_by(rank, f64::total_cmp).1)
 }
 
+/// A sentence about a run, and what explains it.
+struct Line {
+    level: &'static str,
+    text: String,
+    more: String,
+}
+
+impl Line {
+    fn new(level: &'static str, text: String) -> Self {
+        Self { level, text, more: String::new() }
+    }
+
+    fn with(self, more: String) -> Self {
+        Self { more, ..self }
+    }
+}
+
 /// Returns what a reader must know before any number: each sentence with its level, the worst first.
 pub(super) fn status(summary: &Summary) -> Value {
-    let mut lines: Vec<(&str, String)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     if let Some(why) = &summary.stop_reason {
         let reached = number(summary.simulated_s * 1e3);
-        lines.push(("bad", format!("Ended early after {reached} ms of simulated time: {why}")));
+        let text = format!("Ended early after {reached} ms of simulated time: {why}");
+        lines.push(Line::new("bad", text));
     }
     let stalled = &summary.stalled;
     if stalled.at_end > 0 {
-        lines.push((
-            "bad",
-            format!("{} made no further progress: {}", flows(stalled.at_end), first_of(stalled)),
-        ));
-    } else if stalled.noticed > 0 {
-        lines.push((
-            "warn",
-            format!(
-                "{} made no progress for a time, and then went on: {}",
-                flows(stalled.noticed),
-                first_of(stalled)
-            ),
-        ));
+        let text = format!("{} made no further progress", flows(stalled.at_end));
+        lines.push(Line::new("bad", text).with(first_of(stalled)));
     }
     let measured = &summary.measured;
     if measured.unfinished_ops > 0 {
         let all = measured.unfinished_ops + summary.op_latency_us.count;
         let oldest = number(measured.oldest_unfinished_us);
         let level = if summary.op_latency_us.count == 0 { "bad" } else { "warn" };
-        lines.push((
-            level,
-            format!("{} of {all} ops had not ended, the oldest after {oldest} us; latencies are lower bounds where they depend on them", measured.unfinished_ops),
-        ));
+        let text = format!(
+            "{} of {all} ops had not ended, the oldest after {oldest} us",
+            measured.unfinished_ops
+        );
+        let more = "latencies are lower bounds where they depend on these ops".to_owned();
+        lines.push(Line::new(level, text).with(more));
     }
     for job in summary.jobs.iter().filter(|job| job.unfinished > 0) {
-        lines.push((
-            "bad",
-            format!("Job {}: {} operations have not ended", job.name, job.unfinished),
-        ));
+        let text = format!("Job {}: {} operations have not ended", job.name, job.unfinished);
+        lines.push(Line::new("bad", text));
     }
-    lines
-        .extend(summary.offered.warnings().into_iter().map(|warning| ("warn", sentence(&warning))));
-    let faults = summary.faults.iter().filter(|fault| fault.kind != "reroute").count();
-    if faults > 0 {
-        let listed: Vec<String> = summary.faults.iter().take(2).map(text::losses::fault).collect();
-        let more = summary.faults.len().saturating_sub(2);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        lines.push(("warn", format!("Faults: {}{more}", listed.join("; "))));
+    lines.extend(faults(summary));
+    if stalled.at_end == 0 && stalled.noticed > 0 {
+        let text = format!("{} made no progress for a time, and then went on", flows(stalled.noticed));
+        lines.push(Line::new("warn", text).with(first_of(stalled)));
+    }
+    for warning in summary.offered.warnings() {
+        let text = sentence(&warning);
+        let (text, more) = text.split_once(": ").map_or((text.as_str(), ""), |parts| parts);
+        lines.push(Line::new("warn", text.to_owned()).with(more.to_owned()));
     }
     let port = &summary.busiest_port;
     if port.utilisation >= FULL {
-        lines.push((
-            "info",
-            format!(
-                "{} was in use {} % of the time, with a mean queue of {} kB",
-                port.name,
-                number(port.utilisation * 100.0),
-                number(port.mean_queue_bytes * 1e-3)
-            ),
-        ));
+        let text = format!(
+            "{} was in use {} % of the time",
+            port.name,
+            number(port.utilisation * 100.0)
+        );
+        let more = format!("its mean queue was {} kB", number(port.mean_queue_bytes * 1e-3));
+        lines.push(Line::new("info", text).with(more));
     }
     if summary.losses.packets > 0 {
-        lines.push(("info", format!("Lost {}", text::losses::losses(summary))));
+        let all = text::losses::losses(summary);
+        let (text, more) = all.split_once(": ").unwrap_or((&all, ""));
+        lines.push(Line::new("info", format!("Lost {text}")).with(more.to_owned()));
     }
-    lines.sort_by_key(|(level, _)| ["bad", "warn", "info"].iter().position(|known| known == level));
-    if !lines.iter().any(|(level, _)| *level != "info") {
+    lines.sort_by_key(|line| ["bad", "warn", "info"].iter().position(|known| *known == line.level));
+    if !lines.iter().any(|line| line.level != "info") {
         let ops = summary.op_latency_us.count;
-        let ended = format!(
-            "Finished: all {ops} ops of the measured phase ended, no flow stopped, no fault"
-        );
-        lines.insert(0, ("good", ended));
+        let text = format!("Finished: all {ops} ops of the measured phase ended");
+        lines.insert(0, Line::new("good", text).with("no flow stopped, no fault".to_owned()));
     }
-    lines.into_iter().map(|(level, text)| json!({ "level": level, "text": text })).collect()
+    let json = |line: Line| json!({ "level": line.level, "text": line.text, "more": line.more });
+    lines.into_iter().map(json).collect()
 }
 
-/// Returns the first flows without progress, each with its time and the reason.
+/// Faults that are listed one by one.
+const MAX_FAULTS: usize = 3;
+
+/// Returns a line for each fault; both directions of a link are one.
+fn faults(summary: &Summary) -> Vec<Line> {
+    let both = |subject: &str| {
+        let (from, to) = subject.split_once(" -> ").unwrap_or((subject, ""));
+        if from <= to { (from.to_owned(), to.to_owned()) } else { (to.to_owned(), from.to_owned()) }
+    };
+    let mut known: Vec<((String, String), &FaultRecord, u64)> = Vec::new();
+    for fault in summary.faults.iter().filter(|fault| fault.kind != "reroute") {
+        let ends = both(&fault.subject);
+        let same = |(other, first, _): &&mut (_, &FaultRecord, u64)| {
+            *other == ends
+                && (first.kind, first.at_us, first.until_us)
+                    == (fault.kind, fault.at_us, fault.until_us)
+        };
+        let lost = fault.lost_packets.unwrap_or(0);
+        match known.iter_mut().find(same) {
+            Some((_, _, packets)) => *packets += lost,
+            None => known.push((ends, fault, lost)),
+        }
+    }
+    let line = |((from, to), fault, lost): &((String, String), &FaultRecord, u64)| {
+        let subject =
+            if to.is_empty() { from.clone() } else { format!("{from} <-> {to}") };
+        // The text of one direction, with both ends and all losses.
+        let text = text::losses::fault(&FaultRecord {
+            subject,
+            lost_packets: Some(*lost),
+            ..(*fault).clone()
+        });
+        let (text, more) = text.split_once("; ").unwrap_or((&text, ""));
+        Line::new("warn", sentence(text)).with(more.to_owned())
+    };
+    let mut lines: Vec<Line> = known.iter().take(MAX_FAULTS).map(line).collect();
+    if known.len() > MAX_FAULTS {
+        let text = format!("{} more faults: the table below lists them", known.len() - MAX_FAULTS);
+        lines.push(Line::new("warn", text));
+    }
+    lines
+}
+
+/// Returns the first flow without progress with its time and the reason, and names the next ones.
 fn first_of(stalled: &StallSummary) -> String {
-    let named: Vec<String> = stalled.flows.iter().take(3).map(ToString::to_string).collect();
-    let more = stalled.flows.len().saturating_sub(named.len());
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    named.join("; ") + &more
+    let mut flows = stalled.flows.iter();
+    let first = flows.next().map_or_else(String::new, ToString::to_string);
+    let others: Vec<String> = flows
+        .take(3)
+        .map(|one| format!("flow {} (host {} -> host {})", one.flow, one.host, one.peer))
+        .collect();
+    let all = stalled.noticed.max(stalled.at_end) as usize;
+    let more = all.saturating_sub(1 + others.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    if others.is_empty() { first } else { format!("{first}; also {}{more}", others.join(", ")) }
 }
 
 fn flows(count: u64) -> String {

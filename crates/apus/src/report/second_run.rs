@@ -18,7 +18,7 @@ const MAX_OPS: usize = 60;
 const MAX_PAGE_OPS: usize = 200;
 /// Maximum number of flows of these ops whose values over time the page has.
 const MAX_LINES: usize = 8;
-/// Of a longer op only the begin and the end are recorded.
+/// Of a longer op the ports of its path are recorded only at its begin and its end.
 pub(super) const LONG: Span = Span::from_us(2000);
 /// Recorded of a long op at its begin; the rest of [`LONG`] is at its end.
 const BEGIN: Span = Span::from_us(500);
@@ -56,18 +56,34 @@ pub(super) fn choose(recording: &Recording, worst: usize, runs: usize) -> Vec<Ta
     chosen
 }
 
+/// Returns the part of a long op in which the ports of its path are not recorded.
+pub(super) fn gap(target: &Target) -> Option<(Time, Time)> {
+    let (from, until) = span(target);
+    (until.since(from) > LONG).then(|| (from + BEGIN, until.saturating_sub(LONG - BEGIN)))
+}
+
+/// Returns the time of an op with its margins.
+fn span(target: &Target) -> (Time, Time) {
+    let Target { submitted, ended, .. } = target;
+    let margin = ended.since(*submitted).min(LONG) / MARGIN;
+    (submitted.saturating_sub(margin), *ended + margin)
+}
+
 /// Returns the spans of time around ops that a second run records.
 fn around(targets: &[Target]) -> Vec<Around> {
     let mut all = Vec::new();
-    for Target { op, submitted, ended } in targets {
-        let margin = ended.since(*submitted).min(LONG) / MARGIN;
-        let (from, until) = (submitted.saturating_sub(margin), *ended + margin);
-        let mut add = |from, until| all.push(Around { connection: op.flow, from, until });
-        if until.since(from) <= LONG {
-            add(from, until);
-        } else {
-            add(from, from + BEGIN);
-            add(until.saturating_sub(LONG - BEGIN), until);
+    for target in targets {
+        let (from, until) = span(target);
+        let connection = target.op.flow;
+        let mut add = |from, until, ports| all.push(Around { connection, from, until, ports });
+        match gap(target) {
+            None => add(from, until, true),
+            Some((begin, end)) => {
+                add(from, begin, true);
+                add(end, until, true);
+                // The events of a flow are few, compared with the packets of all flows at its ports.
+                add(begin, end, false);
+            }
         }
     }
     all

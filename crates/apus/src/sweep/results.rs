@@ -115,6 +115,7 @@ pub fn of_rows(
         rows: rows.iter().enumerate().map(row).collect(),
         reasons,
         distributions: Vec::new(),
+        differences: None,
         tables: Vec::new(),
         against: [place(metrics, "fabric_rtt_us.p99", 0), place(metrics, "goodput_gbps", 1)],
         metrics: metrics.to_vec(),

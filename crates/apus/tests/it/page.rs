@@ -176,7 +176,7 @@ fn an_op_is_followed_to_the_queue_in_which_it_waited() {
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
     assert!(seen["causes"].as_u64().expect("count") > 2, "{seen}");
-    assert!(seen["followed"].as_str().expect("text").contains("at switch 0 -> host"), "{seen}");
+    assert!(seen["followed"].as_str().expect("text").contains("at switch 0 → host"), "{seen}");
     assert!(seen["members"].as_u64().expect("count") >= 1, "{seen}");
     assert!(seen["address"].as_str().expect("text").contains("op="), "{seen}");
     // The fault is a band over time, and its link is dashed in the topology at its time.
@@ -207,9 +207,23 @@ fn comparisons_share_axes() {
     ];
     apus(&folder, &sweep);
     let Some(browser) = browser() else { return };
-    probe(&folder, browser);
+    let seen = probe(&folder, browser);
+    // The curves of both are in the same axes, and an op of each can be followed.
+    assert!(seen["causes"].as_u64().expect("count") > 2 && seen["answer"] != "", "{seen}");
     let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
-    assert!(dom.contains("\"distributions\":[{\"name\":\"op latency\""));
+    // Both algorithms have a recorded run, whose slowest ops are followed.
+    let data: Value = serde_json::from_str(
+        dom.split_once("type=\"application/json\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("data").0,
+    )
+    .expect("JSON");
+    for (place, name) in ["swift", "dctcp"].into_iter().enumerate() {
+        let run = &data["runs"][place];
+        assert_eq!(run["label"], name);
+        assert!(run["causes"]["ops"].as_array().is_some_and(|ops| !ops.is_empty()), "{name}");
+    }
+    assert!(folder.join("out/runs").read_dir().expect("store").any(|file| {
+        file.is_ok_and(|file| file.file_name().to_string_lossy().ends_with(".page.json"))
+    }));
     let opened =
         open(browser, &folder.join("swept/report.html"), &folder.join("profile"), UNTIL_DONE);
     for picture in ["trade-off", "parallel-coordinates", "small-multiples"] {
@@ -263,7 +277,9 @@ fn faults_show_in_text_tables_and_page() {
     let back = "link down from 1000 us to 3000 us: host 1 -> switch 0";
     assert!(named.len() == 2 && is_named(band) && is_named(back), "{named:?}");
     assert!(data["runs"][0]["status"].as_array().expect("lines").iter().any(|line| {
-        line["level"] == "warn" && line["text"].as_str().is_some_and(|text| text.contains(band))
+        // Both directions are one line.
+        let both = "Link down from 1000 us to 3000 us: host 1 <-> switch 0";
+        line["level"] == "warn" && line["text"] == both
     }));
 }
 

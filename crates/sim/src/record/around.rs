@@ -31,6 +31,8 @@ pub struct Around {
     pub from: Time,
     /// End of the span.
     pub until: Time,
+    /// Whether the packets and queues at the ports of its path are kept too, not only the events of its flow.
+    pub ports: bool,
 }
 
 /// A packet that left a port.
@@ -119,7 +121,7 @@ impl CloseUp {
         let ports = network.ports().count();
         let mut windows = vec![Windows::default(); ports].into_boxed_slice();
         let no_route = |error: RouteError| PlanError::Route(error);
-        for op in around {
+        for op in around.iter().filter(|op| op.ports) {
             let connection = &plan.connections[op.connection as usize];
             let (source, sink) = plan.data_terminals(connection);
             let key = u64::from(op.connection);

@@ -131,7 +131,7 @@ fn groups_of_links_have_the_bytes_of_their_ports() {
 fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     let plan = one_flow();
     let us = |us| Time::ZERO + Span::from_us(us);
-    let around = Around { connection: 0, from: us(0), until: us(100) };
+    let around = Around { connection: 0, from: us(0), until: us(100), ports: true };
     let trace = Trace { events: 1000, around: vec![around], ..Trace::default() };
     let record = Record { ops: 0, flows: 0, ports: 0, ..Record::of_duration(plan.duration) };
     let simulation = Simulation::new(&plan).expect("plan").record(record).expect("record");
@@ -157,4 +157,14 @@ fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     // Of the flow too, only the events of that time are kept.
     let events = &recording.traced.events;
     assert!(!events.is_empty() && events.iter().all(|event| event.at <= us(100)));
+    // Its samples are those of the whole run.
+    assert_eq!(recording.sampled_flows, [0]);
+    assert!(!recording.times.is_empty() && recording.samples.len() == recording.times.len());
+    // Without the ports, the events alone.
+    let trace =
+        Trace { around: vec![Around { ports: false, ..around }], events: 1000, ..Trace::default() };
+    let simulation = Simulation::new(&plan).expect("plan").record(record).expect("record");
+    let simulation = simulation.trace(&trace).expect("trace");
+    let again = simulation.run("test", &mut |_| {}).expect("run").recording.expect("recorded");
+    assert_eq!((again.traced.passed.packets.len(), again.traced.events.len()), (0, events.len()));
 }

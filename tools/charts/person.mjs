@@ -1,0 +1,155 @@
+// What a person does with a report, with a mouse and a keyboard, and what must be seen then. `what` says what the report has:
+// { faults, unfinished, causes, runs, comparison }. Returns the sentences about what was not as it should be.
+export async function person(page, what) {
+  const wrong = [];
+  const check = (good, text) => { if (!good) wrong.push(text); };
+  const text = selector => page.$eval(selector, one => one.textContent).catch(() => "");
+  const settle = (ms = 120) => new Promise(done => setTimeout(done, ms));
+  const show = async selector => {
+    const found = await page.$(selector);
+    if (!found) return null;
+    await found.evaluate(one => one.scrollIntoView({ block: "center", behavior: "instant" }));
+    await settle();
+    return (await page.$(selector))?.boundingBox();
+  };
+  const picture = id => `[data-picture="${id}"]`;
+  const drag = async (box, from, to, height = 0.5) => {
+    const x = share => box.x + 58 + share * (box.width - 76), y = box.y + box.height * height;
+    await page.mouse.move(x(from), y);
+    await page.mouse.down();
+    await page.mouse.move(x((from + to) / 2), y, { steps: 3 });
+    await page.mouse.move(x(to), y, { steps: 3 });
+    await page.mouse.up();
+    await settle();
+  };
+  const click = async selector => { const box = await show(selector); if (box) await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2); await settle(); return Boolean(box); };
+  const view = (id, of) => page.evaluate((id, of) => { const one = report.pictures.find(one => one.figure.dataset.picture === id); return one?.chart ? (of === "range" ? one.chart.range : one.chart.series.map(line => line.name)) : null; }, id, of);
+
+  // Reads the warnings, which are on the first screen.
+  await page.evaluate(() => scrollTo(0, 0));
+  const status = await page.$$eval(".status li", all => all.map(one => [one.className, one.textContent, one.getBoundingClientRect().top]));
+  const said = status.map(([, words]) => words).join(" ");
+  if (what.runs) {
+    check(status.length > 0 && status[0][2] < 900, "the first screen does not say whether the run finished");
+    check(!what.faults || /Faults:/.test(said), `the warnings name no fault: ${said.slice(0, 200)}`);
+    check(!what.unfinished || /had not ended/.test(said), `the warnings name no unfinished op: ${said.slice(0, 200)}`);
+    check(what.faults || what.unfinished || !status.some(([level]) => level === "bad"), `a warning without a reason: ${said.slice(0, 200)}`);
+  }
+  // Points at a number for its definition.
+  const defined = await show("main .def");
+  if (defined) {
+    await page.mouse.move(defined.x + defined.width / 2, defined.y + defined.height / 2);
+    await settle();
+    check(await page.$eval("#tip", tip => !tip.hidden && tip.textContent.length > 20), "a number has no definition on hover");
+    await page.mouse.move(2, 2);
+  }
+  // Brushes a tail, and follows its first op to a queue.
+  const tail = await show(`${picture("slowdown-tail")} .chart`);
+  if (tail) {
+    const before = await text("#ops h3");
+    await drag(tail, 0.2, 0.98);
+    const after = await text("#ops h3");
+    check(after && after !== before, `a drag over the tail lists other ops: ${before} / ${after}`);
+    check((await page.$$("#ops tbody tr")).length > 0, "no op is listed for the tail");
+    const find = await show("#ops input[type=search]");
+    await page.mouse.click(find.x + 20, find.y + find.height / 2);
+    await page.keyboard.type("host 1 ");
+    await settle();
+    const names = await page.$$eval("#ops tbody tr", all => all.map(one => one.textContent));
+    check(names.every(name => name.includes("host 1 ")), "the filter of ops shows other hosts");
+    await page.$eval("#ops input[type=search]", box => { box.value = ""; box.dispatchEvent(new Event("input")); });
+  }
+  if (what.causes) {
+    check(await click("#ops .follow"), "no listed op can be followed");
+    await settle(400);
+    check(/waited at|passed|of the time/.test(await text("#cause .answer")), `the cause of the op has no sentence: ${await text("#cause .answer")}`);
+    check(await show(picture("op-parts")) !== null && await show(picture("op-packets")) !== null, "the op has no picture of its time and its packets");
+    check(await show(picture("op-window")) !== null, "the op's flow has no windows");
+    const queue = await show(picture("op-queue-members"));
+    check(queue !== null, "nobody is named in the queue");
+    if (queue) check(/left before it|No other packet/.test(await text(picture("op-queue-members"))), "the queue does not say who was in it");
+    check((await page.evaluate(() => location.hash)).includes("op="), "the address does not hold the op");
+  } else {
+    check(!what.runs || !(await page.$("#ops .follow")), "an op can be followed although there was no second run");
+  }
+  // Moves the slider with the keyboard, and clicks into the heat map.
+  if (await show("#slider")) {
+    const before = await text(".slider .time");
+    await page.focus("#slider");
+    await page.keyboard.press("ArrowRight");
+    await settle();
+    const moved = await text(".slider .time");
+    check(moved !== before, "the slider does not move the time");
+    const map = await show(`${picture("network-heat-map")} .chart`);
+    await page.mouse.click(map.x + map.width * 0.6, map.y + map.height * 0.4);
+    await settle();
+    check(await text(".slider .time") !== moved, "a click into the heat map does not choose the time");
+    if (what.faults) {
+      await page.evaluate(at => report.setState({ t: at }), what.faults);
+      await settle();
+      await show(picture("topology"));
+      check((await page.$$(`${picture("topology")} .broken`)).length > 0, "no link is broken in the topology during the fault");
+      check(/down|loss|degraded|slow|flap/.test(await text("#network table")), "no table says whom the fault hurt");
+    }
+  }
+  // Zooms pictures over time and back, filters flows.
+  const rate = "over-time-goodput-gbps";
+  const lines = await show(`${picture(rate)} .chart`);
+  if (lines) {
+    const before = await view(rate, "range");
+    await drag(lines, 0.25, 0.75);
+    const zoomed = await view(rate, "range");
+    check(zoomed[1] - zoomed[0] < 0.6 * (before[1] - before[0]), "a drag does not zoom");
+    const again = await show(`${picture(rate)} .chart`);
+    await page.mouse.click(again.x + again.width / 2, again.y + again.height / 2, { clickCount: 2 });
+    await settle(200);
+    check(JSON.stringify(await view(rate, "range")) === JSON.stringify(before), "a double click does not show the whole run");
+    if (what.runs === 1) {
+      const name = (await view(rate, "names")).findLast(name => name.startsWith("flow "));
+      const box = await show("#filter");
+      if (name && box) {
+        await page.mouse.click(box.x + 20, box.y + box.height / 2);
+        await page.keyboard.type(name);
+        await settle(400);
+        await show(`${picture(rate)} .chart`);
+        await settle(200);
+        check((await view(rate, "names")).filter(one => one.startsWith("flow ")).join() === name, `the filter shows other flows than ${name}`);
+        await page.$eval("#filter", box => { box.value = ""; box.dispatchEvent(new Event("input")); });
+      }
+    }
+    // Reads values with the keyboard.
+    await page.focus(`${picture(rate)} .chart`);
+    await page.keyboard.press("ArrowRight");
+    check((await text("#live")).length > 5, "the arrow keys read no value");
+  }
+  // Switches the variant.
+  if (what.runs > 1 && await page.$('#ops select[aria-label="Run"]')) {
+    const before = await text("#ops tbody");
+    await page.select('#ops select[aria-label="Run"]', "1");
+    await settle(300);
+    check(await text("#ops tbody") !== before, "another run has the same slowest ops");
+  }
+  if (what.comparison) {
+    const box = await show(picture("trade-off"));
+    check(box !== null, "there is no picture of one number against another");
+    const options = await page.$$eval(`${picture("trade-off")} select option`, all => all.length);
+    check(options > 2, "no other number can be chosen");
+    check(await show(picture("parallel-coordinates")) !== null, "there are no parallel coordinates");
+  }
+  // Takes data and pictures with it.
+  const figures = await page.$$eval("main figure", all => all.map(one => one.dataset.picture));
+  const own = ["slowdown-tail", "trade-off", rate].find(id => figures.includes(id)) ?? figures[0];
+  if (own) {
+    const save = n => `${picture(own)} .save button:nth-child(${n})`;
+    await click(save(1));
+    check((await page.evaluate(() => report.copied ?? "")).split("\n").length > 2, "no CSV is copied");
+    await click(save(2));
+    const svg = await page.evaluate(() => report.saved);
+    check(svg?.name.endsWith(".svg") && svg.size > 1000, "no SVG is saved");
+    await click(save(3));
+    await settle(600);
+    const png = await page.evaluate(() => report.saved);
+    check(png?.name.endsWith(".png") && png.size > 1000, "no PNG is saved");
+  }
+  return wrong;
+}
