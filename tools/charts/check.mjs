@@ -84,16 +84,6 @@ size = "256kB"
 flows_per_pair = 40
 `;
 const largeBroken = large + broken("pod 0 edge 0 <-> pod 0 aggregation 0", 20, 60);
-const real = `duration = "400ms"
-warmup = "100ms"
-topology = "star hosts=3 100Mbps 50us 200kB"
-algorithm = { name = "swift", base_target = "2ms" }
-[packets]
-payload = "1000B"
-[[workload]]
-kind = "incast"
-size = "64kB"
-`;
 // Name, files, command, the limit of the size in MB, and what the report has (see person.mjs; the time of a fault is in us).
 const cases = [
   ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true }],
@@ -107,7 +97,7 @@ const cases = [
   ["sweep", { "mixed.toml": mixed }, ["sweep", "mixed.toml", "--vary", "algorithm.base_target=20us,30us,50us", "--vary", "workload.0.outstanding=1,2,4", "--seeds", "2"], 2, { runs: 0, comparison: true }],
   ["tune", { "mixed.toml": mixed }, ["tune", "mixed.toml"], 4, { runs: 2, causes: true, comparison: true }],
   ["reproduce", {}, ["reproduce", "swift/fig17", "--quick"], 4, { runs: 4, causes: true }],
-  ["emulate", { "real.toml": real }, ["emulate", "real.toml"], 2, { runs: 1, causes: true, comparison: true }],
+  ["emulate", {}, ["emulate", "real/bottleneck", "--variant", "500us", "--set", "duration=600ms", "--set", "warmup=100ms"], 2, { runs: 1, causes: true, comparison: true }],
 ];
 if (options.includes("--large")) {
   cases.push(["flows-1000000", { "large.toml": large }, ["run", "large.toml"], 15, { runs: 1, causes: true, unfinished: true }]);

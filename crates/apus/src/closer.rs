@@ -111,9 +111,8 @@ pub fn pages(
         };
         let page = page.json(setups.len());
         // Without it the same command would make it again.
-        let _ = store
-            .filter(|_| !interrupted(watch))
-            .map(|store| store.save_page(setup, &how, &page));
+        let _ =
+            store.filter(|_| !interrupted(watch)).map(|store| store.save_page(setup, &how, &page));
         pages[place] = Some(page);
     }
     pages.into_iter().flatten().collect()

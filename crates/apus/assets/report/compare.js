@@ -5,7 +5,9 @@ const isOpen = (row, i) => row.numbers[i] && row.numbers[i][0] === null;
 
 function comparePictures() {
   if (!comparison || !comparison.rows.length) return null;
-  const { metrics, rows, axes } = comparison;
+  const { rows, axes } = comparison, beside = data.command === "emulate";
+  // Of the simulator and the kernel none is the better one: they should be equal.
+  const metrics = beside ? comparison.metrics.map(metric => ({ ...metric, better: 0 })) : comparison.metrics;
   const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null));
   if (!measured.length) return null;
   // Rows have colours of their own if they are few; of a sweep, those of the first setting.
@@ -17,14 +19,15 @@ function comparePictures() {
   const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
-  // A row is beaten if another one is better in one of both numbers and in none worse; ranges over the seeds that overlap are
-  // no difference.
+  // A row is beaten if another one is clearly better in one of both numbers, and its median of the other one is as good; ranges
+  // over the seeds that overlap are no clear difference.
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
   const clearly = (a, b, i) => (metrics[i].better || 1) > 0 ? ends(a, i)[0] > ends(b, i)[1] : ends(a, i)[1] < ends(b, i)[0];
-  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
+  const atLeastAsGood = (a, b, i) => (metrics[i].better || 1) * (valueOf(a, i) - valueOf(b, i)) >= 0;
+  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && [x, y].every(i => atLeastAsGood(a, b, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
   const beaten = row => comparable().find(other => beats(other, row));
-  const front = () => comparable().filter(row => !beaten(row));
+  const front = () => beside ? comparable() : comparable().filter(row => !beaten(row));
   const against = picture({ id: "trade-off", title: "One number against another", about: "Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and as good in the other, beyond the spread over the seeds.",
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
     draw: width => {
@@ -35,7 +38,7 @@ function comparePictures() {
       const bars = points.filter(({ row }) => !isOpen(row, x) && !isOpen(row, y) && (row.numbers[x][3] < row.numbers[x][4] || row.numbers[y][3] < row.numbers[y][4]));
       const range = (key, i) => { const all = points.flatMap(({ row }) => [finite(row.numbers[i], 3, valueOf(row, i)), finite(row.numbers[i], 4, valueOf(row, i))]); const [a, b] = [Math.min(...all), Math.max(...all)]; const pad = (b - a) * 0.1 || Math.abs(a) * 0.1 || 1; return [a >= 0 ? Math.max(0, a - pad) : a - pad, b + pad]; };
       const chosen = points.filter(point => point.row.chosen);
-      const step = points.filter(point => point.best).sort((a, b) => a.x - b.x);
+      const step = points.filter(point => point.best && !beside).sort((a, b) => a.x - b.x);
       const labelled = points.length <= 14 ? points : points.filter(point => point.best || point.row.chosen);
       // A label above its point that would cover another one is below; if that would too, hover names the point.
       const [xs, ys] = [svgScale(range("x", x), "linear", 66, width - 24), svgScale(range("y", y), "linear", 298, 16)], middle = range("x", x).reduce((a, b) => a + b) / 2;
@@ -63,11 +66,12 @@ function comparePictures() {
       });
       return svg;
     },
-    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [beside ? "The nearer the points, the better the simulator meets the kernel." : best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
   const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
-  const rowTip = row => [h("div", { class: "tip-head", text: row.label + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
+  const full = row => axes.length ? [...axes.map((axis, i) => `${axis.key.split(".").at(-1)} ${row.values[i]}`), ...row.label.split(", ").filter(part => !part.includes(" = "))].join(", ") : row.label;
+  const rowTip = row => [h("div", { class: "tip-head", text: full(row) + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
   // What is not clearly beaten in the two numbers, what each costs, and what the others are best at. Ranges over the seeds
   // that overlap are no clear difference.
@@ -90,7 +94,7 @@ function comparePictures() {
   };
 
   const parallel = picture({ id: "parallel-coordinates", title: "Numbers side by side", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
-    draw: width => drawParallel(width), note: () => `Up is better, except for numbers without a better direction, which grow upwards. Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}: the pictures and the table below have all.` : ""}`, rows: () => tableRows() });
+    draw: width => drawParallel(width), note: () => `${beside ? "All axes grow upwards." : "Up is better, except for numbers without a better direction, which grow upwards."} Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}: the pictures and the table below have all.` : ""}`, rows: () => tableRows() });
   let left = 0;
   function drawParallel(width) {
     const first = [...comparison.against, ...measured.filter(i => !comparison.against.includes(i))].filter(i => measured.includes(i));
@@ -200,7 +204,7 @@ function comparePictures() {
     const self = picture({ id: "percentiles", title: "Delays by percentile", wide: true, about: `${firm ? "Medians over the seeds of each percentile. " : ""}The axis stretches the tail: each step is ten times rarer. A line ends where ops had not ended.`,
       controls: [select("Distribution", sets.map(({ name }, i) => [i, name]), 0, value => { which = Number(value); lines = null; self.refresh(); }), select("Scale", [["log", "logarithmic"], ["linear", "linear"]], "log", value => { log = value === "log"; self.refresh(); })],
       draw: width => {
-        lines ??= rows.map((row, r) => tailLine(row.label, sets[which].rows[r], { colour: rows.length <= 8 ? colours[r] : colour(r), dash: dash(r) })).filter(one => one.x.length);
+        lines ??= rows.map((row, r) => tailLine(short(row), sets[which].rows[r], { colour: rows.length <= 8 ? colours[r] : colour(r), dash: dash(r) })).filter(one => one.x.length);
         return h("div", {}, tailChart(width, lines, sets[which].name, log, { points: firm }), legend(lines, () => self.refresh()));
       }, rows: () => [["row", "distribution", "value, us", "fraction at or below"], ...sets.flatMap(({ name, rows: of }) => rows.flatMap((row, r) => of[r][0].map((v, i) => [row.label, name, v, of[r][1][i]])))] });
     let lines = null;
@@ -221,19 +225,19 @@ function comparePictures() {
     return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null, difference(row, i));
   };
   const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
-    h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, row.label + (row.chosen ? " ← chosen" : "")),
+    h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey is within the interval, which hovering shows.` : ""}` }),
+    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey is within the interval, which hovering shows.` : ""}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
-    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: chosen.label }), ".") : data.command === "compare" ? verdict() : null,
+    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), ".") : data.command === "compare" ? verdict() : null,
     reasons.length ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
     reasons.length > few ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
-    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => h("details", { open: data.command === "emulate" }, h("summary", { text: capital(caption) }), plainTable(lines, caption))));
+    h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, ...(data.command === "tune" && runs.length > 1 ? [h("h3", { text: "Before and after" }), numberTable()] : []), axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => h("details", { open: data.command === "emulate" }, h("summary", { text: capital(caption) }), plainTable(lines, caption))));
 }

@@ -87,7 +87,7 @@ function settingsLine() {
   if (i < 0) return null;
   const open = all.rows.filter(row => row.numbers[i] && (row.numbers[i][0] ?? row.numbers[i][1]) > 0), missing = all.rows.filter(row => !row.numbers[i]);
   const show = (level, text) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }), h("span", { class: "unseen", text: LEVELS[level][1] + ": " }), h("span", {}, h("b", { text })));
-  const named = rows => `${rows.slice(0, 3).map(row => row.label).join("; ")}${rows.length > 3 ? `; and ${rows.length - 3} more` : ""}`;
+  const named = rows => `${rows.slice(0, 3).map(row => row.values.length ? row.values.join(" · ") : row.label).join("; ")}${rows.length > 3 ? `; and ${rows.length - 3} more` : ""}`;
   return h("ul", { class: "status", "aria-label": "Did it finish?" },
     missing.length ? show("bad", `${missing.length} of ${all.rows.length} settings have no results: ${named(missing)}`) : null,
     open.length ? show("warn", `Ops had not ended with ${open.length} of ${all.rows.length} settings, so that latencies are lower bounds: ${named(open)}`) : null,
@@ -195,7 +195,7 @@ function firstScreen() {
   } else {
     box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
     // A comparison has its own numbers, over all seeds.
-    if (data.command === "emulate" || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
+    if (["emulate", "tune"].includes(data.command) || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
     // The numbers of all ops mix workloads.
     if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(runs[0].workloads, "Each workload by itself: the numbers above are those of all ops")));

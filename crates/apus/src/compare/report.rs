@@ -9,6 +9,7 @@ use super::table::{Contestant, Metrics, Spread, heading};
 use super::tuning::Objective;
 use crate::output::OutputDir;
 use crate::report;
+use crate::sweep::PERCENTILES;
 use crate::tables::{column, write_any};
 use crate::text::{bounds, columns, number};
 
@@ -149,7 +150,8 @@ impl Report<'_> {
 
     /// Returns the differences for the page; `None` if there is only one algorithm.
     fn differences_of_page(&self) -> Option<report::Differences> {
-        let (reference, others) = self.contestants.split_first().filter(|(_, all)| !all.is_empty())?;
+        let (reference, others) =
+            self.contestants.split_first().filter(|(_, all)| !all.is_empty())?;
         let of = |name: &str| {
             let one = |one: &Contestant| {
                 let found = one.difference(reference, name)?;
@@ -289,6 +291,22 @@ impl Report<'_> {
         write_any(dir, &table_of_metrics(), cells)
     }
 
+    /// Returns the percentiles of ops and packets by algorithm: medians over the seeds.
+    fn distributions(&self) -> Vec<report::Distribution> {
+        let all = [("op_latency_us", "op latency"), ("fabric_rtt_us", "fabric RTT")];
+        let of = |(path, name): (&str, &'static str)| {
+            let points = |one: &Contestant| {
+                let point = |(stat, fraction): (&str, f64)| {
+                    let value = one.spread(&format!("{path}.{stat}"))?.median.value()?;
+                    Some((value, fraction))
+                };
+                PERCENTILES.into_iter().filter_map(point).collect()
+            };
+            report::Distribution { name, rows: self.contestants.iter().map(points).collect() }
+        };
+        all.map(of).into_iter().filter(|one| one.rows.iter().any(|row| row.len() > 1)).collect()
+    }
+
     /// Returns the page with these recorded runs, in one file.
     pub fn html(&self, runs: Vec<Value>) -> String {
         let rows = self.rows();
@@ -326,7 +344,8 @@ impl Report<'_> {
             axes: Vec::new(),
             rows: self.contestants.iter().enumerate().map(of).collect(),
             reasons: self.notes().collect(),
-            distributions: Vec::new(),
+            // Recorded runs have whole curves.
+            distributions: if runs.is_empty() { self.distributions() } else { Vec::new() },
             differences: self.differences_of_page(),
             tables: self.tables_of_page(),
             against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],

@@ -118,11 +118,8 @@ impl Emulate {
             comparisons.runs.push(run.execute(worst, runs.len(), &watch)?);
         }
         if let Some(path) = &self.report {
-            let text = if paged {
-                comparisons.to_html(&scenario.name)
-            } else {
-                comparisons.to_markdown()
-            };
+            let text =
+                if paged { comparisons.to_html(&scenario.name) } else { comparisons.to_markdown() };
             let written = fs::write(path, text);
             written.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
         }

@@ -7,6 +7,9 @@ use super::report::{Comparisons, ROWS};
 use super::side::Side;
 use crate::report::{self, Distribution, Report};
 
+/// A distribution of a side: its name, and where it is.
+type Curve = (&'static str, fn(&Side) -> &Cdf);
+
 /// Ends of the headings of numbers, and what the names of such metrics end with.
 const UNITS: [(&str, &str); 3] = [(", us", "_us"), (", Gb/s", "_gbps"), (", packets", "_packets")];
 
@@ -52,12 +55,12 @@ impl Comparisons {
     /// Returns the distributions of all sides, in the order of the rows.
     fn distributions(&self) -> Vec<Distribution> {
         let sides = || self.runs.iter().flat_map(|run| run.sides());
-        let all: [(&'static str, fn(&Side) -> &Cdf); 3] = [
+        let all: [Curve; 3] = [
             ("op latency", |side| &side.curves.op_latency),
             ("fabric RTT", |side| &side.curves.fabric_rtt),
             ("end-to-end RTT", |side| &side.curves.end_to_end_rtt),
         ];
-        let of = |(name, of): (&'static str, fn(&Side) -> &Cdf)| Distribution {
+        let of = |(name, of): Curve| Distribution {
             name,
             rows: sides().map(|(_, side)| of(side).clone()).collect(),
         };

@@ -42,8 +42,10 @@ impl Distribution {
     fn json(&self) -> Value {
         let row = |points: &Cdf| {
             let points = thinned(points);
-            let (values, fractions): (Vec<Value>, Vec<f64>) =
-                points.into_iter().map(|(value, f)| (short(value), (f * 1e7).round() / 1e7)).unzip();
+            let (values, fractions): (Vec<Value>, Vec<f64>) = points
+                .into_iter()
+                .map(|(value, f)| (short(value), (f * 1e7).round() / 1e7))
+                .unzip();
             json!([values, fractions])
         };
         json!({ "name": self.name, "rows": self.rows.iter().map(row).collect::<Vec<_>>() })

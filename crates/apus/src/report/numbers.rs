@@ -185,7 +185,8 @@ pub(super) fn status(summary: &Summary) -> Value {
     }
     lines.extend(faults(summary));
     if stalled.at_end == 0 && stalled.noticed > 0 {
-        let text = format!("{} made no progress for a time, and then went on", flows(stalled.noticed));
+        let text =
+            format!("{} made no progress for a time, and then went on", flows(stalled.noticed));
         lines.push(Line::new("warn", text).with(first_of(stalled)));
     }
     for warning in summary.offered.warnings() {
@@ -195,11 +196,8 @@ pub(super) fn status(summary: &Summary) -> Value {
     }
     let port = &summary.busiest_port;
     if port.utilisation >= FULL {
-        let text = format!(
-            "{} was in use {} % of the time",
-            port.name,
-            number(port.utilisation * 100.0)
-        );
+        let text =
+            format!("{} was in use {} % of the time", port.name, number(port.utilisation * 100.0));
         let more = format!("its mean queue was {} kB", number(port.mean_queue_bytes * 1e-3));
         lines.push(Line::new("info", text).with(more));
     }
@@ -242,8 +240,7 @@ fn faults(summary: &Summary) -> Vec<Line> {
         }
     }
     let line = |((from, to), fault, lost): &((String, String), &FaultRecord, u64)| {
-        let subject =
-            if to.is_empty() { from.clone() } else { format!("{from} <-> {to}") };
+        let subject = if to.is_empty() { from.clone() } else { format!("{from} <-> {to}") };
         // The text of one direction, with both ends and all losses.
         let text = text::losses::fault(&FaultRecord {
             subject,

@@ -18,7 +18,7 @@ pub use grid::Axis;
 use grid::{Point, read_axis};
 use plan::Plan;
 use results::Partial;
-pub use results::of_rows;
+pub use results::{PERCENTILES, of_rows};
 use shard::{Shard, read_shard};
 use table::Done;
 

@@ -37,7 +37,7 @@ pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
 /// Maximum number of rows whose distributions are drawn in the same axes.
 const MAX_CURVES: usize = 12;
 /// Percentiles of a distribution in a summary.
-const PERCENTILES: [(&str, f64); 6] =
+pub const PERCENTILES: [(&str, f64); 6] =
     [("p1", 0.01), ("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)];
 
 /// Returns the percentiles of ops and packets by row: medians over the seeds.
@@ -75,7 +75,7 @@ pub fn write(
     dir.write("sweep.svg", &chart::draw(&title, &plan.vary, rows, &plan.metrics))?;
     let done = runs.iter().filter(|run| run.summary.is_some()).count();
     let caption = format!(
-        "{done} of {} runs complete; medians over the seeds, in brackets the smallest and the largest value",
+        "{done} of {} runs complete; medians over the seeds, with the smallest and the largest value",
         runs.len()
     );
     let reasons = runs.iter().filter_map(|run| run.failure.clone()).collect();

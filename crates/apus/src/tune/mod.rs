@@ -97,8 +97,7 @@ impl Tune {
         if let Some(dir) = &dir {
             let charts = report.charts();
             let (worst, store) = (self.page.worst, store.as_ref());
-            let runs =
-                closer::pages(&self.file, &report.runs(), worst, store, self.limits, &watch);
+            let runs = closer::pages(&self.file, &report.runs(), worst, store, self.limits, &watch);
             let page = report.html(runs);
             let files = charts.iter().map(|(name, chart)| (*name, chart));
             for (name, text) in

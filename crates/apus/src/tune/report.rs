@@ -49,7 +49,10 @@ impl Report<'_> {
     pub(super) fn runs(&self) -> Vec<Setup> {
         let present = self.setup.clone().with_name("as it is");
         let Some(base) = self.base() else { return vec![present] };
-        let values = [Some((Parameter::BaseTarget, base)), self.range().map(|range| (Parameter::FlowScaling, range))];
+        let values = [
+            Some((Parameter::BaseTarget, base)),
+            self.range().map(|range| (Parameter::FlowScaling, range)),
+        ];
         let mut tuned = self.setup.clone();
         for (parameter, value) in values.into_iter().flatten() {
             let text = value.to_string();

@@ -213,7 +213,10 @@ fn comparisons_share_axes() {
     let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
     // Both algorithms have a recorded run, whose slowest ops are followed.
     let data: Value = serde_json::from_str(
-        dom.split_once("type=\"application/json\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("data").0,
+        dom.split_once("type=\"application/json\">")
+            .and_then(|(_, rest)| rest.split_once("</script>"))
+            .expect("data")
+            .0,
     )
     .expect("JSON");
     for (place, name) in ["swift", "dctcp"].into_iter().enumerate() {
