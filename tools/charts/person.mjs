@@ -89,7 +89,7 @@ export async function person(page, what) {
       await settle();
       await show(picture("topology"));
       check((await page.$$(`${picture("topology")} .broken`)).length > 0, "no link is broken in the topology during the fault");
-      check(/down|loss|degraded|slow|flap/.test(await text("#network table")), "no table says whom the fault hurt");
+      check(/down|loss|degraded|slow|flap/.test(await text("#network table")), "no table says whom the fault slowed");
     }
   }
   // Zooms pictures over time and back, filters flows.

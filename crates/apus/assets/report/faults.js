@@ -6,7 +6,7 @@ function faultPictures() {
   const body = h("div", { class: "card" }), fill = () => body.replaceChildren(...faultTable(run()));
   onState(["run"], fill);
   fill();
-  return section("faults", "What broke, and whom it hurt", null, body);
+  return section("faults", "What broke, and whom it slowed", null, body);
 }
 
 const slowness = value => value === null ? "–" : Number.isFinite(value) ? number(value, 3) + "×" : "unfinished";
@@ -29,7 +29,7 @@ function faultTable(run) {
   const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault), usual));
   const head = ["fault", "when", "packets lost", "flows that it stopped", "ops outstanding", "flows with the slowest of these ops"];
   return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
-    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Hurt is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Counted among the ${count(ops.kept)} ops that the page holds one by one; faults.csv has the counts of all ops.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` })];
+    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Counted among the ${count(ops.kept)} ops that the page holds one by one; faults.csv has the counts of all ops.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` })];
 }
 
 function faultRow(run, fault, overlaps, usual) {
@@ -40,7 +40,7 @@ function faultRow(run, fault, overlaps, usual) {
     inside.push(slow);
     worst.set(ops.flow[i], Math.max(worst.get(ops.flow[i]) ?? 0, slow));
   }
-  const hurt = whole ? [] : [...worst].filter(([, slow]) => slow >= 2 * (usual ?? 1)).sort((a, b) => b[1] - a[1]);
+  const slowed = whole ? [] : [...worst].filter(([, slow]) => slow >= 2 * (usual ?? 1)).sort((a, b) => b[1] - a[1]);
   // Flows whose path led over the broken link.
   const stopped = (run.stalled ?? []).filter(one => fault.subjects.some(subject => one.reason.includes(subject)));
   const name = { down: "Link down", slow: "Slow link", loss: "Random loss", corrupt: "Corruption", reorder: "Reordering", "avoided-local": "Avoided by the switches at its ends", "avoided-global": "Avoided by all switches" }[fault.kind] ?? capital(fault.kind);
@@ -53,15 +53,15 @@ function faultRow(run, fault, overlaps, usual) {
     if (slowest >= 0) setState({ op: slowest, hop: null });
     byId("ops").scrollIntoView({ behavior: "smooth" });
   };
-  const link = (flow, more) => h("button", { type: "button", class: "quiet hurt", text: flowName(run, flow) + more, title: "List the slow ops of this flow", onclick: () => follow(flow) });
+  const link = (flow, more) => h("button", { type: "button", class: "quiet slowed", text: flowName(run, flow) + more, title: "List the slow ops of this flow", onclick: () => follow(flow) });
   const time = one => one.until_us === null ? "to the end" : micros(one.until_us - one.since_us);
   return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), places.length > 4 ? h("div", { class: "soft", text: `and ${places.length - 4} more` }) : null),
-    h("td", {}, h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.hurt_until_us > (fault.until_us ?? 0) ? h("div", { class: "soft", text: `felt until ${micros(fault.hurt_until_us)}` }) : null),
+    h("td", {}, h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? h("div", { class: "soft", text: `felt until ${micros(fault.slowed_until_us)}` }) : null),
     h("td", { class: "n", text: count(fault.lost) }),
     h("td", {}, stopped.length ? [...stopped.slice(0, 4).map(one => h("div", { text: `host ${one.host} → host ${one.peer}, ${time(one)}` })), stopped.length > 4 ? h("div", { class: "soft", text: `and ${run.stalled.length >= 16 ? "at least " : ""}${stopped.length - 4} more` }) : null] : h("span", { class: "soft", text: "none" })),
     h("td", {}, h("div", { text: count(inside.length) }), h("div", { class: "soft", text: inside.length ? `median slowdown ${slowness(middle(inside))}` : "" })),
-    h("td", {}, ...hurt.slice(0, 4).map(([flow, slow]) => link(flow, ` (${slowness(slow)})`)), hurt.length > 4 ? h("div", { class: "soft", text: `and ${count(hurt.length - 4)} more; ${whoOf(run, hurt.map(([flow]) => flow))}` }) : null,
-      hurt.length ? null : h("span", { class: "soft", text: whole ? "lasts the whole run: compare with a run without it" : "none" })));
+    h("td", {}, ...slowed.slice(0, 4).map(([flow, slow]) => link(flow, ` (${slowness(slow)})`)), slowed.length > 4 ? h("div", { class: "soft", text: `and ${count(slowed.length - 4)} more; ${whoOf(run, slowed.map(([flow]) => flow))}` }) : null,
+      slowed.length ? null : h("span", { class: "soft", text: whole ? "lasts the whole run: compare with a run without it" : "none" })));
 }
 
 // The switch or host at which most of these flows begin or end.
