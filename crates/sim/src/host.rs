@@ -459,6 +459,7 @@ impl<F: AlgorithmFactory> Host<F> {
 
     /// Gives flows the paths that switches now use, except those of connections `pinned` to one.
     pub(crate) fn avoid(&mut self, pinned: &BTreeSet<u32>, world: &mut World<F>) {
+        self.endpoint.forget_ports();
         for flow in &mut self.flows {
             if flow.is_spread {
                 // There were paths when the flow was opened.

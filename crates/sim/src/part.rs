@@ -149,6 +149,7 @@ impl<F: AlgorithmFactory> Part<F> {
         back: &[PortId],
     ) {
         for host in &mut self.hosts {
+            host.endpoint.forget_ports();
             let path = if host.id == from { there } else { back };
             for flow in host.flows.iter_mut().filter(|flow| flow.connection == connection) {
                 flow.route = self.world.network.import_route(path);

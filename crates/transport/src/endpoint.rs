@@ -26,12 +26,14 @@ use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::spread::{EvCounters, Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
 use grants::Grants;
+use waiting::WaitingFlows;
 
 mod arrivals;
 mod control;
 mod grants;
 mod polls;
 mod trimmed;
+mod waiting;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +121,8 @@ pub struct Endpoint<F: AlgorithmFactory> {
     controls: Ring<FlowId>,
     requests: Ring<FlowId>,
     ready: Ring<FlowId>,
+    /// Flows that were in `ready` and wait for a port of the host; they come before those in `ready`.
+    waiting: WaitingFlows,
     completions: VecDeque<Completion>,
     wheel: TimingWheel<WHEEL_LOG2_SLOTS>,
     expired: Vec<(Time, u32)>,
@@ -143,6 +147,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             controls: Ring::default(),
             requests: Ring::default(),
             ready: Ring::default(),
+            waiting: WaitingFlows::default(),
             completions: VecDeque::new(),
             wheel: TimingWheel::new(config.timer_granularity_log2_ps, WHEEL_LEVELS),
             expired: Vec::new(),

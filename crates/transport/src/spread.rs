@@ -121,8 +121,8 @@ pub struct NextEv<'a> {
 /// Whether a flow sends its next packet now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It waits, and keeps its place in the queue of flows.
-    Wait,
+    /// It waits for any of these ports, as bits, and keeps its place in the queue of flows.
+    Wait(u64),
     /// It sends, with the entropy value of its policy.
     Send,
     /// It sends, with this entropy value in place of the policy's.

@@ -137,6 +137,18 @@ impl FlowPaths {
         Some((Ev::new(u16::try_from(other).unwrap_or(ev.get())), port(pair)))
     }
 
+    /// Returns the ports, as bits, for one of which a packet waits that does not leave [by a port](Self::on_a_port) now.
+    pub(crate) fn waits_for(&self, next: &NextEv<'_>, up: u64) -> u64 {
+        let bit = |port: u8| 1_u64.checked_shl(port.into()).unwrap_or(0);
+        let own = usize::from(next.ev.get()) % self.pairs.len().max(1);
+        let own = self.pairs.get(own).map_or(0, |port| bit(*port));
+        let keeps_own = own != 0 && (up == 0 || own & up != 0);
+        let fails = |pair: usize| next.failing.get(pair).is_some_and(|fails| *fails);
+        let may_take = |pair: usize| !keeps_own || next.may_move && !fails(pair);
+        let pairs = self.pairs.iter().enumerate().filter(|(pair, _)| may_take(*pair));
+        pairs.fold(own, |all, (_, port)| all | bit(*port))
+    }
+
     /// Returns the route of a packet of this number that the transport gave `path`, and how it follows it. `is_up` says
     /// whether the link of a port works, for hosts with several.
     #[inline]

@@ -1,5 +1,7 @@
 //! The ports of a host's NICs, and when they can take another packet.
 
+use std::mem::replace;
+
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, RouteId};
 use apus_transport::{Transmit, Turn};
@@ -46,6 +48,8 @@ struct Several {
     ports: Vec<NicPort>,
     /// Port from which the search for a free one begins.
     next: u32,
+    /// Ports whose links worked when data was last polled, as bits.
+    up: u64,
     /// All data that is left waits for a port that is busy, and nothing has happened at the host since.
     is_blocked: bool,
 }
@@ -59,7 +63,7 @@ impl NicPorts {
         let mut ports = network.host_ports(host).map(port);
         let first = ports.next().unwrap_or_else(|| port(network.host_port(host)));
         let others: Vec<NicPort> = ports.collect();
-        let several = || Box::new(Several { ports: others, next: 0, is_blocked: false });
+        let several = || Box::new(Several { ports: others, next: 0, up: 0, is_blocked: false });
         let is_several = network.host_ports(host).len() > 1;
         Self { first, others: is_several.then(several) }
     }
@@ -196,10 +200,15 @@ impl<F: AlgorithmFactory> Host<F> {
             up |= u64::from(world.network.is_up(port.id)) << number;
         }
         let usable = |ports: u64| if ports & up == 0 { ports & free } else { ports & free & up };
+        let several = self.ports.others.as_mut()?;
+        let first = several.next;
+        if replace(&mut several.up, up) != up {
+            self.endpoint.forget_ports();
+        }
         let (ports, flows, spreads) = (&self.ports, &self.flows, &self.spreads);
-        let first = ports.others.as_ref().map_or(0, |several| several.next);
         let mut moved_to = None;
-        let transmit = self.endpoint.poll_data_of(local, |id, next| {
+        let has_room = |ports| usable(ports) != 0;
+        let transmit = self.endpoint.poll_data_of(local, has_room, |id, next| {
             let flow = &flows[id.index()];
             let of_flow = match next.filter(|_| flow.is_spread) {
                 None => 1 << ports.number_of(world.network.first_port(flow.route)),
@@ -207,14 +216,16 @@ impl<F: AlgorithmFactory> Host<F> {
                     let paths = &spreads[flow.path_label as usize];
                     if paths.names_ports() {
                         let found = paths.on_a_port(&next, usable(paths.ports()), up, first);
-                        let Some((ev, port)) = found else { return Turn::Wait };
+                        let Some((ev, port)) = found else {
+                            return Turn::Wait(paths.waits_for(&next, up));
+                        };
                         moved_to = (ev != next.ev).then_some(port);
                         return if ev == next.ev { Turn::Send } else { Turn::SendBy(ev) };
                     }
                     paths.ports()
                 }
             };
-            if usable(of_flow) == 0 { Turn::Wait } else { Turn::Send }
+            if has_room(of_flow) { Turn::Send } else { Turn::Wait(of_flow) }
         });
         let has_data = self.endpoint.has_data();
         let several = self.ports.others.as_mut()?;

@@ -94,30 +94,41 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Returns the next data packet like [`Endpoint::poll_data`], of the flows that `turn` lets send, by the entropy
     /// value of their packet if they have a policy. For hosts with several ports, of which some are busy. The other
-    /// flows keep their turn.
+    /// flows keep their turn, and `turn` is not asked again about a flow that waits before `has_room` holds for its
+    /// ports: a poll looks at one flow per set of ports, and at each flow once as it begins to wait.
     pub fn poll_data_of(
         &mut self,
         now: Time,
+        has_room: impl Fn(u64) -> bool,
         mut turn: impl FnMut(FlowId, Option<NextEv<'_>>) -> Turn,
     ) -> Option<Transmit> {
-        let mut place = 0; // flows before it wait
-        for _ in 0..self.ready.len() {
-            let id = *self.ready.get(place)?;
+        for _ in 0..self.waiting.len() + self.ready.len() {
+            let id = self.waiting.pop(&has_room).or_else(|| self.ready.pop_front())?;
             let flow = &mut self.flows[id.index()];
             match turn(id, flow.next_ev(now)) {
-                Turn::Wait => {
-                    place += 1;
+                Turn::Wait(ports) => {
+                    self.waiting.push(ports, id);
                     continue;
                 }
                 Turn::Send => {}
                 Turn::SendBy(ev) => flow.set_next_ev(ev),
             }
-            self.ready.remove(place);
             if let Some(transmit) = self.send_data_of(now, id) {
                 return Some(transmit);
             }
         }
         None
+    }
+
+    /// Asks the flows that wait for ports again at the next poll: the links of the host, or paths, have changed.
+    pub fn forget_ports(&mut self) {
+        if self.waiting.len() == 0 {
+            return;
+        }
+        let later = core::mem::take(&mut self.ready);
+        for flow in self.waiting.take().chain(later.iter().copied()) {
+            self.ready.push_back(flow);
+        }
     }
 
     /// Takes a data packet of a flow that has just left the queue of ready flows, if window and pace allow.
@@ -129,7 +140,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         let known = flow.can_send && self.looked_at <= now;
         let ready = known || flow.readiness(now, &self.config) == Readiness::Ready;
         let first = flow.send.in_flight == 0;
-        let ready_flows = self.ready.len() as u32 + 1; // fewer than 2^32 flows
+        let ready_flows = (self.waiting.len() + self.ready.len()) as u32 + 1; // fewer than 2^32 flows
         let sent = if ready { flow.send_data(now, &self.config, ready_flows) } else { None };
         let path = flow.path();
         if first || sent.is_none() || flow.has_control() {
@@ -153,7 +164,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     #[inline]
     #[must_use]
     pub fn has_data(&self) -> bool {
-        !self.ready.is_empty()
+        self.waiting.len() | self.ready.len() > 0
     }
 
     /// Returns `true` if `poll_transmit` may return a packet.

@@ -435,9 +435,14 @@ fn poll_data_of__flows_that_wait_for_a_port_keep_their_place() {
     let mut sent = [0; 3];
     for step in 0..40 {
         let free = step % 2;
-        let transmit = endpoint.poll_data_of(Time::ZERO, |flow, _| {
-            if flow.get() % 2 == free { Turn::Send } else { Turn::Wait }
-        });
+        let transmit = endpoint.poll_data_of(
+            Time::ZERO,
+            |ports| ports & 1 << free != 0,
+            |flow, _| {
+                let port = flow.get() % 2;
+                if port == free { Turn::Send } else { Turn::Wait(1 << port) }
+            },
+        );
         sent[transmit.expect("a packet").flow.index()] += 1;
     }
     assert_eq!(sent, [10, 20, 10]);

@@ -6,6 +6,7 @@ mod extension;
 mod faults;
 mod hostile;
 mod pair;
+mod ports;
 mod ranges;
 mod received;
 mod spread;
