@@ -249,14 +249,31 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.enter_slowly(port, packet, schedule)
     }
 
+    /// A packet joins a port that is served by events like [`Network::enter`], if nothing but a limit can stop it and no
+    /// service is due before. Otherwise returns `false`, without effect on the packet.
+    #[inline(always)]
+    pub fn enter_unhindered<S: Schedule>(
+        &mut self,
+        port: PortId,
+        packet: &InFlight,
+        schedule: &mut S,
+    ) -> bool {
+        let port = &mut self.ports[port.index()];
+        port.kind() == PortKind::Event && port.accept_unhindered(packet, &self.common, schedule)
+    }
+
     /// A packet joins a port that may be of any kind. Sends what the port or its switch answers.
     #[inline(never)] // one copy beside the short paths
     fn enter_slowly<S: Schedule>(
         &mut self,
         port: PortId,
-        &InFlight { arrives: now, packet, bytes }: &InFlight,
+        joining: &InFlight,
         schedule: &mut S,
     ) -> Result<(), DropReason> {
+        if self.enter_unhindered(port, joining, schedule) {
+            return Ok(());
+        }
+        let InFlight { arrives: now, packet, bytes } = *joining;
         if self.common.pfc.is_some()
             && let Err(reason) = self.common.enter_switch(packet)
         {

@@ -325,8 +325,10 @@ fn run_port<F: AlgorithmFactory>(
             && first.arrives <= due
         {
             let (network, mut scheduler) = world.network();
-            // The counters record the result.
-            let _ = network.enter(port, first, &mut scheduler);
+            if !network.enter_unhindered(port, first, &mut scheduler) {
+                // The counters record the result.
+                let _ = network.enter(port, first, &mut scheduler);
+            }
             packets = rest;
         } else if due < limit {
             let event = calendar(world).take_own(place);

@@ -100,7 +100,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// before any pending event of the port.
     #[inline(always)]
     pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {
-        if self.ports[port.index()].is_brief() {
+        if self.ports[port.index()].is_unhindered_lazy() {
             return self.enter_all_lazily(port, packets, schedule);
         }
         let mut packets = packets.iter();

@@ -63,7 +63,49 @@ impl<W: SwitchHalf> Port<W> {
         Ok(())
     }
 
-    /// Accepts a packet like [`Port::accept`], if classes are served lazily, have no limits of their own and no switch halves.
+    /// Accepts a packet like [`Port::accept`] at a port that is served by events, if nothing but a limit can stop it and no
+    /// service is due before. Otherwise returns `false`, and the packet must be [offered](Port::offer).
+    #[inline(always)]
+    pub(crate) fn accept_unhindered<P, S: Schedule>(
+        &mut self,
+        &InFlight { arrives: now, packet, bytes }: &InFlight,
+        common: &Common<P>,
+        schedule: &mut S,
+    ) -> bool {
+        let idle = self.free_at <= now;
+        if !self.unhindered || idle && self.waiting != 0 {
+            return false;
+        }
+        if idle {
+            let served = core::mem::take(&mut self.in_service);
+            let before = &mut self.classes[usize::from(served.class)];
+            before.bytes -= u64::from(served.bytes);
+            before.own_bytes -= u64::from(served.bytes) * u64::from(served.own);
+            self.queue_bytes = 0;
+        }
+        let sent_in = common.pool.fields(packet).class.index();
+        let number = sent_in.min(self.classes.len() - 1);
+        let class = &mut self.classes[number];
+        let has_room = self.queue_bytes + u64::from(bytes) <= self.limit
+            && (!self.limited || class.has_room(bytes));
+        if !has_room || idle && !class.prompt {
+            return false;
+        }
+        class.offered.add(bytes);
+        self.tally.offered.add(bytes);
+        let (joining, own) = (Waiting { packet, bytes }, sent_in == number);
+        if idle {
+            self.serve_at_once::<true, S>(now, number, (joining, own), schedule);
+        } else {
+            self.note_joining::<true>(number, bytes, own);
+            self.tally.joins(now, bytes);
+            self.enqueue(number, joining);
+            self.announce(schedule);
+        }
+        true
+    }
+
+    /// Accepts a packet like [`Port::accept`] at a lazy port without switch halves, whose classes have no limits.
     #[inline(always)]
     pub(crate) fn accept_lazily<P, S: Schedule>(
         &mut self,
@@ -82,6 +124,36 @@ impl<W: SwitchHalf> Port<W> {
         true
     }
 
+    /// A packet joins the idle port and is served.
+    #[inline(always)]
+    fn serve_at_once<const EVENTS: bool, S: Schedule>(
+        &mut self,
+        now: Time,
+        class: usize,
+        (joining, own): (Waiting, bool),
+        schedule: &mut S,
+    ) {
+        let bytes = joining.bytes;
+        self.note_joining::<EVENTS>(class, bytes, own);
+        if self.has_schedulers {
+            self.levels.iter_mut().for_each(Level::on_idle);
+            self.levels[usize::from(self.classes[class].level)].note_sole(class, bytes);
+        }
+        self.classes[class].bytes += u64::from(bytes);
+        self.serve(now, class, joining, own, schedule);
+        self.tally.stays(self.free_at.since(now), bytes);
+    }
+
+    /// Counts a packet that joins a class.
+    #[inline(always)]
+    fn note_joining<const EVENTS: bool>(&mut self, class: usize, bytes: u32, own: bool) {
+        self.queue_bytes += u64::from(bytes);
+        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
+        if EVENTS {
+            self.classes[class].note_joining(bytes, own);
+        }
+    }
+
     /// A packet joins a class, for which there is room. `own`: it was sent in that class.
     #[inline(always)]
     fn join<const EVENTS: bool, P, S: Schedule>(
@@ -92,24 +164,14 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
         schedule: &mut S,
     ) {
-        let bytes = joining.bytes;
-        self.queue_bytes += u64::from(bytes);
-        self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
-        if EVENTS {
-            self.classes[class].note_joining(bytes, own);
-        }
         let idle = self.in_service.bytes == 0 && (!EVENTS || self.waiting == 0);
+        if idle && (!EVENTS || self.certain && self.classes[class].prompt) {
+            return self.serve_at_once::<EVENTS, S>(now, class, (joining, own), schedule);
+        }
+        let bytes = joining.bytes;
+        self.note_joining::<EVENTS>(class, bytes, own);
         if idle && self.has_schedulers {
             self.levels.iter_mut().for_each(Level::on_idle);
-        }
-        if idle && (!EVENTS || self.certain && self.classes[class].prompt) {
-            if self.has_schedulers {
-                self.levels[usize::from(self.classes[class].level)].note_only(class, bytes);
-            }
-            self.classes[class].bytes += u64::from(bytes);
-            self.serve(now, class, joining, own, schedule);
-            self.tally.stays(self.free_at.since(now), bytes);
-            return;
         }
         self.tally.joins(now, bytes);
         if let Some(stops) = self.stops.as_ref().filter(|_| EVENTS) {

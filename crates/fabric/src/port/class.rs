@@ -264,11 +264,11 @@ impl Level {
 
     /// Notes that a packet of a class is served, the only one at the port.
     #[inline]
-    pub(super) fn note_only(&mut self, class: usize, bytes: u32) {
+    pub(super) fn note_sole(&mut self, class: usize, bytes: u32) {
         if let Some(several) = &mut self.several
             && let Some(place) = several.classes.iter().position(|&of| usize::from(of) == class)
         {
-            several.scheduler.only(place, Head { bytes });
+            several.scheduler.note_sole(place, Head { bytes });
         }
     }
 

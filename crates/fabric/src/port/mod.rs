@@ -71,8 +71,9 @@ pub(crate) struct Port<W> {
     /// A packet enters the link when its service begins: no event can stop or delay it, and no other
     /// port counts its bytes.
     certain: bool,
-    /// A lazy port without switch halves, whose classes have no limits of their own.
-    brief: bool,
+    /// A port of classes without switch halves, that nothing can stop, and if it is lazy without limits of classes:
+    /// packets have a short path.
+    unhindered: bool,
     /// Some level has a scheduler.
     has_schedulers: bool,
     /// A `Service` event is pending.
@@ -129,6 +130,7 @@ impl<W: SwitchHalf> Port<W> {
             (Buffer::Own(limit), _) => limit.get(),
             (Buffer::Shared { .. }, _) => u64::MAX,
         };
+        let certain = stops.as_ref().is_none_or(|stops| stops.are_none());
         let limited = kind != PortKind::Fifo && classes.iter().any(Class::is_limited);
         Self {
             link,
@@ -144,8 +146,11 @@ impl<W: SwitchHalf> Port<W> {
             plain,
             simple: plain && kind == PortKind::Fifo,
             limited,
-            brief: kind == PortKind::Lazy && plain && !limited,
-            certain: stops.as_ref().is_none_or(|stops| stops.are_none()),
+            unhindered: plain
+                && certain
+                && kind != PortKind::Fifo
+                && (kind == PortKind::Event || !limited),
+            certain,
             has_schedulers: levels.iter().any(Level::has_scheduler),
             service_armed: false,
             wake_armed: false,
@@ -168,8 +173,8 @@ impl<W: SwitchHalf> Port<W> {
 
     /// Returns `true` if [`Port::accept_lazily`] may be used.
     #[inline(always)]
-    pub(crate) fn is_brief(&self) -> bool {
-        self.brief
+    pub(crate) fn is_unhindered_lazy(&self) -> bool {
+        self.unhindered && self.kind == PortKind::Lazy
     }
 
     #[inline(always)]

@@ -134,7 +134,7 @@ impl<W: SwitchHalf> Port<W> {
     #[inline(always)]
     fn choose<const EVENTS: bool>(&mut self, now: Time) -> Choice {
         if !EVENTS {
-            return self.choose_certainly();
+            return self.take_first();
         }
         let mut not_before = None;
         let mut levels = self.waiting;
@@ -156,7 +156,7 @@ impl<W: SwitchHalf> Port<W> {
 
     /// Takes the packet to be served next at a port that nothing can stop: of the first level in which any waits.
     #[inline(always)]
-    fn choose_certainly(&mut self) -> Choice {
+    fn take_first(&mut self) -> Choice {
         let Some(level) = self.levels.get_mut(self.waiting.trailing_zeros() as usize) else {
             return Choice::Nothing;
         };

@@ -75,7 +75,7 @@ impl Scheduler for DeficitRoundRobin {
     }
 
     #[inline]
-    fn only(&mut self, class: usize, head: Head) {
+    fn note_sole(&mut self, class: usize, head: Head) {
         self.largest = self.largest.max(u64::from(head.bytes));
         self.serve_turns(|number| (number == class).then_some(head));
     }

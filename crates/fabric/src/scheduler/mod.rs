@@ -33,7 +33,7 @@ pub(crate) trait Scheduler: Clone {
     fn next(&mut self, heads: &[Option<Head>]) -> Option<usize>;
 
     /// Notes a choice that [`Scheduler::next`] need not make: only this class has a packet.
-    fn only(&mut self, class: usize, head: Head);
+    fn note_sole(&mut self, class: usize, head: Head);
 
     /// The port has run empty, and the next packet begins a new busy period.
     fn on_idle(&mut self);
@@ -83,11 +83,11 @@ macro_rules! schedulers {
                 }
             }
 
-            /// Notes a choice; see [`Scheduler::only`].
+            /// Notes a choice; see [`Scheduler::note_sole`].
             #[inline]
-            pub(crate) fn only(&mut self, class: usize, head: Head) {
+            pub(crate) fn note_sole(&mut self, class: usize, head: Head) {
                 match self {
-                    $(Self::$variant(scheduler) => scheduler.only(class, head),)+
+                    $(Self::$variant(scheduler) => scheduler.note_sole(class, head),)+
                 }
             }
 

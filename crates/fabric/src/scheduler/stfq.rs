@@ -43,12 +43,12 @@ impl Scheduler for StartTime {
             }
         }
         let (_, index, head) = first?;
-        self.only(index, head);
+        self.note_sole(index, head);
         Some(index)
     }
 
     #[inline]
-    fn only(&mut self, class: usize, head: Head) {
+    fn note_sole(&mut self, class: usize, head: Head) {
         let class = &mut self.classes[class];
         self.virtual_time = class.finish.max(self.virtual_time);
         class.finish = self.virtual_time + u64::from(head.bytes) * TAG_UNITS / class.weight;
