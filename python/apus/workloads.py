@@ -537,6 +537,8 @@ def trace(
     file: str | None = None,
     flows: str | None = None,
     flows_per_pair: int | None = None,
+    stream: bool | None = None,
+    digest: str | None = None,
     handshake: bool | None = None,
     name: str | None = None,
     deadline: Time | None = None,
@@ -560,6 +562,11 @@ def trace(
         flows_per_pair: Most flows from one host to another, which its ops take in turn, in the
             order of their times; a flow per op if not given. An op that its flow cannot accept yet
             is queued, and its latency counts from its arrival (whole number, at least 1).
+        stream: The file is read while the run goes, so that memory does not grow with its messages.
+            It needs CSV in the order of start times, and `flows_per_pair`. The results are the same
+            (true or false; default "false").
+        digest: With `stream`: SHA-256 of the file in hexadecimal digits; another content is an
+            error (text).
         handshake: Each flow sets up its connection before its first op: an empty packet and its
             acknowledgement, as TCP's SYN and SYN-ACK. The latency of the op includes it, the ideal
             of slowdown does not (true or false; default "false").
@@ -587,6 +594,8 @@ def trace(
             "file": file,
             "flows": flows,
             "flows_per_pair": flows_per_pair,
+            "stream": stream,
+            "digest": digest,
             "handshake": handshake,
             "name": name,
             "deadline": deadline,

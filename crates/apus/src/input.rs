@@ -16,7 +16,14 @@ const AFTER_LAST: Span = Span::from_ms(10);
 
 /// Returns the scenario that runs `traffic` over `topology`, a file or one line like "star hosts=8
 /// 100Gbps 1us", with Swift unless `--set algorithm.name=...` selects another algorithm.
-pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Gathered, Failure> {
+///
+/// The texts of streamed traces are kept only if `keeps_streams`.
+pub fn open(
+    traffic: &str,
+    topology: &str,
+    keeps_streams: bool,
+    options: &Options,
+) -> Result<Gathered, Failure> {
     let text = std::fs::read_to_string(traffic)
         .map_err(|error| Failure::Input(format!("{traffic}: cannot be read: {error}")))?;
     let messages =
@@ -39,7 +46,8 @@ pub fn open(traffic: &str, topology: &str, options: &Options) -> Result<Gathered
         quote(&path(traffic))?
     );
     let source = Source { name: format!("{name}.toml"), text };
-    library::gather(source, Path::new(""), options).map_err(|ScenarioError(problems)| {
+    let gathered = library::gather(source, Path::new(""), keeps_streams, options);
+    gathered.map_err(|ScenarioError(problems)| {
         let lines = problems.iter().map(|problem| {
             // Positions in the text above would refer to a file that does not exist.
             match problem.position {

@@ -51,11 +51,16 @@ pub fn open_source(file: &str) -> Result<Source, String> {
     }
 }
 
-/// Reads a scenario as [`open`] does, and keeps the texts.
-pub fn open_gathered(file: &str, options: &Options) -> Result<Gathered, Failure> {
+/// Reads a scenario as [`open`] does, and keeps the texts, those of streamed traces only if `keeps_streams`.
+pub fn open_gathered(
+    file: &str,
+    keeps_streams: bool,
+    options: &Options,
+) -> Result<Gathered, Failure> {
     let source = open_source(file).map_err(Failure::Input)?;
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    gather(source, folder, options).map_err(|error| Failure::Input(error.to_string()))
+    gather(source, folder, keeps_streams, options)
+        .map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// Reads an experiment: a built-in one by name, or a scenario file of one's own.
@@ -98,7 +103,9 @@ pub fn read(
     folder: &Path,
     options: &Options,
 ) -> Result<Scenario, apus_scenario::ScenarioError> {
-    let options = Options { registry: crate::registry(), ..options.clone() };
+    let folder_of_streams = Some(folder.to_owned());
+    let options =
+        Options { registry: crate::registry(), folder: folder_of_streams, ..options.clone() };
     Scenario::read(source, &|name| find_testbed(name, folder), &options)
 }
 
@@ -112,13 +119,16 @@ pub struct Gathered {
     pub files: BTreeMap<String, Source>,
 }
 
-/// Reads a scenario as [`read`] does, and keeps the texts.
+/// Reads a scenario as [`read`] does, and keeps the texts, those of streamed traces only if `keeps_streams`.
 pub fn gather(
     source: Source,
     folder: &Path,
+    keeps_streams: bool,
     options: &Options,
 ) -> Result<Gathered, apus_scenario::ScenarioError> {
-    let options = Options { registry: crate::registry(), ..options.clone() };
+    let folder_of_streams = (!keeps_streams).then(|| folder.to_owned());
+    let options =
+        Options { registry: crate::registry(), folder: folder_of_streams, ..options.clone() };
     let files = RefCell::new(BTreeMap::new());
     let find = |name: &str| {
         let found = find_testbed(name, folder)?;

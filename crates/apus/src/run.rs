@@ -236,9 +236,12 @@ impl Run {
     }
 
     fn open(&self, options: &Options) -> Result<Gathered, Failure> {
+        let bundles = self.bundle.is_some();
         match (&self.traffic, &self.topology, &self.file) {
-            (Some(traffic), Some(topology), _) => input::open(traffic, topology, options),
-            (_, _, file) => library::open_gathered(file.as_deref().unwrap_or_default(), options),
+            (Some(traffic), Some(topology), _) => input::open(traffic, topology, bundles, options),
+            (_, _, file) => {
+                library::open_gathered(file.as_deref().unwrap_or_default(), bundles, options)
+            }
         }
     }
 

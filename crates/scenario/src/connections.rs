@@ -11,7 +11,8 @@ use apus_units::{Bytes, ClassId, HostId, Span, Time};
 use super::closed::{ClosedLoops, FlowSpec, Pattern};
 use super::poisson::{Pairs, Poisson};
 use super::setup::Setup;
-use super::trace::Trace;
+use super::stream::AllStreamed;
+use super::trace::Messages;
 use super::workload::{Demand, Workload};
 use crate::import::Message;
 use apus_sim::plan::{self, FurtherOps, JobPlan, Load, NextOps, OpArrival};
@@ -24,6 +25,8 @@ pub(super) struct Expanded {
     pub(super) demands: Vec<plan::Demand>,
     /// Jobs in their order, each with a connection that those of the job are like.
     pub(super) jobs: Vec<(JobPlan, ConnectionPlan)>,
+    /// Traces that the run reads as it goes.
+    pub(super) streamed: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
     /// Ops that open loops submit during the drain.
     pub(super) further: Option<Arc<dyn FurtherOps<AlgorithmConfig>>>,
 }
@@ -36,7 +39,7 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
     let mut demands = Vec::new();
     let mut jobs = Vec::new();
     let measured = setup.named_workloads();
-    let mut further = Vec::new();
+    let (mut streamed, mut further) = (Vec::new(), Vec::new());
     for (index, workload) in setup.workloads.iter().enumerate() {
         let first = connections.len();
         let random = Stream::new(setup.seed, Purpose::Workload, index as u64);
@@ -80,7 +83,16 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
                     ..template.clone()
                 }));
             }
-            Demand::Trace(trace) => messages(trace, &template, &mut connections),
+            Demand::Trace(trace) => match &trace.messages {
+                Messages::Kept { messages, flows_per_pair } => {
+                    open_messages(messages, *flows_per_pair, &template, &mut connections);
+                }
+                Messages::Streamed(trace) => {
+                    // There are fewer than 2^32 connections.
+                    streamed.push((connections.len() as u32, trace.clone()));
+                    connections.extend(trace.connections(&template));
+                }
+            },
             Demand::Job(job) => {
                 let mut random = random;
                 jobs.push((job.plan(&workload.label, workload.start, &mut random), template));
@@ -98,8 +110,9 @@ pub(super) fn expand(setup: &Setup) -> Expanded {
             is_trace: matches!(workload.demand, Demand::Trace(_)),
         });
     }
+    let streamed = (!streamed.is_empty()).then(|| Arc::new(AllStreamed(streamed)) as _);
     let further = (!further.is_empty()).then(|| Arc::new(AllContinued(further)) as _);
-    Expanded { connections, demands, jobs, further }
+    Expanded { connections, demands, jobs, streamed, further }
 }
 
 /// Returns when the ops of an open loop arrive; `None` for a closed loop.
@@ -111,8 +124,7 @@ fn open_interval(workload: &Workload, duration: Span) -> Option<(Time, Time)> {
             Some((instant(workload.start), instant(stop)))
         }
         Demand::Trace(trace) => {
-            let starts = || trace.messages.iter().map(|message| message.start);
-            let (first, last) = (starts().min()?, starts().max()?);
+            let (first, last) = trace.messages.interval()?;
             Some((instant(first), instant(last)))
         }
     }
@@ -168,7 +180,10 @@ struct AllContinued(Vec<Continued>);
 impl FurtherOps<AlgorithmConfig> for AllContinued {
     fn begin(&self, connections: &[ConnectionPlan]) -> NextOps {
         let mut loops: Vec<_> = self.0.iter().map(|one| one.begin(connections)).collect();
-        Box::new(move |until| loops.iter_mut().flat_map(|next| next(until)).collect())
+        Box::new(move |until| {
+            let ops = loops.iter_mut().map(|next| next(until));
+            Ok(ops.collect::<Result<Vec<_>, _>>()?.concat())
+        })
     }
 }
 
@@ -195,7 +210,7 @@ impl Continued {
                 *turn += 1;
                 Some((own[*turn % own.len()], arrival))
             };
-            drawn.into_iter().filter_map(place).collect()
+            Ok(drawn.into_iter().filter_map(place).collect())
         })
     }
 }
@@ -261,13 +276,18 @@ fn open(
 }
 
 /// Gives the messages of a trace to connections.
-fn messages(trace: &Trace, template: &ConnectionPlan, connections: &mut Vec<ConnectionPlan>) {
+fn open_messages(
+    messages: &[Message],
+    flows_per_pair: Option<u32>,
+    template: &ConnectionPlan,
+    connections: &mut Vec<ConnectionPlan>,
+) {
     let op = |message: &Message| {
         let (at, size) = (instant(message.start), Bytes::new(message.bytes));
         (OpArrival { at, size }, message.from, message.to)
     };
-    let ops = trace.messages.iter().map(op);
-    let Some(flows) = trace.flows_per_pair else {
+    let ops = messages.iter().map(op);
+    let Some(flows) = flows_per_pair else {
         connections.extend(ops.map(|op| own_connection(op, template)));
         return;
     };

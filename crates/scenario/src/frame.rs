@@ -1,5 +1,7 @@
 //! Limits of workloads, and settings that all kinds of workload read.
 
+use std::path::Path;
+
 use apus_jobs::loggops::Parameters;
 use apus_units::Span;
 
@@ -26,6 +28,8 @@ pub(super) const HANDSHAKE: Key = key(
 /// Limits that a workload must observe.
 pub(super) struct Frame<'a> {
     pub(super) hosts: u32,
+    /// Folder of files that are read while the run goes; `None`: their text is kept.
+    pub(super) folder: Option<&'a Path>,
     pub(super) duration: Span,
     pub(super) max_ops: u32,
     /// Labels of the algorithms.

@@ -76,6 +76,7 @@ mod setup;
 mod shape;
 mod sizes_of;
 mod source;
+mod stream;
 mod testbed;
 mod to_plan;
 mod topology;

@@ -62,12 +62,12 @@ fn route_words(topology: &TopologySpec) -> u64 {
     2 * (1 + topology.longest_path())
 }
 
-/// Ops of a workload that are known before the run, at most.
+/// Ops of a workload that memory holds before they are submitted, at most.
 fn known_ops(workload: &Workload) -> u64 {
     match &workload.demand {
         Demand::Closed(_) | Demand::Rounds(_) => 0,
         Demand::Poisson(poisson) => poisson.most_ops(),
-        Demand::Trace(trace) => trace.messages.len() as u64,
+        Demand::Trace(trace) => trace.messages.held(),
         Demand::Job(job) => 2 * job.graph.ops(),
     }
 }

@@ -1,6 +1,8 @@
 //! Reads a whole scenario: turns the file, its testbed and the command line's changes into runs and
 //! checks.
 
+use std::path::PathBuf;
+
 use apus_algorithms::Registry;
 use apus_units::suggestion;
 
@@ -17,7 +19,7 @@ use super::read_run::read_run;
 use super::section::Section;
 use super::setup::Setup;
 use super::source::{FindTestbed, Place, Problem, Problems, ScenarioError, Source};
-use super::tree::{self, Table};
+use super::tree::{self, Table, Value};
 use super::variant::{Variant, read_variants};
 use super::{format, one_line, runs_of, testbed};
 
@@ -73,6 +75,9 @@ pub struct Options {
     pub memory: Option<MemoryLimit>,
     /// Settings of some runs that remove a mechanism, to see which checks notice.
     pub mutation: Option<Mutation>,
+    /// Folder of the files that a trace with `stream` names, which are read while the run goes; `None`: their text
+    /// is found as that of other files, and kept in memory.
+    pub folder: Option<PathBuf>,
     /// Faults will be added: settings for links that are down need no fault yet.
     pub expects_faults: bool,
 }
@@ -312,7 +317,12 @@ impl Reader<'_> {
         if self.options.mutation.as_ref().is_some_and(|mutation| mutation.changes(variant)) {
             assign_all(&mut table, &self.mutated, self.problems);
         }
-        table.files(&mut |name| self.problems.add_data(name, self.find_testbed));
+        table.files(&mut |name, of| {
+            let streamed = of.get("stream").is_some_and(|node| node.value.same(&Value::Flag(true)));
+            if !streamed || self.options.folder.is_none() {
+                self.problems.add_data(name, self.find_testbed);
+            }
+        });
         let setup = read_run(name, &table, self.place, self.problems, self.options)?;
         Some(match self.options.seed {
             Some(seed) => setup.with_seed(seed),

@@ -79,6 +79,7 @@ pub(super) fn read_run(
     let routing = Routing::read(&root, &endpoint, network_info, options.registry)?;
     let frame = Frame {
         hosts: topology.hosts().max(2),
+        folder: options.folder.as_deref(),
         duration,
         max_ops: endpoint.max_ops,
         algorithms: labels,

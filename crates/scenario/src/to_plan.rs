@@ -61,7 +61,7 @@ impl Setup {
             }
             topology = topology.with_pausable_ports();
         }
-        let Expanded { connections, demands, jobs, further } = connections::expand(self);
+        let Expanded { connections, demands, jobs, streamed, further } = connections::expand(self);
         let mut plan = Plan {
             credits,
             pfc: self.topology.pfc.clone(),
@@ -79,6 +79,7 @@ impl Setup {
             demands,
             duration: self.duration,
             warmup: self.warmup,
+            streamed,
             further,
             trace_ops: trace_ops(&self.workloads),
             ends_with_ops: self.ends_with_ops,

@@ -2,44 +2,154 @@
 
 use std::sync::Arc;
 
+use apus_units::Span;
+
 use super::frame::Frame;
 use super::section::Section;
+use super::stream::{Streamed, Text};
 use super::tree::Value;
 use crate::import::{Message, Traffic};
 
 /// The workload: each message is one op. Nodes are hosts of the topology.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
-    pub(super) messages: Arc<[Message]>,
-    /// Maximum number of flows from one host to another; `None`: a flow per message.
-    pub(super) flows_per_pair: Option<u32>,
+    pub(super) messages: Messages,
     /// Number of connections that the messages need.
     pub(super) connections: u64,
     /// Ops that all connections have outstanding together, estimated.
     pub(super) outstanding: u64,
 }
 
+/// The messages of a trace.
+#[derive(Clone, Debug)]
+pub(super) enum Messages {
+    /// In memory.
+    Kept {
+        messages: Arc<[Message]>,
+        /// Maximum number of flows from one host to another; `None`: a flow per message.
+        flows_per_pair: Option<u32>,
+    },
+    /// Read while the run goes.
+    Streamed(Streamed),
+}
+
+impl Messages {
+    /// Returns their number.
+    pub(super) fn count(&self) -> u64 {
+        match self {
+            Self::Kept { messages, .. } => messages.len() as u64,
+            Self::Streamed(streamed) => streamed.messages,
+        }
+    }
+
+    /// Returns the start of the first and of the last.
+    pub(super) fn interval(&self) -> Option<(Span, Span)> {
+        match self {
+            Self::Kept { messages, .. } => {
+                let starts = || messages.iter().map(|message| message.start);
+                Some((starts().min()?, starts().max()?))
+            }
+            Self::Streamed(streamed) => Some((streamed.first, streamed.last)),
+        }
+    }
+
+    /// Returns the number of messages that the memory of a run holds at a time, at most.
+    pub(super) fn held(&self) -> u64 {
+        match self {
+            Self::Kept { .. } => self.count(),
+            Self::Streamed(streamed) => streamed.held,
+        }
+    }
+}
+
 impl Trace {
     pub(super) fn read(section: &Section<'_>, frame: &Frame<'_>) -> Option<Self> {
+        // The default, a flow per message, has no word.
+        let flows_per_pair: Option<u32> = section.get("flows_per_pair");
+        if section.get_or_default("stream") {
+            return Self::stream(section, frame, flows_per_pair);
+        }
+        section.no_effect("digest", "without `stream`");
         let (key, name, text) = section.text_or_file("flows", "start_us,from,to,bytes per line")?;
         let messages = Traffic::parse(&text)
             .map_err(|e| e.to_string())
             .and_then(|traffic| Self::fit(traffic, frame));
-        // The default, a flow per message, has no word.
-        let flows_per_pair: Option<u32> = section.get("flows_per_pair");
         match messages {
             Ok(messages) => {
                 let rows = crate::import::csv::render(messages.iter());
                 section.record("flows", Value::Text(rows));
                 let messages: Arc<[Message]> = messages.into();
                 let (connections, outstanding) = count(&messages, flows_per_pair, frame.max_ops);
-                Some(Self { messages, flows_per_pair, connections, outstanding })
+                let messages = Messages::Kept { messages, flows_per_pair };
+                Some(Self { messages, connections, outstanding })
             }
             Err(why) => {
                 section.problem(key, format_args!("{name}{why}"));
                 None
             }
         }
+    }
+
+    /// Reads a trace whose messages are not kept.
+    fn stream(
+        section: &Section<'_>,
+        frame: &Frame<'_>,
+        flows_per_pair: Option<u32>,
+    ) -> Option<Self> {
+        let Some(flows_per_pair) = flows_per_pair else {
+            let why =
+                "needs `flows_per_pair`: a flow per message takes more memory than the message";
+            section.problem("stream", why);
+            return None;
+        };
+        let wanted: Option<String> = section.peek("digest");
+        let (key, name, text) = match (frame.folder, section.node("file")) {
+            (Some(folder), Some(_)) => {
+                section.no_effect("flows", "with a `file`");
+                let file: String = section.peek("file")?;
+                match Text::of_file(folder, &file) {
+                    Ok(text) => ("file", format!("{file}:"), text),
+                    Err(error) => {
+                        section.problem("file", format_args!("cannot be used: {error}"));
+                        return None;
+                    }
+                }
+            }
+            _ => {
+                let kind = "start_us,from,to,bytes per line";
+                let (key, name, text) = section.text_or_file("flows", kind)?;
+                (key, name, Text::Kept(text.into()))
+            }
+        };
+        let recorded = match &text {
+            Text::Kept(text) => Some(("flows", text.to_string())),
+            Text::File(path) => path.to_str().map(|path| ("file", path.to_owned())),
+        };
+        let Some((recorded, value)) = recorded else {
+            section.problem(key, format_args!("{name} the path is not text (UTF-8)"));
+            return None;
+        };
+        let limits = (frame.hosts, frame.duration);
+        let streamed = match Streamed::read(text, name.clone(), limits, flows_per_pair) {
+            Ok(streamed) => streamed,
+            Err(why) => {
+                section.problem(key, format_args!("{name}{why}"));
+                return None;
+            }
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != streamed.digest) {
+            let found = &streamed.digest;
+            let message = format_args!(
+                "is {wanted}, but that of the text is {found}: it has changed; remove `digest` to use it as it is"
+            );
+            section.problem("digest", message);
+            return None;
+        }
+        section.record(recorded, Value::Text(value));
+        section.record("digest", Value::Text(streamed.digest.clone()));
+        let (connections, outstanding) = streamed.count(frame.max_ops);
+        let messages = Messages::Streamed(streamed);
+        Some(Self { messages, connections, outstanding })
     }
 
     /// The messages that start within the run, with hosts of the topology.

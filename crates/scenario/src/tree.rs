@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    fn files(&self, found: &mut dyn FnMut(&str)) {
+    fn files(&self, found: &mut dyn FnMut(&str, &Table)) {
         match self {
             Self::Table(table) => table.files(found),
             Self::List(list) => list.iter().for_each(|node| node.value.files(found)),
@@ -245,12 +245,12 @@ impl Table {
         self.entries.values().any(|entry| entry.node.is_of(place))
     }
 
-    /// Calls `found` with every text under the key `file`, in this table and in the tables and
-    /// lists within.
-    pub(super) fn files(&self, found: &mut dyn FnMut(&str)) {
+    /// Calls `found` with every text under the key `file` and its table, in this table and in the tables
+    /// and lists within.
+    pub(super) fn files(&self, found: &mut dyn FnMut(&str, &Self)) {
         for (key, entry) in &self.entries {
             match &entry.node.value {
-                Value::Text(name) if key == "file" => found(name),
+                Value::Text(name) if key == "file" => found(name, self),
                 value => value.files(found),
             }
         }

@@ -271,7 +271,7 @@ fn measure_several(tables: &mut [Vec<Workload>]) {
 /// Returns when the first message or job starts if all workloads are traces and jobs.
 pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
     let first = |workload: &Workload| match &workload.demand {
-        Demand::Trace(trace) => trace.messages.iter().map(|message| message.start).min(),
+        Demand::Trace(trace) => trace.messages.interval().map(|(first, _)| first),
         Demand::Job(_) => Some(workload.start),
         Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     };
@@ -282,7 +282,7 @@ pub(super) fn first_message(workloads: &[Workload]) -> Option<Span> {
 /// Number of messages of traces if all workloads are traces and jobs.
 pub(super) fn trace_ops(workloads: &[Workload]) -> Option<u64> {
     let ops = workloads.iter().map(|workload| match &workload.demand {
-        Demand::Trace(trace) => Some(trace.messages.len() as u64),
+        Demand::Trace(trace) => Some(trace.messages.count()),
         Demand::Job(_) => Some(0),
         Demand::Closed(_) | Demand::Poisson(_) | Demand::Rounds(_) => None,
     });

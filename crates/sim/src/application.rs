@@ -98,6 +98,8 @@ struct State {
     owed: u32,
     /// Number of ops submitted so far, of an open loop or of rounds.
     submitted: u32,
+    /// Number of the first of the ops that an open loop holds.
+    first: u32,
     /// Time that outstanding ops of an open loop waited for room, by number, of those that did
     /// wait.
     #[expect(clippy::box_collection, reason = "a word in each of a million sources, not three")]
@@ -116,9 +118,14 @@ impl State {
             Feed::Closed { size, .. } | Feed::Answer { size } => *size,
             Feed::Ask { request, .. } => *request,
             Feed::Open(arrivals) => {
-                arrivals.get(self.submitted as usize).map_or(Bytes::ZERO, |a| a.size)
+                arrivals.get(self.place(self.submitted)).map_or(Bytes::ZERO, |a| a.size)
             }
         }
+    }
+
+    /// Returns the place of an op among those that the open loop holds.
+    fn place(&self, op: u32) -> usize {
+        op.wrapping_sub(self.first) as usize
     }
 }
 
@@ -182,6 +189,7 @@ impl Application {
             feed,
             owed: 0,
             submitted: 0,
+            first: 0,
             waits,
             submitted_at,
         });
@@ -208,9 +216,10 @@ impl Application {
                 Feed::Closed { outstanding, .. } => state.owed = *outstanding,
                 Feed::Ask { .. } | Feed::Answer { .. } => state.owed = 1,
                 Feed::Open(arrivals) => {
+                    let came = state.place(state.submitted + state.owed + 1);
+                    let next = arrivals.get(came).copied();
                     state.owed += 1;
-                    let came = state.submitted + state.owed;
-                    if let Some(next) = arrivals.get(came as usize)
+                    if let Some(next) = next
                         && next.at < state.stop
                     {
                         self.pending.push(Reverse((next.at, index)));
@@ -311,15 +320,16 @@ impl Application {
         Some(completion)
     }
 
-    /// Appends later ops to those of an open loop.
+    /// Appends later ops to those of an open loop, which forgets those that it has submitted.
     pub(crate) fn extend(&mut self, source: usize, more: Vec<OpArrival>) {
         let state = &mut self.states[source];
         let (Feed::Open(arrivals), Some(first)) = (&mut state.feed, more.first()) else { return };
-        let idle = (state.submitted + state.owed) as usize == arrivals.len();
-        if idle && first.at < state.stop {
+        let held = &arrivals[state.submitted.wrapping_sub(state.first) as usize..];
+        if held.len() == state.owed as usize && first.at < state.stop {
             self.pending.push(Reverse((first.at, source)));
         }
-        *arrivals = arrivals.iter().copied().chain(more).collect();
+        *arrivals = held.iter().copied().chain(more).collect();
+        state.first = state.submitted;
     }
 
     /// Returns the flow of a source.
@@ -355,7 +365,7 @@ impl Application {
                 let waits = state.waits.as_deref();
                 let waited = |op: &Op| waits?.get(&((op.user >> 32) as u32)).copied();
                 submitted(&|op| waited(op).unwrap_or(Span::ZERO));
-                let first = state.submitted as usize;
+                let first = state.place(state.submitted);
                 for arrival in &arrivals[first..first + state.owed as usize] {
                     visit(state.flow, arrival.size.get(), now.since(arrival.at));
                 }
@@ -396,8 +406,8 @@ impl Application {
             match &state.feed {
                 Feed::Closed { .. } => {}
                 Feed::Open(arrivals) => {
+                    let wait = now.since(arrivals[state.place(number)].at);
                     state.submitted += 1;
-                    let wait = now.since(arrivals[number as usize].at);
                     if !wait.is_zero() {
                         state.waits.get_or_insert_default().insert(number, wait);
                     }

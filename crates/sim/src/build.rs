@@ -30,6 +30,8 @@ pub enum PlanError {
     Pfc(ControlError),
     /// The system starts no thread for a part of the network.
     Thread(io::Error),
+    /// [`Plan::streamed`] cannot be read.
+    Ops(String),
     /// A port with a fault is not built for faults.
     Fault(ControlError),
     /// [`Plan::ends_with_ops`] without [`Plan::trace_ops`] or a job.
@@ -84,6 +86,7 @@ impl fmt::Display for PlanError {
             Self::Thread(error) => {
                 write!(f, "the system starts no thread ({error}); fewer threads may do")
             }
+            Self::Ops(why) => f.write_str(why),
         }
     }
 }

@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Network, Node, RouteError};
-use apus_units::{PortId, Time};
+use apus_fabric::{Network, Node};
+use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 use serde::Serialize;
 
+use crate::build::PlanError;
 use crate::columns::{gbps, summary};
 use crate::packets::PacketSizes;
-use crate::plan::{Demand, Load, Plan};
+use crate::plan::{Demand, Load, OpArrival, Plan};
 
 /// Scope of the load of links.
 const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the measured phase";
@@ -61,16 +62,17 @@ impl OfferedLoad {
     /// Computes the offered load of a plan on its network.
     ///
     /// # Errors
-    /// If the hosts of a connection cannot reach each other.
+    /// If the hosts of a connection cannot reach each other, or ops cannot be read.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
         network: &mut Network<Header, F::Switch>,
-    ) -> Result<Self, RouteError> {
+    ) -> Result<Self, PlanError> {
         let mut groups: BTreeMap<&str, Vec<&Demand>> = BTreeMap::new();
         for demand in &plan.demands {
             groups.entry(&demand.label).or_default().push(demand);
         }
         let measured = (Time::ZERO + plan.warmup, Time::ZERO + plan.duration);
+        let streamed = streamed(plan, measured)?;
         let mut all = LinkBytes::new(network);
         let mut hull = None;
         let mut workload = BTreeMap::new();
@@ -86,18 +88,16 @@ impl OfferedLoad {
             for index in demands.iter().flat_map(|demand| demand.connections.clone()) {
                 let connection = &plan.connections[index];
                 let Load::Open(arrivals) = &connection.load else { continue };
-                let counts = |at: Time| at >= measured.0 && at < measured.1;
-                let counted = arrivals.iter().filter(|arrival| counts(arrival.at));
-                let mut wire = 0;
-                for arrival in counted {
-                    ops += 1;
-                    payload += arrival.size.get();
-                    wire += wire_bytes(arrival.size.get(), plan.sizes);
-                }
-                if wire > 0 {
+                let mut sum = streamed.get(&(index as u32)).copied().unwrap_or_default();
+                arrivals.iter().for_each(|arrival| sum.add(arrival, measured, plan.sizes));
+                ops += sum.ops;
+                payload += sum.payload;
+                if sum.wire > 0 {
                     let (source, sink) = plan.data_terminals(connection);
-                    let route = network.route(source, sink, index as u64, 0)?;
-                    network.route_ports(route).into_iter().for_each(|port| own.add(port, wire));
+                    let route = network.route(source, sink, index as u64, 0);
+                    let route = route.map_err(PlanError::Route)?;
+                    let ports = network.route_ports(route).into_iter();
+                    ports.for_each(|port| own.add(port, sum.wire));
                 }
             }
             let seconds = seconds(times);
@@ -154,6 +154,44 @@ impl OfferedLoad {
         }
         warnings
     }
+}
+
+/// Ops of a connection within the measured phase.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    ops: u64,
+    payload: u64,
+    wire: u64,
+}
+
+impl Sum {
+    fn add(&mut self, op: &OpArrival, measured: (Time, Time), sizes: PacketSizes) {
+        if measured.0 <= op.at && op.at < measured.1 {
+            self.ops += 1;
+            self.payload += op.size.get();
+            self.wire += wire_bytes(op.size.get(), sizes);
+        }
+    }
+}
+
+/// Number of pieces in which streamed ops are added up, so that memory holds one of them.
+const PIECES: u64 = 256;
+
+/// Returns the sums of the connections whose ops are read while the run goes.
+fn streamed<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    measured: (Time, Time),
+) -> Result<BTreeMap<u32, Sum>, PlanError> {
+    let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
+    let Some(ops) = &plan.streamed else { return Ok(sums) };
+    let mut next = ops.begin(&plan.connections);
+    let end = Span::from_ps(measured.1.as_ps());
+    for piece in (1..PIECES).map(|piece| end / PIECES * piece).chain([end]) {
+        for (connection, op) in next(Time::ZERO + piece).map_err(PlanError::Ops)? {
+            sums.entry(connection).or_default().add(&op, measured, plan.sizes);
+        }
+    }
+    Ok(sums)
 }
 
 /// Bytes by port.

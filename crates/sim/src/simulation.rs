@@ -31,6 +31,7 @@ use crate::team::Team;
 use crate::tempo::Tempo;
 use crate::watch::{Watch, Watcher};
 use drain::DrainEnd;
+use further::Further;
 
 mod checks;
 mod drain;
@@ -69,6 +70,8 @@ pub struct Simulation<F: AlgorithmFactory> {
     series: Option<SeriesSampler>,
     offered: OfferedLoad,
     stalls: Stalls,
+    /// Ops that are read while the run goes.
+    streamed: Option<Further>,
     /// Bounds of the data queues of a run with credits, if there are any.
     data_bounds: Option<DataBounds>,
     plan: Plan<F>,
@@ -129,7 +132,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
-        let offered = OfferedLoad::new(plan, &mut network).map_err(PlanError::Route)?;
+        let offered = OfferedLoad::new(plan, &mut network)?;
         let data_bounds = match plan.credits {
             Some(_) => match DataBounds::new(plan, &mut network) {
                 Ok(bounds) => Some(bounds),
@@ -152,6 +155,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             series,
             offered,
             stalls: Stalls::new(plan),
+            streamed: None,
             data_bounds,
             plan: own,
             watch: Watch::default(),
@@ -258,7 +262,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let mut team = Team::new(self.partition.parts(), self.lookahead, self.tempo.clone())
             .map_err(|error| RunError::new(format!("the system starts no thread: {error}")))?;
         let mut watcher = Watcher::new(self.watch.clone(), name);
-        let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress);
+        self.streamed = self.plan.streamed.as_deref().map(|ops| self.begin_further(ops));
+        let mut stopped = self.run_phase(name, warmup, &mut team, &mut watcher, progress)?;
         let warmup = self.now();
         let ports_at_warmup = self.port_counters(warmup);
         if let Some(sampler) = &mut self.sampler {
@@ -287,7 +292,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             |port, class| self.network_of(port).class_counters(port, class, warmup),
         );
         if stopped.is_none() {
-            stopped = self.run_phase(name, end, &mut team, &mut watcher, progress);
+            stopped = self.run_phase(name, end, &mut team, &mut watcher, progress)?;
         }
         // All measurements except the times of ops end here.
         let end = self.now();
@@ -321,7 +326,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             recording.end_to_end_rtt = rtts.end_to_end().cdf();
         }
         let interrupted = stopped.is_some();
-        let drained = self.drain((name, end), interrupted, &mut team, &mut watcher, progress);
+        let drained = self.drain((name, end), interrupted, &mut team, &mut watcher, progress)?;
         if drained.ended_by == DrainEnd::Interrupted && stopped.is_none() {
             stopped.clone_from(&drained.why);
         }
@@ -362,11 +367,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) -> Option<String> {
+    ) -> Result<Option<String>, RunError> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
-            let stopped = self.run_until(at, team, watcher, progress);
+            let stopped = self.run_until(at, team, watcher, progress)?;
             if stopped.is_some() || self.now() < at {
-                return stopped;
+                return Ok(stopped);
             }
             self.sample_recording(at);
             self.end_port_window(at);
@@ -396,11 +401,15 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) -> Option<String> {
+    ) -> Result<Option<String>, RunError> {
         let duration = self.plan.duration;
         let step = progress_step(duration, self.parts[0].world.network.smallest_delay());
         while self.now() < end {
             let whole = next_multiple(self.now(), step);
+            if let Some(mut streamed) = self.streamed.take() {
+                self.extend_loops(&mut streamed, whole.min(end))?;
+                self.streamed = Some(streamed);
+            }
             self.run_step(whole.min(end), team);
             let (now, first) = (self.now(), &self.parts[0]);
             let simulated = now.since(Time::ZERO).min(duration);
@@ -408,14 +417,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
             progress(Progress { simulated, duration, events, operations });
             let stopped = watcher.check(now, &self.parts, &self.plan);
             if stopped.is_some() {
-                return stopped;
+                return Ok(stopped);
             }
             // Only after whole steps, so that stops for samples do not change the results.
             if whole <= end && self.is_over() {
-                return None;
+                return Ok(None);
             }
         }
-        None
+        Ok(None)
     }
 
     /// Runs all events before `end`.

@@ -181,6 +181,10 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
         any(|c| c.kind == OpKind::Message && largest_op(c) > 1 << 20),
         "workload.size: a message has at most 1 MiB; use op = \"write\"",
     );
+    not(
+        plan.streamed.is_some(),
+        "workload.stream: the processes get all ops before the start; remove it",
+    );
     let ops = plan.connections.iter().map(|c| match &c.load {
         Load::Open(arrivals) => arrivals.len(),
         Load::Closed { .. } | Load::Round { .. } | Load::Job { .. } => 0,

@@ -19,38 +19,71 @@ pub const HEADER: &str = "start_us,from,to,bytes";
 /// With line and remedy.
 pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     let mut lines = content(text);
-    match lines.next() {
-        Some((_, header)) if words(header).eq(words(HEADER)) => {}
-        Some((line, header)) => {
-            let header = shorten(header);
-            return wrong(line, format!("the header is `{header}`; it must be `{HEADER}`"));
-        }
-        None => {
-            return wrong(1, format!("the header is missing; the first line must be `{HEADER}`"));
-        }
-    }
+    check_header(lines.next())?;
     let mut traffic = Traffic::default();
     for (line, row) in lines {
-        let fields: Vec<&str> = words(row).collect();
-        let [start, from, to, bytes] = fields.as_slice() else {
-            let found = fields.len();
-            return wrong(line, format!("{found} columns; there must be four: {HEADER}"));
-        };
-        let start = format!("{start}us").parse::<Span>().or_else(|_| {
-            let start = shorten(start);
-            let right = "write microseconds as a decimal number with at most 6 digits behind the \
-                         point, like 12.5";
-            wrong(line, format!("`{start}` is not a start time; {right}"))
-        })?;
-        let from = number(line, from, "a host")?;
-        let to = number(line, to, "a host")?;
-        let bytes = number(line, bytes, "a size in bytes")?;
-        traffic.push(Message { line, start, from, to, bytes })?;
+        traffic.push(parse_row(line, row)?)?;
     }
     if traffic.messages.is_empty() {
-        return wrong(1, "the file has no messages; add a line like `0,0,1,1000`");
+        return Err(no_messages());
     }
     Ok(traffic)
+}
+
+/// Checks the first line with content.
+pub(crate) fn check_header(first: Option<(usize, &str)>) -> Result<(), ImportError> {
+    match first {
+        Some((_, header)) if words(header).eq(words(HEADER)) => Ok(()),
+        Some((line, header)) => {
+            let header = shorten(header);
+            wrong(line, format!("the header is `{header}`; it must be `{HEADER}`"))
+        }
+        None => wrong(1, format!("the header is missing; the first line must be `{HEADER}`")),
+    }
+}
+
+/// Reads the message of a line.
+pub(crate) fn parse_row(line: usize, row: &str) -> Result<Message, ImportError> {
+    let mut fields = words(row);
+    let four = [fields.next(), fields.next(), fields.next(), fields.next()];
+    let ([Some(start), Some(from), Some(to), Some(bytes)], None) = (four, fields.next()) else {
+        let found = words(row).count();
+        return wrong(line, format!("{found} columns; there must be four: {HEADER}"));
+    };
+    let read = microseconds(start).map_or_else(|| format!("{start}us").parse::<Span>(), Ok);
+    let start = read.or_else(|_| {
+        let start = shorten(start);
+        let right = "write microseconds as a decimal number with at most 6 digits behind the \
+                     point, like 12.5";
+        wrong(line, format!("`{start}` is not a start time; {right}"))
+    })?;
+    let from = number(line, from, "a host")?;
+    let to = number(line, to, "a host")?;
+    let bytes = number(line, bytes, "a size in bytes")?;
+    let message = Message { line, start, from, to, bytes };
+    message.check()?;
+    Ok(message)
+}
+
+/// Reads digits with up to six behind a point, as almost all times are written; `None`: they are not.
+fn microseconds(text: &str) -> Option<Span> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    // 12 digits of microseconds are 18 of picoseconds.
+    if whole.is_empty() || whole.len() > 12 || fraction.len() > 6 || text.ends_with('.') {
+        return None;
+    }
+    let digits = whole.bytes().chain(fraction.bytes()).chain((fraction.len()..6).map(|_| b'0'));
+    let mut picoseconds = 0;
+    for digit in digits {
+        picoseconds = picoseconds * 10 + u64::from(digit.checked_sub(b'0').filter(|d| *d < 10)?);
+    }
+    Some(Span::from_ps(picoseconds))
+}
+
+/// Returns the error of a file without messages.
+pub(crate) fn no_messages() -> ImportError {
+    let message = "the file has no messages; add a line like `0,0,1,1000`".to_owned();
+    ImportError { line: 1, message }
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {
@@ -76,8 +109,22 @@ pub fn render<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_traffic, render};
+    use super::{microseconds, parse_traffic, render};
     use apus_units::Span;
+
+    /// The short form of times means what the general form means, or leaves the text to it.
+    #[test]
+    fn times_are_those_of_quantities() {
+        for text in ["0", "7", "12.5", "0.000001", "00.10", "999999999999.999999", "86400000000"] {
+            assert_eq!(microseconds(text), format!("{text}us").parse().ok(), "{text}");
+            assert!(microseconds(text).is_some(), "{text}");
+        }
+        for text in
+            ["", ".5", "5.", "-1", "+1", "1e3", "1.0000001", "1000000000000", "1.2.3", "1,5", "٣"]
+        {
+            assert_eq!(microseconds(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn rows_are_read_and_read_back() {

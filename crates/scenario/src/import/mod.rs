@@ -17,7 +17,8 @@ pub(crate) use graph::MAX_LINKS;
 pub use graph::{End, Graph, GraphLink};
 pub use job::parse_job;
 pub use text::ImportError;
-use text::{is_blank, wrong};
+pub(crate) use text::is_blank;
+use text::wrong;
 pub use traffic::{Message, Traffic};
 
 impl Traffic {

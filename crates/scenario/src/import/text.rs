@@ -27,7 +27,7 @@ pub(super) fn wrong<T>(line: usize, message: impl Into<String>) -> Result<T, Imp
 }
 
 /// Returns `true` if a line is empty or a comment.
-pub(super) fn is_blank(line: &str) -> bool {
+pub(crate) fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 

@@ -30,7 +30,7 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// Most messages of a file.
+/// Most messages of a file that is read as a whole.
 const MAX_MESSAGES: usize = 10_000_000;
 /// Largest message: far above the size that a run can transfer.
 const MAX_BYTES: u64 = 1 << 40;
@@ -38,17 +38,26 @@ const MAX_BYTES: u64 = 1 << 40;
 impl Traffic {
     /// Adds a message if it is one that can be sent.
     pub(super) fn push(&mut self, message: Message) -> Result<(), ImportError> {
-        let Message { line, from, to, bytes, .. } = message;
+        message.check()?;
+        if self.messages.len() >= MAX_MESSAGES {
+            let right = "as CSV in the order of start times a scenario reads more, with `stream`";
+            return wrong(message.line, format!("more than {MAX_MESSAGES} messages; {right}"));
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+}
+
+impl Message {
+    /// Returns an error if the message cannot be sent.
+    pub(super) fn check(&self) -> Result<(), ImportError> {
+        let Self { line, from, to, bytes, .. } = *self;
         if from == to {
             return wrong(line, format!("node {from} sends to itself; the two must differ"));
         }
         if !(1..=MAX_BYTES).contains(&bytes) {
             return wrong(line, format!("the size is {bytes}; it must be from 1 to 2^40 bytes"));
         }
-        if self.messages.len() >= MAX_MESSAGES {
-            return wrong(line, format!("more than {MAX_MESSAGES} messages; split the file"));
-        }
-        self.messages.push(message);
         Ok(())
     }
 }

@@ -150,6 +150,18 @@ pub const WORKLOADS: [KindKeys; 15] = [
                  its latency counts from its arrival",
             )
             .at_least(1),
+            key(
+                "stream",
+                Kind::Flag,
+                "The file is read while the run goes, so that memory does not grow with its messages. It needs \
+                 CSV in the order of start times, and `flows_per_pair`. The results are the same",
+            )
+            .or("false"),
+            key(
+                "digest",
+                Kind::Text,
+                "With `stream`: SHA-256 of the file in hexadecimal digits; another content is an error",
+            ),
             HANDSHAKE,
         ],
     },

@@ -37,6 +37,7 @@ mod routing;
 mod samples;
 mod schedulers;
 mod service;
+mod stream;
 mod trace_flows;
 mod trimming;
 mod workloads;

@@ -115,6 +115,12 @@ impl<F: AlgorithmFactory> Live<F> {
         for job in &plan.jobs {
             job.check_model(plan.host.loggops.as_ref()).map_err(PlanError::Job)?;
         }
+        if plan.streamed.is_some() {
+            return Err(PlanError::Ops(
+                "a trace with `stream` cannot be read while a program drives the simulation; remove `stream`"
+                    .to_owned(),
+            ));
+        }
         let network = crate::build::build_network(&plan)?;
         let partition = Partition::new(&network, 1);
         drop(network);

@@ -67,6 +67,7 @@ impl<F: AlgorithmFactory> Plan<F> {
             demands: Vec::new(),
             duration,
             warmup: Span::ZERO,
+            streamed: None,
             further: None,
             trace_ops: None,
             ends_with_ops: false,

@@ -56,6 +56,8 @@ pub struct Plan<F: AlgorithmFactory> {
     pub duration: Span,
     /// End of the warm-up, from which measurements count.
     pub warmup: Span,
+    /// Ops of open loops that are not in their [`Load`], because the run reads them as it goes.
+    pub streamed: Option<Arc<dyn FurtherOps<F>>>,
     /// Ops that open loops submit during the drain; `None`: no more ops.
     pub further: Option<Arc<dyn FurtherOps<F>>>,
     /// Number of ops if all workloads are traces, so that the run has a makespan.
@@ -234,16 +236,16 @@ pub struct OpArrival {
     pub size: Bytes,
 }
 
-/// Ops of open loops that arrive after the end of a run, for its drain.
+/// Ops of open loops that a run asks for while it goes.
 pub trait FurtherOps<F: AlgorithmFactory>: fmt::Debug + Send + Sync {
-    /// Begins at the end of the run with these connections. Each call of the function returns the
-    /// ops that arrive before a time and after those returned before, each with its connection, in
-    /// order of time per connection.
+    /// Begins with these connections. Each call of the function returns the ops that arrive before a
+    /// time and after those returned before, each with its connection, in order of time per
+    /// connection; or why they cannot be read.
     fn begin(&self, connections: &[ConnectionPlan<F>]) -> NextOps;
 }
 
 /// See [`FurtherOps::begin`].
-pub type NextOps = Box<dyn FnMut(Time) -> Vec<(u32, OpArrival)>>;
+pub type NextOps = Box<dyn FnMut(Time) -> Result<Vec<(u32, OpArrival)>, String> + Send>;
 
 /// A fault of a link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,6 +10,7 @@ use apus_units::{Span, Time};
 
 use super::Simulation;
 use crate::Progress;
+use crate::error::RunError;
 use crate::host::Host;
 use crate::summary::DrainSummary;
 use crate::team::Team;
@@ -81,7 +82,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) -> Drained {
+    ) -> Result<Drained, RunError> {
         for part in &mut self.parts {
             part.world.op_times.end_measured(end);
             // The summary is complete.
@@ -93,12 +94,12 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let limit = self.plan.drain;
         let mut drained = Drained { ended_by: DrainEnd::Interrupted, why: None, limit, until: end };
         if !interrupted {
-            self.run_drain(&mut drained, (name, end), team, watcher, progress);
+            self.run_drain(&mut drained, (name, end), team, watcher, progress)?;
         }
         drained.until = self.now();
         self.look_for_stalls_now(drained.until, name);
         self.note_unfinished();
-        drained
+        Ok(drained)
     }
 
     fn run_drain(
@@ -108,7 +109,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) {
+    ) -> Result<(), RunError> {
         let ended = self.groups_with_ends();
         let last = end.saturating_add(drained.limit);
         let measured = end.since(Time::ZERO + self.plan.warmup);
@@ -120,27 +121,27 @@ impl<F: AlgorithmFactory> Simulation<F> {
         loop {
             if self.have_all_jobs_ended() && !self.is_waited_for(&mut cursor, &ended) {
                 drained.ended_by = DrainEnd::Complete;
-                return;
+                return Ok(());
             }
             let now = self.now();
             if now >= last {
                 drained.ended_by = DrainEnd::Limit;
-                return;
+                return Ok(());
             }
             if now == end {
-                further = self.begin_further();
+                further = self.plan.further.as_deref().map(|ops| self.begin_further(ops));
             }
             let step = first.max(now.since(end) / STOPS_PER_LENGTH);
             let next = now.saturating_add(step).min(last);
             if let Some(further) = &mut further {
-                self.extend_loops(further, next);
+                self.extend_loops(further, next)?;
             }
-            let stopped = self.run_changes(name, next, team, watcher, progress);
+            let stopped = self.run_changes(name, next, team, watcher, progress)?;
             if let Some(why) = stopped {
                 let stuck = !watcher.is_interrupted();
                 drained.ended_by = if stuck { DrainEnd::Stuck } else { DrainEnd::Interrupted };
                 drained.why = Some(why);
-                return;
+                return Ok(());
             }
         }
     }
@@ -153,11 +154,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) -> Option<String> {
+    ) -> Result<Option<String>, RunError> {
         while let Some(at) = self.next_change().filter(|&at| at <= end) {
-            let stopped = self.run_until(at, team, watcher, progress);
+            let stopped = self.run_until(at, team, watcher, progress)?;
             if stopped.is_some() {
-                return stopped;
+                return Ok(stopped);
             }
             self.change_links(at);
             self.reroutes.apply(at, &mut self.parts);

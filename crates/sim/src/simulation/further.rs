@@ -1,4 +1,5 @@
-//! Open loops continue during the drain: their hosts get the ops for one stretch of time at a time.
+//! Ops of open loops that are not in the plan: their hosts get them for one stretch of time at a time, those
+//! of streamed traces during the run, those of other loops during the drain.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,8 @@ use apus_cc::AlgorithmFactory;
 use apus_units::Time;
 
 use super::Simulation;
-use crate::plan::{NextOps, OpArrival};
+use crate::error::RunError;
+use crate::plan::{FurtherOps, NextOps, OpArrival};
 
 /// Place of the source of a connection's ops: part, host of the part, source of the host.
 type Seat = (u32, u32, u32);
@@ -19,9 +21,9 @@ pub(super) struct Further {
 }
 
 impl<F: AlgorithmFactory> Simulation<F> {
-    /// Returns the ops from here onwards, if there are open loops.
-    pub(super) fn begin_further(&self) -> Option<Further> {
-        let next = self.plan.further.as_ref()?.begin(&self.plan.connections);
+    /// Returns the ops from here onwards.
+    pub(super) fn begin_further(&self, ops: &dyn FurtherOps<F>) -> Further {
+        let next = ops.begin(&self.plan.connections);
         let mut seats = vec![(0, 0, 0); self.plan.connections.len()];
         for (part, in_part) in (0..).zip(&self.parts) {
             for (place, host) in (0..).zip(&in_part.hosts) {
@@ -35,13 +37,20 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 }
             }
         }
-        Some(Further { next, seats })
+        Further { next, seats }
     }
 
     /// Passes the ops that arrive before `until` to their hosts.
-    pub(super) fn extend_loops(&mut self, further: &mut Further, until: Time) {
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn extend_loops(
+        &mut self,
+        further: &mut Further,
+        until: Time,
+    ) -> Result<(), RunError> {
         let mut of_source: BTreeMap<Seat, Vec<OpArrival>> = BTreeMap::new();
-        for (connection, arrival) in (further.next)(until) {
+        for (connection, arrival) in (further.next)(until).map_err(RunError::new)? {
             of_source.entry(further.seats[connection as usize]).or_default().push(arrival);
         }
         let now = self.now();
@@ -49,5 +58,6 @@ impl<F: AlgorithmFactory> Simulation<F> {
             let part = &mut self.parts[part as usize];
             part.hosts[host as usize].extend(now, source as usize, more, &mut part.world);
         }
+        Ok(())
     }
 }
