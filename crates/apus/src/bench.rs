@@ -96,6 +96,8 @@ struct Case {
     cpu_s: f64,
     cpu_s_min: f64,
     cpu_s_max: f64,
+    /// CPU seconds of the set-up, which are part of `cpu_s`: the network, its hosts and flows.
+    setup_cpu_s: f64,
     wall_s: f64,
     packet_hops: u64,
     events: u64,
@@ -188,16 +190,17 @@ impl Bench {
         }
         let mut runs = (0..self.repeat).map(|_| self.run(setup)).collect::<Result<Vec<_>, _>>()?;
         let threads = runs.iter().map(|(_, summary)| summary.cost.threads).min().unwrap_or(1);
-        runs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (fastest, slowest) = (runs[0].0, runs[runs.len() - 1].0);
+        runs.sort_by(|a, b| a.0.cpu_s.total_cmp(&b.0.cpu_s));
+        let (fastest, slowest) = (runs[0].0.cpu_s, runs[runs.len() - 1].0.cpu_s);
         let middle = runs.len() / 2;
-        let (cpu_s, summary) = runs.swap_remove(middle);
+        let (Seconds { cpu_s, setup_cpu_s }, summary) = runs.swap_remove(middle);
         let (work, cost) = (summary.work, summary.cost);
         Ok(Case {
             name: name.to_owned(),
             cpu_s,
             cpu_s_min: fastest,
             cpu_s_max: slowest,
+            setup_cpu_s,
             wall_s: cost.wall_s,
             packet_hops: work.packet_hops,
             events: work.events,
@@ -229,16 +232,24 @@ impl Bench {
     }
 
     /// Runs a case once, including the construction of the network and its flows.
-    fn run(&self, setup: &Setup) -> Result<(f64, apus_sim::summary::Summary), Failure> {
+    fn run(&self, setup: &Setup) -> Result<(Seconds, apus_sim::summary::Summary), Failure> {
         let threads = free(self.threads);
         let started = cpu_seconds();
         let mut plan = setup.plan().map_err(|e| Failure::Run(e.to_string()))?;
         if let Some(ports) = self.class_ports {
             plan.least_ports = ports.kind();
         }
-        let summary = run_plan(plan, setup.name(), threads).map_err(Failure::Run)?;
-        Ok((cpu_seconds() - started, summary))
+        let mut setup_cpu_s = 0.0;
+        let built = || setup_cpu_s = cpu_seconds() - started;
+        let summary = run_plan(plan, setup.name(), threads, built).map_err(Failure::Run)?;
+        Ok((Seconds { cpu_s: cpu_seconds() - started, setup_cpu_s }, summary))
     }
+}
+
+/// CPU seconds of a run, and the part of them before its first event.
+struct Seconds {
+    cpu_s: f64,
+    setup_cpu_s: f64,
 }
 
 /// Returns the CPU time of this process, all threads, in seconds.
@@ -261,10 +272,11 @@ fn row(first: bool, case: &Case, wanted: u32) -> String {
     let mut text = String::new();
     if first {
         text = format!(
-            "{:<16} {:>7} {:>13} {:>7} {:>12} {:>13} {:>12} {:>7}\n",
+            "{:<16} {:>7} {:>13} {:>8} {:>7} {:>12} {:>13} {:>12} {:>7}\n",
             "case",
             "CPU s",
             "min-max",
+            "set-up s",
             "wall s",
             "data packets",
             "M packet-hops",
@@ -273,11 +285,12 @@ fn row(first: bool, case: &Case, wanted: u32) -> String {
         );
     }
     text += &format!(
-        "{:<16} {:>7.3} {:>6.3}-{:<6.3} {:>7.3} {:>12} {:>13.2} {:>12.2} {:>7}\n",
+        "{:<16} {:>7.3} {:>6.3}-{:<6.3} {:>8.3} {:>7.3} {:>12} {:>13.2} {:>12.2} {:>7}\n",
         case.name,
         case.cpu_s,
         case.cpu_s_min,
         case.cpu_s_max,
+        case.setup_cpu_s,
         case.wall_s,
         case.data_packets_delivered,
         case.packet_hops as f64 * 1e-6,
@@ -304,6 +317,7 @@ mod tests {
             cpu_s: 1.0,
             cpu_s_min: 1.0,
             cpu_s_max: 1.0,
+            setup_cpu_s: 0.1,
             wall_s: 1.0,
             packet_hops: 1,
             events: 1,

@@ -144,8 +144,11 @@ const STALLED: usize = 5;
 
 /// Returns the cost of a run on this machine, in a line.
 pub fn cost(cost: &Cost) -> String {
-    let (wall, hops) = (number(cost.wall_s), number(cost.packet_hops_per_s / 1e6));
-    columns(&[row("run", format!("{wall} s of real time, {hops} million packet-hops/s"))], "  ")
+    let (setup, wall) = (number(cost.setup_s), number(cost.wall_s));
+    let hops = number(cost.packet_hops_per_s / 1e6);
+    let run =
+        format!("{wall} s of real time after {setup} s of set-up, {hops} million packet-hops/s");
+    columns(&[row("run", run)], "  ")
 }
 
 fn row(name: &str, value: String) -> Vec<String> {

@@ -146,38 +146,34 @@ impl Graph {
     /// Returns the longest of the shortest paths from the hosts of `source` to all others.
     fn longest_from(&self, source: usize) -> Option<Path> {
         let start = &self.edges[source];
-        let mut reached: Vec<Option<Path>> = vec![None; self.links.len()];
-        let mut ring = vec![start.at];
+        // By switch: its distance and longest path, if it was reached.
+        let mut reached = vec![(u32::MAX, start.up); self.links.len()];
+        let mut order = Vec::with_capacity(self.links.len());
         if let Some(place) = reached.get_mut(start.at) {
-            *place = Some(start.up);
+            place.0 = 0;
+            order.push(start.at);
         }
-        // Breadth first: all switches at one distance at a time, each with its longest path.
-        while !ring.is_empty() {
-            let mut next: Vec<usize> = Vec::new();
-            let mut found: Vec<(usize, Path)> = Vec::new();
-            for &at in ring.iter().filter(|&&at| at < self.links.len()) {
-                let Some(path) = reached[at] else { continue };
-                for &(to, link) in self.links[at].iter().filter(|(to, _)| reached[*to].is_none()) {
-                    found.push((to, path.then(link)));
+        // Breadth first: all paths to a switch are known before it is left.
+        let mut left = 0;
+        while let Some(&at) = order.get(left) {
+            left += 1;
+            let (distance, path) = reached[at];
+            for &(to, link) in &self.links[at] {
+                let known = &mut reached[to];
+                if known.0 == u32::MAX {
+                    *known = (distance + 1, path.then(link));
+                    order.push(to);
+                } else if known.0 > distance {
+                    known.1 = known.1.longer(path.then(link));
                 }
             }
-            for (to, path) in found {
-                match &mut reached[to] {
-                    Some(known) => *known = known.longer(path),
-                    empty => {
-                        *empty = Some(path);
-                        next.push(to);
-                    }
-                }
-            }
-            ring = next;
         }
         let ends = self.edges.iter().enumerate().filter_map(|(index, edge)| {
             if index == source && !edge.several {
                 return None;
             }
-            let path = reached.get(edge.at).copied().flatten()?;
-            Some(path.then(edge.down))
+            let (distance, path) = *reached.get(edge.at)?;
+            (distance < u32::MAX).then(|| path.then(edge.down))
         });
         ends.reduce(Path::longer).or_else(|| {
             // Two hosts on one link.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::Builder;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use apus_cc::AlgorithmFactory;
 use apus_fabric::{Network, Node, PortCounters};
@@ -76,6 +76,8 @@ pub struct Simulation<F: AlgorithmFactory> {
     data_bounds: Option<DataBounds>,
     plan: Plan<F>,
     watch: Watch,
+    /// Real time in which it was built.
+    setup: Duration,
 }
 
 /// Number of times that a run reports progress and checks for a request to end. deviation: no
@@ -114,6 +116,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
     /// # Errors
     /// As [`Simulation::new`].
     pub fn of(own: Plan<F>, threads: u32) -> Result<Self, PlanError> {
+        let started = Instant::now();
         let plan = &own;
         if let Some(job) = plan.jobs.iter().find(|job| job.is_external) {
             return Err(PlanError::External(job.name.clone()));
@@ -159,6 +162,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             data_bounds,
             plan: own,
             watch: Watch::default(),
+            setup: started.elapsed(),
             partition,
         })
     }
@@ -338,7 +342,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.sum_up_ops(&mut summary);
         summary.work = self.work();
         let wall_s = started.elapsed().as_secs_f64();
-        summary.cost = Cost::of(&summary.work, wall_s, self.partition.parts());
+        let setup_s = self.setup.as_secs_f64();
+        summary.cost = Cost::of(&summary.work, setup_s, wall_s, self.partition.parts());
         if let Some(mut recording) = recording {
             recording.note_even_loads();
             recording.op_latency = self.parts[0].world.op_times.all.cdf();

@@ -285,6 +285,8 @@ summary! {
     /// Cost of a run on this machine.
     #[derive(Clone, Copy, Debug, Default, Serialize)]
     pub struct Cost {
+        /// real time in which the network, its hosts and its flows were built, before the run
+        pub setup_s: f64 = fact("-"),
         /// real time that the run took
         pub wall_s: f64 = fact("-"),
         /// threads that took part
@@ -297,11 +299,12 @@ summary! {
 }
 
 impl Cost {
-    /// The cost of `work` that took `wall_s` seconds.
+    /// The cost of `work` that took `wall_s` seconds, after a set-up of `setup_s`.
     #[must_use]
-    pub fn of(work: &Work, wall_s: f64, threads: u32) -> Self {
+    pub fn of(work: &Work, setup_s: f64, wall_s: f64, threads: u32) -> Self {
         let per_s = |count: u64| count as f64 / wall_s.max(1e-9);
         Self {
+            setup_s,
             wall_s,
             threads,
             events_per_s: per_s(work.events),

@@ -83,12 +83,19 @@ pub fn run_each(
 }
 
 /// Runs a plan that a [`Setup`] made, without a recording. The simulator is compiled for the algorithms of
-/// scenarios in this crate alone, so other crates call this function instead of `Simulation`.
+/// scenarios in this crate alone, so other crates call this function instead of `Simulation`. `on_built` is called
+/// between the set-up and the first event.
 ///
 /// # Errors
 /// The plan cannot run, or its run failed: the reason as text.
-pub fn run_plan(plan: Plan, name: &str, threads: u32) -> Result<Summary, String> {
+pub fn run_plan(
+    plan: Plan,
+    name: &str,
+    threads: u32,
+    on_built: impl FnOnce(),
+) -> Result<Summary, String> {
     let simulation = Simulation::of(plan, threads).map_err(|e| e.to_string())?;
+    on_built();
     simulation.run(name, &mut |_| {}).map_err(|e| e.to_string())
 }
 
