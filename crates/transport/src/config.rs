@@ -26,6 +26,12 @@ pub struct EndpointConfig {
     /// Abort a flow whose packets have gone unacknowledged for this long. `None`: never, as in the
     /// paper, which has no such rule; the reset after `RETX_RESET_THRESHOLD` timeouts only slows.
     pub give_up_after: Option<Span>,
+    /// Length up to which the retransmission timeout doubles with each one from the eighth of equal length in a row on, unless the
+    /// algorithm paces with a window below one packet, whose pacing delay is its back-off (Swift §3.4). Without it, an algorithm
+    /// whose timeout does not grow sends the same packets as often as that expires to a peer that takes none, such as one without
+    /// room for a message. `None`: as in the papers. Source: RFC 6298 §5.5. deviation: it doubles from the first timeout on; here
+    /// the first eight stay those of the algorithm's paper.
+    pub max_backed_off: Option<Span>,
     /// Kind of delay that the local NIC receive delay t6 - t5 counts as.
     pub local_rx_delay: LocalRx,
     /// Whether the caller answers the peers' reads, by
@@ -72,6 +78,7 @@ impl Default for EndpointConfig {
             max_ops: 1024,
             timer_granularity_log2_ps: 17,
             give_up_after: None,
+            max_backed_off: None,
             local_rx_delay: LocalRx::Endpoint,
             reads_wait: false,
             flow_rate: None,

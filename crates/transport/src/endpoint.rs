@@ -349,7 +349,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.algorithm.on_timer(now);
         }
         match flow.timeout_at() {
-            Some(at) if at <= now => flow.on_timeout(now, self.config.recovery),
+            Some(at) if at <= now => flow.on_timeout(now, &self.config),
             Some(_) => {}
             // Acknowledgements do not move the timer, so its expiry shows that a flow has become
             // idle.

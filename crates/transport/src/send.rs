@@ -61,6 +61,8 @@ pub(crate) struct SendSide {
     /// Wire bytes of the last data packet.
     pub(crate) last_sent_bytes: u32,
     answer_next: bool,
+    /// How often the retransmission timeout has doubled, besides what the algorithm does.
+    doublings: u8,
 }
 
 /// Bytes of memory that a packet in flight takes.

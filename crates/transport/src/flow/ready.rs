@@ -106,11 +106,15 @@ impl<F: AlgorithmFactory> Flow<F> {
         })
     }
 
+    /// Returns the current retransmission timeout.
+    fn rto(&self) -> Span {
+        self.send.backed_off(self.algorithm.rto())
+    }
+
     /// Returns when the retransmission timeout expires, if any packet is in flight.
     #[inline]
     pub(crate) fn timeout_at(&self) -> Option<Time> {
-        (self.send.in_flight > 0)
-            .then(|| self.send.progress_at.saturating_add(self.algorithm.rto()))
+        (self.send.in_flight > 0).then(|| self.send.progress_at.saturating_add(self.rto()))
     }
 
     /// Returns the state of the flow, if it has outstanding ops.
@@ -142,7 +146,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn silence(&self) -> Option<Silence> {
         let (since, timeouts_in_a_row) = self.send.silence()?;
         let gap = self.algorithm.snapshot().pacing_delay.unwrap_or(Span::ZERO);
-        Some(Silence { since, timeouts_in_a_row, rto: self.algorithm.rto(), gap })
+        Some(Silence { since, timeouts_in_a_row, rto: self.rto(), gap })
     }
 
     /// Returns the earliest time at which the flow, in this state of readiness, needs an update.
@@ -155,7 +159,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     ) -> Time {
         let timeout = match self.send.in_flight {
             0 => Time::MAX,
-            _ => self.send.progress_at.saturating_add(outlook.rto),
+            _ => self.send.progress_at.saturating_add(self.send.backed_off(outlook.rto)),
         };
         let give_up = self.give_up_at(config).unwrap_or(Time::MAX);
         let (control, algorithm) = match self.in_controls {

@@ -7,7 +7,7 @@ use apus_units::{Bytes, PacketNumber, Span, Time};
 use apus_wire::{Ack, Nack, Signal, rate_of_code};
 
 use super::{Flow, RttSample};
-use crate::config::{EndpointConfig, LocalRx, Recovery};
+use crate::config::{EndpointConfig, LocalRx};
 use crate::endpoint::Handled;
 use crate::receive::{Arrival, Observed};
 use crate::send::AckOutcome;
@@ -155,20 +155,21 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Handles the expiry of the retransmission timeout.
-    pub(crate) fn on_timeout(&mut self, now: Time, recovery: Recovery) {
+    pub(crate) fn on_timeout(&mut self, now: Time, config: &EndpointConfig) {
         if self.is_spread() {
-            return self.on_spread_timeout(now, recovery);
+            return self.on_spread_timeout(now, config);
         }
-        self.on_timeout_of_all(now, recovery);
+        self.on_timeout_of_all(now, config);
     }
 
     /// Everything in flight is lost.
-    pub(super) fn on_timeout_of_all(&mut self, now: Time, recovery: Recovery) {
+    pub(super) fn on_timeout_of_all(&mut self, now: Time, config: &EndpointConfig) {
         let lost_packets = self.send.data_in_flight();
-        self.send.on_timeout(now, self.algorithm.rto(), recovery);
+        self.send.on_timeout(now, self.algorithm.rto(), config.recovery);
         let mut event = TimeoutEvent::new(now);
         event.lost_packets = lost_packets;
         event.next_seq = self.send.next_seq();
         self.algorithm.on_timeout(&event);
+        self.send.back_off(self.algorithm.allowance().window, config);
     }
 }

@@ -7,7 +7,7 @@ use apus_units::{PacketNumber, Time};
 use apus_wire::{Ack, Attached, Body, Control, Header, Nack, Order, Segment};
 
 use super::{Extra, Flow, RttSample};
-use crate::config::{EndpointConfig, Recovery};
+use crate::config::EndpointConfig;
 use crate::receive::{Arrival, Observed};
 use crate::received::Recorded;
 use crate::spread::{EvCounters, NextEv, Path, Spread};
@@ -337,14 +337,14 @@ impl<F: AlgorithmFactory> Flow<F> {
 
     /// Handles the expiry of a timeout.
     #[cold]
-    pub(super) fn on_spread_timeout(&mut self, now: Time, recovery: Recovery) {
+    pub(super) fn on_spread_timeout(&mut self, now: Time, config: &EndpointConfig) {
         let rto = self.algorithm.rto();
         let Some(spread) = self.extra.as_mut().and_then(|extra| extra.spread.as_mut()) else {
             return;
         };
         if !spread.losses.times_packets() {
             self.report_timeout(now);
-            return self.on_timeout_of_all(now, recovery);
+            return self.on_timeout_of_all(now, config);
         }
         let lost = self.send.on_packet_timeouts(now, rto, &mut spread.losses);
         if lost == 0 {
@@ -354,6 +354,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         let mut event = TimeoutEvent::new(now);
         (event.lost_packets, event.next_seq) = (lost, self.send.next_seq());
         self.algorithm.on_timeout(&event);
+        self.send.back_off(self.algorithm.allowance().window, config);
     }
 
     /// Reports the timeout of the oldest packet in flight to the policy.

@@ -193,13 +193,38 @@ impl SendSide {
         self.rare.as_ref().map_or(0, |rare| rare.fruitless_timeouts)
     }
 
-    /// Counts a timeout of the same length as the last one.
-    pub(super) fn note_fruitless_timeout(&mut self, rto: Span) {
+    /// Counts a timeout of the same length as the last one. Packets that have timeouts of their own count once per `rto`.
+    pub(super) fn note_fruitless_timeout(&mut self, now: Time, rto: Span) {
         let rare = self.rare();
         if rare.fruitless_rto != rto {
             (rare.fruitless_rto, rare.fruitless_timeouts) = (rto, 0);
+        } else if rare.fruitless_timeouts > 0 && now < rare.fruitless_at.saturating_add(rto) {
+            return;
         }
+        rare.fruitless_at = now;
         rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
+    }
+
+    /// Doubles the timeout after [`LATE_AFTER`] of equal length ([`EndpointConfig::max_backed_off`]).
+    pub(crate) fn back_off(&mut self, window: f64, config: &EndpointConfig) {
+        let longest = config.max_backed_off.filter(|_| window >= 1.0);
+        let doublings = match longest {
+            None => 0,
+            Some(_) => self.fruitless_timeouts().saturating_sub(LATE_AFTER - 1),
+        };
+        self.doublings = doublings.min(63) as u8;
+        self.rare().longest_rto = longest.unwrap_or(Span::ZERO);
+    }
+
+    /// Returns the retransmission timeout where that of the algorithm is `rto`.
+    #[inline]
+    pub(crate) fn backed_off(&self, rto: Span) -> Span {
+        if self.doublings == 0 {
+            return rto;
+        }
+        let longest = self.rare.as_ref().map_or(Span::ZERO, |rare| rare.longest_rto);
+        let doubled = (0..self.doublings).fold(rto, |rto, _| rto.saturating_add(rto));
+        doubled.min(longest).max(rto)
     }
 
     /// A packet in flight was acknowledged: the timeout is not shorter than the round trip.
@@ -207,6 +232,7 @@ impl SendSide {
     pub(super) fn end_fruitless_timeouts(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.fruitless_timeouts = 0;
+            self.doublings = 0;
         }
     }
 
@@ -328,7 +354,7 @@ impl SendSide {
         self.settled = self.settled.saturating_sub(1);
     }
 
-    /// Handles a timeout, which was `rto` long: everything in flight is declared lost.
+    /// Handles a timeout, which is `rto` by the algorithm: everything in flight is declared lost.
     pub(crate) fn on_timeout(&mut self, now: Time, rto: Span, recovery: Recovery) {
         let before = self.in_flight;
         let end = self.next_seq().get();
@@ -338,7 +364,7 @@ impl SendSide {
         self.set_loss_floor(end);
         self.progress_at = now;
         self.note_timeout(before);
-        self.note_fruitless_timeout(rto);
+        self.note_fruitless_timeout(now, rto);
         if recovery == Recovery::GoBackN {
             self.begin_again();
         }

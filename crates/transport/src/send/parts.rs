@@ -63,6 +63,10 @@ pub(super) struct Rare {
     /// Timeouts of this length since the last acknowledgement of a packet in flight.
     pub(super) fruitless_timeouts: u32,
     pub(super) fruitless_rto: Span,
+    /// When the last of them was counted.
+    pub(super) fruitless_at: Time,
+    /// Length up to which the timeout doubles.
+    pub(super) longest_rto: Span,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
     /// The last packet that carried a range again; meaningless before the first, which is not number 0.

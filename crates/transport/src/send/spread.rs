@@ -186,15 +186,16 @@ impl SendSide {
         self.pass_oldest(losses, outcome, |seq, _| seq < below);
     }
 
-    /// Handles a timeout where each packet has its own: those that left `rto` ago are declared lost.
+    /// Handles a timeout where each packet has its own: those that left [`SendSide::backed_off`] of `rto` ago are declared lost.
     /// Returns their number.
     pub(crate) fn on_packet_timeouts(&mut self, now: Time, rto: Span, losses: &mut Losses) -> u32 {
         let mut outcome = AckOutcome::default();
-        self.pass_oldest(losses, &mut outcome, |_, sent_at| sent_at.saturating_add(rto) <= now);
+        let timeout = self.backed_off(rto);
+        self.pass_oldest(losses, &mut outcome, |_, sent_at| sent_at.saturating_add(timeout) <= now);
         self.time_oldest(now);
         if outcome.lost > 0 {
             self.note_timeout(outcome.lost);
-            self.note_fruitless_timeout(rto);
+            self.note_fruitless_timeout(now, rto);
         }
         // A silent peer must not cost memory: no number can be acknowledged any more that it forgot.
         let range = 2 * u64::from(crate::spread::MAX_RANGE);

@@ -279,6 +279,32 @@ fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
     assert_eq!(pair.sides[1].finished[&0], 1);
 }
 
+/// RFC 6298 §5.5 from the eighth timeout in a row on, up to 20 ms: at 0.3, 0.6, ... and 2.4 ms, then after 0.6, 1.2, 2.4, 4.8, 9.6,
+/// 19.2, 20 and 20 ms. An acknowledgement ends that.
+#[test]
+fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
+    let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
+    let config = build("constant", None, &settings).expect("constant");
+    let endpoint =
+        EndpointConfig { max_backed_off: Some(Span::from_ms(20)), ..EndpointConfig::default() };
+    let mut pair = Pair::new(&config, endpoint, 1);
+    pair.lose = (0..16).chain([17]).map(|number| (0, number)).collect();
+    pair.submit(0, WRITE, 100);
+    pair.run_until(Time::ZERO + Span::from_ms(100));
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    pair.submit(0, WRITE, 100);
+    pair.run_until(FAR);
+    assert_eq!(pair.sides[0].completions.len(), 2);
+    let at: Vec<u64> = data_of(&pair, 0).into_iter().map(|(us, ..)| us).collect();
+    let waits: Vec<u64> = at.windows(2).map(|two| two[1] - two[0]).collect();
+    let doubled = [600, 1200, 2400, 4800, 9600, 19_200, 20_000, 20_000];
+    let expected = [&[300; 8][..], &doubled].concat();
+    // Each timeout is late by up to a slot of the timing wheel, which is longer for a distant timer.
+    let is_due = |(&wait, &due): (&u64, &u64)| (due..=due + 1 + due / 64).contains(&wait);
+    assert!(waits[..16].iter().zip(&expected).all(is_due), "{waits:?}");
+    assert!((300..=305).contains(&waits[17]), "{waits:?}");
+}
+
 /// Swift §3.4: below one packet the window becomes a delay of rtt / cwnd between packets; a window
 /// of 0.5 sends a packet every two RTTs.
 #[test]
