@@ -73,6 +73,8 @@ class Host:
         accept: Accept | None = None,
         accept_unlisted: bool = False,
         quota_sessions: int | None = None,
+        quota_queued_bytes: int | None = None,
+        quota_ops: int | None = None,
         handshake_rate: int | None = None,
         balancer: str | None = None,
         ports: int | None = None,
@@ -113,6 +115,8 @@ class Host:
                 the call. Key and name are `None` under a shared key alone.
             accept_unlisted: Let peers connect whose keys the key file does not list.
             quota_sessions: Most connections that one key may open.
+            quota_queued_bytes: Most bytes of messages of one key that wait for `receive`.
+            quota_ops: Most ops that the connections of one key may have at the same time.
             handshake_rate: Most handshakes per second from an address, and of a key.
             balancer: Path policy that spreads the packets of a flow over source ports, with its
                 parameters, like "reps" or "reps freeze=10ms".
@@ -165,6 +169,8 @@ class Host:
             "accept": accept,
             "accept_unlisted": accept_unlisted,
             "quota_sessions": quota_sessions,
+            "quota_queued_bytes": quota_queued_bytes,
+            "quota_ops": quota_ops,
             "handshake_rate": handshake_rate,
             "balancer": balancer,
             "ports": ports,

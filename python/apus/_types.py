@@ -121,6 +121,8 @@ class HostOptions(TypedDict):
     accept: Accept | None
     accept_unlisted: bool
     quota_sessions: int | None
+    quota_queued_bytes: int | None
+    quota_ops: int | None
     handshake_rate: int | None
     balancer: str | None
     ports: int | None

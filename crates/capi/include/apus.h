@@ -133,7 +133,7 @@ int apus_config_create(const char *bind, const char *key_file, apus_config **con
 int apus_config_create_insecure(const char *bind, apus_config **config);
 /* Changes a setting: mode (shared, spinning, inline), engines, max_mtu, max_flows, max_ops,
  * max_message, max_queued_bytes, max_queued_messages, max_unaccepted, submission_ring, socket_buffer,
- * max_sessions, max_pending, quota_sessions and quota_pending (of each key), handshake_rate (per second, of each address
+ * max_sessions, max_pending, quota_sessions, quota_pending, quota_queued_bytes and quota_ops (of each key), handshake_rate (per second, of each address
  * and key), accept_unlisted (true, false: peers with keys that the file does not list), handshake_timeout ("5s"), keepalive, idle_timeout, nic_clock ("/dev/ptp0"),
  * cipher ("aes-256-gcm", "aegis-128x": for connections opened here), accept_ciphers (for connections that
  * peers open, "aes-256-gcm,aegis-128x"), departure_timestamps (true, false), dscp (0 to 63, of all traffic classes), dscp.CLASS ("dscp.3"),

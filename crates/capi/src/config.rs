@@ -21,7 +21,7 @@ pub struct apus_config {
 /// Names that [`apus_config_set`] accepts.
 const NAMES: &str = "mode, engines, max_mtu, max_flows, max_ops, max_message, max_queued_bytes, \
                      max_queued_messages, max_unaccepted, submission_ring, socket_buffer, \
-                     max_sessions, max_pending, quota_sessions, quota_pending, handshake_rate, accept_unlisted, \
+                     max_sessions, max_pending, quota_sessions, quota_pending, quota_queued_bytes, quota_ops, handshake_rate, accept_unlisted, \
                      handshake_timeout, keepalive, idle_timeout, cipher, accept_ciphers, nic_clock, qlog, departure_timestamps, dscp, dscp.CLASS, line_rate, \
                      balancer, ports, source_port, accept_ports, range, ack_path, loss, loss_delay, algorithm, \
                      algorithm.PARAMETER";
@@ -93,6 +93,8 @@ impl apus_config {
             "max_pending" => config.session.max_pending = number(name, value)?,
             "quota_sessions" => config.session.quota_sessions = Some(number(name, value)?),
             "quota_pending" => config.session.quota_pending = Some(number(name, value)?),
+            "quota_queued_bytes" => config.quota_queued_bytes = Some(number(name, value)?),
+            "quota_ops" => config.quota_ops = Some(number(name, value)?),
             "handshake_rate" => config.session.handshake_rate = number(name, value)?,
             "accept_unlisted" => {
                 if !config.keys.is_identified() {

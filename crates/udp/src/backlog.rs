@@ -1,23 +1,20 @@
 //! Connections that peers have opened and that the application has not accepted yet.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use apus_units::planted::{Bug, is_planted};
 
 use crate::mailbox::Opened;
+use crate::slots::{Slot, Slots};
 
 /// The engines' side of the backlog. A connection takes a slot when its peer requests it. So a peer without a slot is
 /// refused at once and is never told that it is connected.
 #[derive(Clone)]
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
-    used: Arc<AtomicU32>,
-    limit: u32,
+    slots: Slots,
 }
 
 /// A slot of the backlog, freed when it is dropped.
-pub(crate) struct BacklogSlot(Arc<AtomicU32>);
+pub(crate) type BacklogSlot = Slot;
 
 /// A connection in the backlog.
 pub(crate) struct Unaccepted {
@@ -29,20 +26,19 @@ pub(crate) struct Unaccepted {
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
     // The slots bound the channel.
     let (sender, receiver) = async_channel::unbounded();
-    (Backlog { sender, used: Arc::default(), limit }, receiver)
+    (Backlog { sender, slots: Slots::new(limit) }, receiver)
 }
 
 impl Backlog {
     /// Takes a slot, if one is free.
     pub(crate) fn reserve(&self) -> Option<BacklogSlot> {
-        let slot = BacklogSlot(Arc::clone(&self.used));
-        let free = self.used.fetch_add(1, Ordering::AcqRel) < self.limit;
-        if !free && is_planted(Bug::SlotLeak) {
-            std::mem::forget(slot);
-            return None;
+        match self.slots.take() {
+            Err(slot) if is_planted(Bug::SlotLeak) => {
+                std::mem::forget(slot);
+                None
+            }
+            taken => taken.ok(),
         }
-        // If none is free, dropping the slot subtracts it again.
-        free.then_some(slot)
     }
 
     /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.
@@ -53,12 +49,6 @@ impl Backlog {
     /// Ends waits for further connections.
     pub(crate) fn close(&self) {
         self.sender.close();
-    }
-}
-
-impl Drop for BacklogSlot {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

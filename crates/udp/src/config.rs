@@ -143,6 +143,13 @@ pub struct Config {
     pub max_queued_bytes: u64,
     /// Maximum number of such messages. deviation: no source; at 4 KiB each they fill `max_queued_bytes`.
     pub max_queued_messages: u32,
+    /// Maximum number of such bytes in all connections of a peer that has a key of its own, by engine; at least `max_message`. By
+    /// default four times `max_queued_bytes`. deviation: no source.
+    pub quota_queued_bytes: Option<u64>,
+    /// Maximum number of outstanding ops in all connections that a peer with a key of its own has opened, by engine: flows times ops
+    /// per flow. A connection beyond it is refused. By default what four connections may have, `max_flows`
+    /// times `max_ops` each: one that replaces another counts beside it at first. deviation: no source.
+    pub quota_ops: Option<u64>,
     /// Maximum number of connections that peers opened and the application has not accepted. deviation: SOMAXCONN of
     /// Linux before 5.4, for TCP.
     pub max_unaccepted: u32,
@@ -212,6 +219,8 @@ impl Config {
             max_message: 1 << 20,
             max_queued_bytes: 16 << 20,
             max_queued_messages: 4096,
+            quota_queued_bytes: None,
+            quota_ops: None,
             max_unaccepted: 128,
             submission_ring: 4096,
             socket_buffer: 4 << 20,
@@ -389,6 +398,14 @@ impl Config {
         in_range("max_message", self.max_message, ..=self.max_queued_bytes)
             .map_err(|error| error + " (max_queued_bytes)")?;
         in_range("max_queued_messages", self.max_queued_messages, 1..)?;
+        if let Some(bytes) = self.quota_queued_bytes {
+            in_range("quota_queued_bytes", bytes, self.max_message..)
+                .map_err(|error| error + " (max_message)")?;
+        }
+        if let Some(ops) = self.quota_ops {
+            in_range("quota_ops", ops, u64::from(self.max_ops)..)
+                .map_err(|error| error + " (max_ops)")?;
+        }
         in_range("max_unaccepted", self.max_unaccepted, 1..)?;
         in_range("submission_ring", self.submission_ring, 1..)?;
         if let Some(ports) = self.accept_ports {

@@ -38,6 +38,17 @@ pub(crate) struct InboxLimits {
     pub(crate) max_message: u64,
     pub(crate) max_queued_bytes: u64,
     pub(crate) max_queued_messages: u32,
+    /// Maximum bytes of the messages of all connections of a peer that has a key of its own.
+    pub(crate) quota_queued_bytes: u64,
+}
+
+/// What the connections of one peer occupy together, in one engine.
+#[derive(Debug, Default)]
+pub(crate) struct KeyUse {
+    /// Bytes of messages that have arrived in part or in full and that the application has not taken.
+    queued_bytes: AtomicU64,
+    /// Ops that the connections may have.
+    pub(crate) ops: AtomicU64,
 }
 
 /// Who the peer of a connection is.
@@ -68,6 +79,8 @@ pub(crate) struct ConnectionState {
     /// Size of the messages that have arrived in part or in full and that the application has not taken.
     queued_bytes: AtomicU64,
     queued_messages: AtomicU32,
+    /// What all connections of the peer occupy, if it has a key of its own.
+    used: Option<Arc<KeyUse>>,
     next_ticket: AtomicU64,
 }
 
@@ -80,8 +93,10 @@ impl ConnectionState {
         engine: Arc<EngineStatus>,
         limits: ConnectionLimits,
         flows: usize,
+        used: Option<Arc<KeyUse>>,
     ) -> Self {
         Self {
+            used,
             session,
             peer,
             who,
@@ -206,6 +221,12 @@ impl ConnectionState {
         if messages >= limits.max_queued_messages || queued + bytes > limits.max_queued_bytes {
             return false;
         }
+        if let Some(used) = &self.used {
+            if used.queued_bytes.load(Ordering::Acquire) + bytes > limits.quota_queued_bytes {
+                return false;
+            }
+            used.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        }
         self.queued_messages.fetch_add(1, Ordering::AcqRel);
         self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
         true
@@ -215,6 +236,24 @@ impl ConnectionState {
     pub(crate) fn release_message(&self, bytes: u64) {
         self.queued_messages.fetch_sub(1, Ordering::AcqRel);
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        if let Some(used) = &self.used {
+            used.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        }
+    }
+
+    /// Returns the bytes of messages that all connections of the peer occupy, if it has a key of its own.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn queued_by_key(&self) -> u64 {
+        self.used.as_ref().map_or(0, |used| used.queued_bytes.load(Ordering::Acquire))
+    }
+}
+
+impl Drop for ConnectionState {
+    /// Messages that nobody can take any more occupy nothing.
+    fn drop(&mut self) {
+        if let Some(used) = &self.used {
+            used.queued_bytes.fetch_sub(*self.queued_bytes.get_mut(), Ordering::AcqRel);
+        }
     }
 }
 

@@ -47,10 +47,13 @@ pub mod qlog;
 mod region;
 mod report;
 pub mod session;
+mod sleepers;
+mod slots;
 mod spreading;
 mod stats;
 mod status;
 pub mod switch;
+mod sync;
 mod sys;
 #[cfg(any(test, feature = "worlds"))]
 pub mod virtual_host;

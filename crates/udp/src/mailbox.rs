@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::task::Wake;
 
 use apus_cc::Snapshot;
@@ -22,6 +21,7 @@ use crate::pending::Pending;
 use crate::qlog::Qlog;
 use crate::report::{Paths, Report};
 use crate::session::{KeyRing, SessionId};
+use crate::sleepers::{Sleeper, Sleepers};
 use crate::status::EngineStatus;
 
 /// A connection that an application asks for.
@@ -83,10 +83,7 @@ pub(crate) struct Mailbox {
     leader_wakeup: OwnedFd,
     /// Wakes the background thread.
     background_wakeup: OwnedFd,
-    /// Set while a call that leads sleeps or is about to.
-    leader_sleeps: AtomicBool,
-    /// Set while the background thread sleeps or is about to.
-    background_sleeps: AtomicBool,
+    sleepers: Sleepers,
 }
 
 /// Wakes a call that leads and sleeps: the end of its wait has come.
@@ -96,8 +93,7 @@ impl Wake for Mailbox {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        fence(Ordering::SeqCst);
-        if self.leader_sleeps.load(Ordering::Relaxed) {
+        if self.sleepers.must_wake_leader() {
             self.wake_leader();
         }
     }
@@ -130,8 +126,7 @@ impl Mailbox {
             control: ConcurrentQueue::unbounded(),
             leader_wakeup: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
             background_wakeup: eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?,
-            leader_sleeps: AtomicBool::new(false),
-            background_sleeps: AtomicBool::new(false),
+            sleepers: Sleepers::new(),
         })
     }
 
@@ -175,12 +170,10 @@ impl Mailbox {
 
     /// Wakes the threads that sleep for the engine.
     pub(crate) fn notify(&self) {
-        // Either this thread sees the flag, or the engine sees the command after it has set the flag.
-        fence(Ordering::SeqCst);
-        if self.leader_sleeps.load(Ordering::Relaxed) {
-            self.wake_leader();
-        } else if self.background_sleeps.load(Ordering::Relaxed) {
-            self.wake_background();
+        match self.sleepers.to_wake() {
+            Some(Sleeper::Leader) => self.wake_leader(),
+            Some(Sleeper::Background) => self.wake_background(),
+            None => {}
         }
         if self.status.is_stopped() {
             self.drain();
@@ -202,16 +195,15 @@ impl Mailbox {
         sending: bool,
         idle: impl FnOnce() -> bool,
     ) {
-        struct Sleeps<'a>(&'a AtomicBool);
+        struct Sleeps<'a>(&'a Sleepers);
         impl Drop for Sleeps<'_> {
             fn drop(&mut self) {
-                self.0.store(false, Ordering::Relaxed);
+                self.0.end(Sleeper::Leader);
             }
         }
-        self.leader_sleeps.store(true, Ordering::Relaxed);
+        self.sleepers.begin(Sleeper::Leader);
         // Even if `idle` panics, which polls a future of the application.
-        let _sleeps = Sleeps(&self.leader_sleeps);
-        fence(Ordering::SeqCst);
+        let _sleeps = Sleeps(&self.sleepers);
         if !self.has_commands() && !self.status.is_stopped() && idle() {
             let wanted = if sending { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
             let mut fds =
@@ -230,8 +222,7 @@ impl Mailbox {
         idle: impl FnOnce() -> bool,
         sleep: impl FnOnce() -> WokenBy,
     ) -> WokenBy {
-        self.background_sleeps.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.sleepers.begin(Sleeper::Background);
         let mut woken = WokenBy::default();
         if !self.status.is_stopped() && idle() {
             woken = sleep();
@@ -239,13 +230,13 @@ impl Mailbox {
                 clear(&self.background_wakeup);
             }
         }
-        self.background_sleeps.store(false, Ordering::Relaxed);
+        self.sleepers.end(Sleeper::Background);
         woken
     }
 
     /// Returns `true` if a call leads and sleeps or is about to.
     pub(crate) fn leader_sleeps(&self) -> bool {
-        self.leader_sleeps.load(Ordering::Relaxed)
+        self.sleepers.sleeps(Sleeper::Leader)
     }
 
     /// Returns the descriptor that wakes the background thread.

@@ -239,7 +239,7 @@ impl World<'_> {
             if lies {
                 self.ledger.entries[op].state = State::Abandoned;
             } else {
-                let checked = self.ledger.on_end(op, &result, now);
+                let checked = self.ledger.on_end(op, &result, now, self.now);
                 self.check("op", checked);
             }
         }
@@ -345,6 +345,7 @@ impl World<'_> {
         let declined = match handle {
             Ok(handle) => {
                 (entry.state, entry.by, entry.target) = (State::Submitted, Some(by), Some(target));
+                entry.submitted_at = self.now;
                 entry.expected = expected;
                 entry.barred = [barred; 2];
                 entry.after_withdrawal = self.ledger.withdrawn.contains(&target);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use apus_udp::{Bytes, Cause, End, OpError, OpResult, Refusal, Region};
+use apus_units::Time;
 use apus_units::random::mix;
 
 use crate::plan::{MARGIN, OpPlan, PATTERN_BYTES, Plan, WORDS, What};
@@ -54,6 +55,7 @@ pub(crate) enum State {
 pub(crate) struct Entry {
     pub(crate) plan: OpPlan,
     pub(crate) state: State,
+    pub(crate) submitted_at: Time,
     /// The incarnation that submitted it.
     pub(crate) by: Option<Incarnation>,
     /// The incarnation whose regions it names, or that it was sent to.
@@ -88,8 +90,8 @@ pub(crate) struct Ledger {
     pub(crate) regions: BTreeMap<Incarnation, Regions>,
     /// Incarnations that have withdrawn their regions.
     pub(crate) withdrawn: BTreeSet<Incarnation>,
-    /// Incarnations whose region of known content was short for a time.
-    pub(crate) shrunk: BTreeSet<Incarnation>,
+    /// When the region of known content of an incarnation was half as long: from and to.
+    short: BTreeMap<Incarnation, Vec<(Time, Time)>>,
     /// All ops before this one have ended.
     ended: Cell<usize>,
 }
@@ -180,7 +182,7 @@ impl Ledger {
             lengths,
             regions: BTreeMap::new(),
             withdrawn: BTreeSet::new(),
-            shrunk: BTreeSet::new(),
+            short: BTreeMap::new(),
             ended: Cell::new(0),
         };
         for (op, slot) in plan.ops.iter().zip(slots) {
@@ -194,6 +196,7 @@ impl Ledger {
         self.entries.push(Entry {
             plan,
             state: State::Planned,
+            submitted_at: Time::ZERO,
             by: None,
             target: None,
             after_withdrawal: false,
@@ -241,8 +244,41 @@ impl Ledger {
         all
     }
 
-    /// Records the end of an op, and checks it. `now` is the present incarnation of its target.
-    pub(crate) fn on_end(&mut self, op: usize, result: &OpResult, now: Incarnation) -> Check {
+    /// Records that the region of known content of an incarnation is half as long from `now` on.
+    pub(crate) fn set_short(&mut self, of: Incarnation, now: Time) {
+        self.short.entry(of).or_default().push((now, Time::MAX));
+    }
+
+    /// Records that it has its length again.
+    pub(crate) fn end_short(&mut self, of: Incarnation, now: Time) {
+        for (_, to) in self.short.get_mut(&of).into_iter().flatten() {
+            *to = now.min(*to);
+        }
+    }
+
+    /// Returns whether the bytes that an op reads were missing at some time, and whether at all times, of its life until `now`.
+    fn was_short(&self, op: usize, now: Time) -> [bool; 2] {
+        let entry = &self.entries[op];
+        let reaches = entry.plan.place + entry.plan.length > PATTERN_BYTES / 2;
+        if entry.plan.what != What::Read || !reaches {
+            return [false; 2];
+        }
+        let times = entry.target.and_then(|target| self.short.get(&target));
+        let mut times = times.into_iter().flatten();
+        let since = entry.submitted_at;
+        let always = times.clone().any(|&(from, to)| from <= since && now < to);
+        [times.any(|&(from, to)| from <= now && since <= to), always]
+    }
+
+    /// Records the end of an op at `at`, and checks it. `now` is the present incarnation of its target.
+    pub(crate) fn on_end(
+        &mut self,
+        op: usize,
+        result: &OpResult,
+        now: Incarnation,
+        at: Time,
+    ) -> Check {
+        let [ever_short, always_short] = self.was_short(op, at);
         let entry = &mut self.entries[op];
         let what = entry.plan.what;
         ensure(entry.state == State::Submitted, || format!("op {op} ended twice"))?;
@@ -263,6 +299,7 @@ impl Ledger {
                 ensure(!self.entries[op].barred[0], || {
                     format!("op {op} was done without the right")
                 })?;
+                ensure(!always_short, || format!("read {op} is done, and its bytes were missing"))?;
                 self.on_done(op, &done.bytes, done.old)
             }
             Err(OpError::Refused(why)) => {
@@ -273,9 +310,7 @@ impl Ledger {
                     What::TooLong => Some(Refusal::TooLong),
                     _ => None,
                 };
-                let short = what == What::Read
-                    && *why == Refusal::OutOfBounds
-                    && self.entries[op].target.is_some_and(|of| self.shrunk.contains(&of));
+                let short = *why == Refusal::OutOfBounds && ever_short;
                 let explained = due == Some(*why) || stale && *why == Refusal::NoRegion || short;
                 ensure(explained, || {
                     format!("op {op} ({what:?}) was refused without cause: {why}")

@@ -196,8 +196,6 @@ impl Machine {
             // RTTs of up to 5 ms keep windows at their minimum; then `settle::TO_END` suffices for 1200 packets.
             "swift" => &[("max_pacing_delay", "100ms")],
             "mswift" => &[("base_target", "10ms")],
-            // Its timeout does not grow: a peer that takes no messages for long would be sent the same packets millions of times.
-            "nscc" => &[("rto", "20ms")],
             _ => &[],
         };
         config.set_algorithm(Some(host.algorithm), settings).map_err(|error| error.to_string())?;
@@ -230,6 +228,11 @@ impl Machine {
         session.cipher = host.cipher;
         session.max_sessions = 64;
         session.max_pending = 16;
+        if let Some(quotas) = &host.quotas {
+            session.quota_sessions = Some(quotas.sessions);
+            config.quota_queued_bytes = Some(quotas.queued_bytes);
+            config.quota_ops = Some(quotas.ops);
+        }
         Ok(config)
     }
 

@@ -69,6 +69,16 @@ pub struct HostPlan {
     pub(crate) insider: bool,
     /// Its source ports, in worlds whose hosts spread packets.
     pub(crate) ports: Option<PortPlan>,
+    /// Its quotas by key, in some worlds whose hosts have keys of their own.
+    pub(crate) quotas: Option<QuotaPlan>,
+}
+
+/// What a host allows each peer together.
+#[derive(Clone, Debug)]
+pub(crate) struct QuotaPlan {
+    pub(crate) sessions: u32,
+    pub(crate) queued_bytes: u64,
+    pub(crate) ops: u64,
 }
 
 /// The source ports of a host.
@@ -218,6 +228,14 @@ impl Plan {
             let more = 0..own_keys.range(1, 5);
             faults.extend(more.map(|_| Fault::draw_of_rights(&mut own_keys, count, horizon)));
         }
+        let mut quotas = Draw::new(seed, 8);
+        for host in hosts.iter_mut().filter(|_| rights.is_some()) {
+            host.quotas = quotas.chance(500).then(|| QuotaPlan {
+                sessions: quotas.pick(&[3, 6]),
+                queued_bytes: host.max_message * quotas.pick(&[1, 3]),
+                ops: u64::from(host.max_ops) * quotas.pick(&[12, 24]),
+            });
+        }
         let mut memory = Draw::new(seed, 6);
         if memory.chance(200) {
             faults.push(Fault::draw_of_memory(&mut memory, count, horizon));
@@ -297,6 +315,7 @@ impl HostPlan {
             reaction: draw.span(Span::from_us(1), Span::from_ms(1)),
             insider,
             ports: None,
+            quotas: None,
         }
     }
 }

@@ -72,7 +72,7 @@ impl World<'_> {
             }
             Trouble::Shrink(host) => {
                 self.machines[host].bomb.short.store(true, Ordering::Relaxed);
-                self.ledger.shrunk.insert(self.machines[host].of());
+                self.ledger.set_short(self.machines[host].of(), self.now);
             }
             Trouble::Close(host, peer) => {
                 self.machines[host].app.close(peer);
@@ -123,6 +123,7 @@ impl World<'_> {
             Trouble::Full(host) => self.end_full(host),
             Trouble::Shrink(host) => {
                 self.machines[host].bomb.short.store(false, Ordering::Relaxed);
+                self.ledger.end_short(self.machines[host].of(), self.now);
             }
             Trouble::Unlist(host, peer) => self.end_unlisting(host, peer),
             Trouble::Deny(host, peer) => self.end_denial(number, host, peer),

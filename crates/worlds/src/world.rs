@@ -405,6 +405,7 @@ impl<'p> World<'p> {
             && usage.ops + usage.waiting_ops <= flows * plan.max_ops as usize
             && usage.deadlines <= usage.ops + usage.waiting_ops
             && usage.partial_messages <= usage.connections * plan.max_queued_messages as usize
+            && plan.quotas.as_ref().is_none_or(|q| usage.queued_by_key <= q.queued_bytes)
             && usage.refusals <= flows * plan.max_ops as usize;
         let result = if within { Ok(()) } else { Err(format!("host {host} holds {usage:?}")) };
         self.check("bounds", result);

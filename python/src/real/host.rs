@@ -59,6 +59,8 @@ pub struct HostOptions {
     accept: Option<Py<PyAny>>,
     accept_unlisted: bool,
     quota_sessions: Option<u32>,
+    quota_queued_bytes: Option<u64>,
+    quota_ops: Option<u64>,
     handshake_rate: Option<u32>,
     balancer: Option<String>,
     ports: Option<u16>,
@@ -125,6 +127,8 @@ impl HostOptions {
         }
         config.session.accept_unlisted = self.accept_unlisted;
         config.session.quota_sessions = self.quota_sessions;
+        config.quota_queued_bytes = self.quota_queued_bytes;
+        config.quota_ops = self.quota_ops;
         config.session.handshake_rate =
             self.handshake_rate.unwrap_or(config.session.handshake_rate);
         config.accept = self.accept.map(accept_hook);

@@ -136,20 +136,36 @@ mod tests {
     use apus_wire::SegmentKind;
 
     use super::*;
-    use crate::connection_state::{ConnectionLimits, PeerIdentity};
+    use crate::connection_state::{ConnectionLimits, KeyUse, PeerIdentity};
     use crate::session::SessionId;
     use crate::status::EngineStatus;
 
     /// Returns an inbox for messages of at most 100 bytes, 150 bytes and 3 messages in all.
     fn inbox() -> (Inbox, async_channel::Receiver<Message>) {
+        inbox_of(None)
+    }
+
+    /// As [`inbox`], of a peer whose connections occupy `used`, and 200 bytes at most.
+    fn inbox_of(used: Option<Arc<KeyUse>>) -> (Inbox, async_channel::Receiver<Message>) {
         let address = ([127, 0, 0, 1], 1).into();
         let engine = Arc::new(EngineStatus::new(address, crate::sys::Families::V4, &[]));
         let limits = ConnectionLimits { max_ops: 1, max_message: 0 };
-        let state =
-            ConnectionState::new(SessionId(1), address, PeerIdentity::default(), engine, limits, 1);
+        let state = ConnectionState::new(
+            SessionId(1),
+            address,
+            PeerIdentity::default(),
+            engine,
+            limits,
+            1,
+            used,
+        );
         let (sender, receiver) = async_channel::unbounded();
-        let limits =
-            InboxLimits { max_message: 100, max_queued_bytes: 150, max_queued_messages: 3 };
+        let limits = InboxLimits {
+            max_message: 100,
+            max_queued_bytes: 150,
+            max_queued_messages: 3,
+            quota_queued_bytes: 200,
+        };
         (Inbox::new(Arc::new(state), sender, limits), receiver)
     }
 
@@ -180,6 +196,23 @@ mod tests {
         assert_eq!(inbox.admit(FLOW, op(5), 0), Admission::NotReady, "3 messages in all");
         inbox.release(25);
         assert_eq!(inbox.admit(FLOW, op(5), 0), Admission::Reserved);
+    }
+
+    #[test]
+    fn messages_of_one_peer_have_room_together_until_their_connections_are_dropped() {
+        let used = Arc::default();
+        let (mut one, messages) = inbox_of(Some(Arc::clone(&used)));
+        let (mut other, _receiver) = inbox_of(Some(used));
+        assert_eq!(one.admit(FLOW, op(1), 100), Admission::Reserved);
+        assert_eq!(other.admit(FLOW, op(1), 100), Admission::Reserved);
+        assert_eq!(other.admit(FLOW, op(2), 1), Admission::NotReady, "200 bytes in all");
+        one.release(100);
+        assert_eq!(other.admit(FLOW, op(2), 50), Admission::Reserved);
+        assert_eq!(one.admit(FLOW, op(2), 50), Admission::Reserved);
+        assert_eq!(one.admit(FLOW, op(3), 1), Admission::NotReady);
+        // Messages that nobody has taken.
+        drop((other, messages));
+        assert_eq!(one.admit(FLOW, op(3), 100), Admission::Reserved);
     }
 
     #[test]

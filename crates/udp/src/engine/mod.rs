@@ -48,8 +48,8 @@ use std::sync::Arc;
 use apus_algorithms::balancers;
 use apus_cc::AlgorithmFactory;
 use apus_transport::EndpointConfig;
-use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
+use apus_units::{Span, Time};
 
 use crate::backlog::Backlog;
 use crate::config::{Config, Mode};
@@ -81,6 +81,10 @@ const MAX_OPS_PER_STEP: usize = 256;
 /// Idle steps per reading of the clock. A timer is late by at most that many empty polls. deviation: no source; at 8 the
 /// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
+
+/// Length up to which retransmission timeouts double. deviation: no source; 50 probes per second and flow cost little, and find a
+/// peer that is ready again soon.
+const MAX_BACKED_OFF: Span = Span::from_ms(20);
 
 /// Maximum number of datagrams of a step whose acknowledgements may be held: a message, and the acknowledgement of what it
 /// answers.
@@ -168,6 +172,7 @@ impl<N: Network> Engine<N> {
         let endpoint = Endpoint::new(EndpointConfig {
             max_payload: 1024,
             max_ops: config.max_ops,
+            max_backed_off: Some(MAX_BACKED_OFF),
             ..EndpointConfig::default()
         });
         let status = Arc::clone(&mailbox.status);
@@ -331,7 +336,13 @@ impl<N: Network> Engine<N> {
         transmitter.take_departures(protocol, network);
         protocol.urgent = false;
         let status = Arc::clone(&protocol.status);
+        // Of the first datagram of the poll, the oldest.
+        let mut waited = None;
         let polled = receiver.poll(network, &status.stats, |meta, bytes| {
+            waited.get_or_insert_with(|| {
+                let now = network.now();
+                (now, now.since(network.received_at(meta, now)))
+            });
             // Datagrams of one aggregate mostly belong to one op.
             let likely = if meta.segment < bytes.len() { protocol.regions.last() } else { None };
             let mut locked = LockedRegion::new(likely.as_deref());
@@ -348,6 +359,12 @@ impl<N: Network> Engine<N> {
             drop(locked);
             transmitter.on_received(datagrams, protocol, network);
         });
+        let sessions = &mut protocol.connections.sessions;
+        if let Some((now, waited)) = waited {
+            sessions.on_poll(now, waited, !receiver.unread);
+        } else if sessions.counts_shares() {
+            sessions.on_poll(network.now(), Span::ZERO, true);
+        }
         self.descheduled.on_read(self.receiver.received);
         self.unpublished |= polled != Polled::Empty;
         polled

@@ -31,6 +31,8 @@ pub struct Usage {
     pub deadlines: usize,
     /// Messages that have arrived in part.
     pub partial_messages: usize,
+    /// Bytes of messages that the application has not taken, of the peer with a key of its own that has most of them.
+    pub queued_by_key: u64,
     /// Refusals that are repeated.
     pub refusals: usize,
     /// Bytes of bursts that wait for room in the socket.
@@ -91,6 +93,7 @@ impl<N: Network> Engine<N> {
             waiting_ops,
             deadlines,
             partial_messages: connections.partial_messages(),
+            queued_by_key: connections.queued_by_key(),
             refusals,
             unsent_bytes: self.transmitter.unsent_bytes(),
             next_timer: self.next_due(),

@@ -61,6 +61,8 @@ counters! {
     dropped_full,
     /// Dropped: a handshake beyond the rate of its address or key.
     dropped_rate,
+    /// Dropped: beyond its peer's share of an overloaded engine.
+    dropped_share,
 }
 
 impl Counters {
@@ -78,6 +80,7 @@ impl Counters {
             Dropped::Stray => &mut self.dropped_stray,
             Dropped::Full => &mut self.dropped_full,
             Dropped::Rate => &mut self.dropped_rate,
+            Dropped::Share => &mut self.dropped_share,
         } += 1;
     }
 }

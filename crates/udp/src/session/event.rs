@@ -204,6 +204,8 @@ pub enum Dropped {
     Full,
     /// A handshake beyond the rate of its address or key.
     Rate,
+    /// A packet beyond its peer's share of an overloaded engine.
+    Share,
 }
 
 /// Why a session could not be opened.

@@ -207,6 +207,7 @@ impl Sessions {
             session.guard = Some(Guard::new(session.mode, &secrets, true, renew_at));
             session.last_received = now;
         }
+        self.open_account(id);
         // The responder waits for the first packet under the new keys. Its answer shows that it keeps the session.
         self.want(id, want::PING);
         self.set_timer(id, now.saturating_add(self.config.retry));

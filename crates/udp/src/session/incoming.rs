@@ -41,6 +41,7 @@ impl Sessions {
         {
             session.guard = Some(Guard::new(session.mode, &secrets, false, renew_at));
             session.since = now;
+            self.open_account(id);
             self.want(id, want::RESPONSE);
             self.set_timer(id, now.saturating_add(self.config.handshake_timeout));
         }
@@ -60,9 +61,18 @@ impl Sessions {
     /// As [`Sessions::refuse`], and tells the peer the reason, which nobody else can read or change. It is cut to
     /// [`MAX_REASON_BYTES`](super::MAX_REASON_BYTES).
     pub fn refuse_because(&mut self, id: SessionId, reason: &str) {
+        self.refuse_and_tell(id, &Told::application(reason));
+    }
+
+    /// As [`Sessions::refuse_because`], and tells the peer that its quota allows no more.
+    pub fn refuse_beyond_quota(&mut self, id: SessionId) {
+        self.refuse_and_tell(id, &Told::Quota);
+    }
+
+    fn refuse_and_tell(&mut self, id: SessionId, told: &Told) {
         let Some(session) = self.get_mut(id) else { return };
         let Stage::Offered { noise } = &mut session.stage else { return };
-        let sealed = noise.write(&Told::application(reason).encode());
+        let sealed = noise.write(&told.encode());
         let Session { peer, mode, key, initiator, .. } = *session;
         if let Some(noise) = sealed {
             self.reply(peer, Reply::Told { mode, key, initiator, noise });

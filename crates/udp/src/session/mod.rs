@@ -80,6 +80,7 @@ mod quota;
 pub(crate) mod random;
 mod ring;
 mod rotation;
+mod share;
 mod state;
 mod table;
 mod told;

@@ -27,15 +27,15 @@ const TOTAL: u64 = 4;
 /// its last handshake, in which the limit of all together admits a quarter of this number with the default rate.
 const MAX_SOURCES: usize = 4096;
 
-/// A source of handshakes whose rate is limited.
+/// A peer whose rate of handshakes is limited, and which has a share of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
+pub(crate) enum Source {
     /// An IPv4 address, or the first 64 bits of an IPv6 address, of which a host usually has all (RFC 7421).
     Address(Ipv6Addr),
     Peer(PeerKey),
 }
 
-fn source(address: IpAddr) -> Source {
+pub(super) fn source(address: IpAddr) -> Source {
     Source::Address(match address {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64),

@@ -78,6 +78,8 @@ pub(crate) struct Session {
     pub(crate) own: Option<PeerKey>,
     /// Whose quota it counts for, if the peer opened it.
     pub(crate) charged: Option<Principal>,
+    /// The account of its peer, once its secrets are known ([`Shares`](super::share::Shares)).
+    pub(crate) account: Option<usize>,
     /// The protection that its initiator proposed.
     pub(crate) mode: Mode,
     pub(crate) stage: Stage,

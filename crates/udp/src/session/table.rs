@@ -1,7 +1,7 @@
 //! The table of sessions, and their timers.
 
-use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
+use apus_units::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::cipher::Mode;
@@ -14,13 +14,15 @@ use super::identity::PeerKey;
 use super::key::KeyId;
 use super::outgoing::Reply;
 use super::peer::Peer;
-use super::quota::Quotas;
+use super::quota::{Quotas, Source, source};
 use super::random::Randomness;
 use super::ring::KeyRing;
+use super::share::Shares;
 use super::state::{Session, Stage, want};
 use super::window::Accepted;
 
-struct Slot {
+/// A place for a session.
+pub(super) struct Slot {
     /// Upper bits of a session's number, which change with each session of the slot.
     generation: u32,
     session: Option<Box<Session>>,
@@ -37,13 +39,14 @@ pub struct Sessions {
     pub(crate) baker: Baker,
     /// Distinguishes this process from an earlier one with the same address.
     pub(crate) instance: [u8; 16],
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     free: Vec<u32>,
     /// The session of each address that is being opened here, or connected.
     pub(crate) by_peer: BTreeMap<Peer, SessionId>,
     /// Sessions that peers have requested, by address and initiator's number, until they are confirmed.
     pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
     pub(crate) quotas: Quotas,
+    pub(crate) shares: Shares,
     timers: BTreeSet<(Time, SessionId)>,
     /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
@@ -81,6 +84,7 @@ impl Sessions {
             by_peer: BTreeMap::new(),
             pending: BTreeMap::new(),
             quotas: Quotas::default(),
+            shares: Shares::default(),
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
             replies: VecDeque::new(),
@@ -248,7 +252,7 @@ impl Sessions {
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.slots.get_mut(id.index())?.session.as_deref_mut().filter(|s| s.id == id)
+        find(&mut self.slots, id)
     }
 
     /// Returns all sessions, those being opened or closed included.
@@ -287,6 +291,7 @@ impl Sessions {
             identity: None,
             own: None,
             charged: None,
+            account: None,
             mode,
             stage,
             other_mode: false,
@@ -306,6 +311,32 @@ impl Sessions {
         })))
     }
 
+    /// Gives a session, whose secrets are known, the account of its peer.
+    pub(crate) fn open_account(&mut self, id: SessionId) {
+        let Some(session) = self.get(id).filter(|session| session.account.is_none()) else {
+            return;
+        };
+        let address = || source(session.peer.address.ip());
+        let account = self.shares.open(session.identity.map_or_else(address, Source::Peer));
+        if let Some(session) = self.get_mut(id) {
+            session.account = Some(account);
+        }
+    }
+
+    /// The engine has polled its socket, and found a datagram that had waited there for this time. `empty` says that none is
+    /// left. An engine that is overloaded for long gives each peer its share.
+    #[inline]
+    pub fn on_poll(&mut self, now: Time, waited: Span, empty: bool) {
+        self.shares.on_poll(now, waited, empty);
+    }
+
+    /// Returns `true` if [`Sessions::on_poll`] is to hear of polls that find nothing, too.
+    #[inline]
+    #[must_use]
+    pub fn counts_shares(&self) -> bool {
+        self.shares.counts()
+    }
+
     /// Removes a session at once.
     pub(crate) fn remove(&mut self, id: SessionId) {
         self.set_timer(id, Time::MAX);
@@ -316,6 +347,9 @@ impl Sessions {
             self.by_peer.remove(&session.peer);
         }
         let asked = (session.peer, session.initiator);
+        if let Some(account) = session.account {
+            self.shares.close(account);
+        }
         if let Some(who) = session.charged {
             self.quotas.end(who, session.stage.is_pending());
         }
@@ -362,6 +396,12 @@ impl Sessions {
         }
         self.set_timer(id, now.saturating_add(timeout));
     }
+}
+
+/// Returns the session of this number.
+#[inline]
+pub(super) fn find(slots: &mut [Slot], id: SessionId) -> Option<&mut Session> {
+    slots.get_mut(id.index())?.session.as_deref_mut().filter(|s| s.id == id)
 }
 
 impl std::fmt::Debug for Sessions {

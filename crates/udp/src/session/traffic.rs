@@ -11,7 +11,7 @@ use super::guard::numbers;
 use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
 use super::peer::Peer;
 use super::state::{Session, Stage, want};
-use super::table::Sessions;
+use super::table::{Sessions, find};
 use super::window::expand;
 
 /// A header with the fields of its flow's algorithm.
@@ -133,8 +133,14 @@ impl Sessions {
             return Err(EncodeError::BufferTooSmall { needed, available }.into());
         };
         let life = self.config.key_life;
+        let Self { slots, shares, .. } = self;
         let session =
-            self.get_mut(id).filter(|s| s.is_connected()).ok_or(SealError::NotConnected)?;
+            find(slots, id).filter(|s| s.is_connected()).ok_or(SealError::NotConnected)?;
+        if shares.counts()
+            && let Some(account) = session.account
+        {
+            shares.charge(account, needed);
+        }
         let remote = session.remote;
         let guard = session.guard.as_mut().ok_or(SealError::NotConnected)?;
         let header_end = encode_extended(header, &extension, packet)?;
@@ -237,7 +243,8 @@ impl Sessions {
         datagram: &mut [u8],
     ) -> Result<Opened, Dropped> {
         let (id, short) = numbers(self.is_sealed(), datagram).ok_or(Dropped::Malformed)?;
-        let Some(session) = self.get_mut(SessionId(id)) else {
+        let Self { slots, shares, .. } = self;
+        let Some(session) = find(slots, SessionId(id)) else {
             self.reply_unknown(now, from, id, short);
             return Err(Dropped::UnknownSession);
         };
@@ -254,8 +261,15 @@ impl Sessions {
         if !session.window.is_new(number) {
             return Err(Dropped::Replay);
         }
+        let counted = if shares.counts() { session.account } else { None };
+        if counted.is_some_and(|account| !shares.admits(account)) {
+            return Err(Dropped::Share);
+        }
         if !guard.open(number, header_end, datagram) {
             return Err(Dropped::Forged);
+        }
+        if let Some(account) = counted {
+            shares.charge(account, datagram.len());
         }
         session.window.accept(number);
         session.last_received = now;

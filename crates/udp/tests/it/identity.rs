@@ -139,6 +139,26 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
 }
 
 #[test]
+fn the_connections_of_a_peer_have_a_limit_of_ops_together_and_it_is_told() {
+    let mut server = settings(1, &[2, 3]);
+    // Three flows.
+    server.quota_ops = Some(3 * u64::from(server.max_ops));
+    let server = host(server);
+    let address = server.local_addr();
+    let connect = |host: &Host, flows: usize| host.connect_to(address, "host-1", &vec![0; flows]);
+    // Three processes of host 2.
+    let two: Vec<Host> = (0..3).map(|_| host(settings(2, &[1]))).collect();
+    let first = connect(&two[0], 2).expect("within the quota");
+    assert_eq!(connect(&two[1], 2).map(drop), Err(ConnectError::Quota));
+    let _second = connect(&two[1], 1).expect("within the quota");
+    let _other = connect(&host(settings(3, &[1])), 3).expect("another peer");
+    assert_eq!(connect(&two[2], 1).map(drop), Err(ConnectError::Quota));
+    // Its place is free when the server has noticed the end.
+    first.close();
+    until("the ops of a closed connection to be free", || connect(&two[2], 2).is_ok());
+}
+
+#[test]
 fn a_region_belongs_to_all_to_named_keys_or_to_a_connection() {
     let three = Three::start();
     let of_two = Grant::connection(&three.clients[0].2);

@@ -14,6 +14,7 @@ mod record;
 mod report;
 mod siblings;
 mod spread;
+mod uses;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub(super) use probes::Probe;
 use reach::{NOTE_INTERVAL, ReachProbes};
 use siblings::Question;
 pub(crate) use siblings::Siblings;
+use uses::{HeldOps, Uses};
 
 /// A connection, from the first packet of its handshake to its end.
 struct Connection {
@@ -79,6 +81,8 @@ struct Connection {
     peer_listed: bool,
     /// Whether the peer opened it.
     by_peer: bool,
+    /// The ops that it may have, if a peer with a key of its own opened it.
+    _held: Option<HeldOps>,
     record: Option<Box<Record>>,
 }
 
@@ -161,6 +165,8 @@ pub(super) struct Connections {
     count: u64,
     /// Counters by peer, for metrics.
     peers: Peers,
+    /// What peers with keys of their own occupy.
+    uses: Uses,
     /// Number of connections that are recorded.
     records: u32,
     /// Number of connections that use several ports.
@@ -186,6 +192,7 @@ impl Connections {
             one_path,
             count: 0,
             peers: Peers::new(config.metrics_limit),
+            uses: Uses::default(),
             sessions,
             config,
             mailbox,
@@ -209,6 +216,13 @@ impl Connections {
     pub(super) fn partial_messages(&self) -> usize {
         let inboxes = self.table.iter().flatten().filter_map(|c| c.inbox.as_ref());
         inboxes.map(Inbox::partial).sum()
+    }
+
+    /// Returns the bytes of messages that the application has not taken, of the peer with a key of its own that has most of them.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(super) fn queued_by_key(&self) -> u64 {
+        let states = self.table.iter().flatten().filter_map(|connection| connection.state());
+        states.map(|state| state.queued_by_key()).max().unwrap_or(0)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -276,7 +290,14 @@ impl Connections {
         }
     }
 
-    fn insert(&mut self, session: SessionId, peer: Peer, mtu: u32, flows: Flows, stage: Stage) {
+    fn insert(
+        &mut self,
+        session: SessionId,
+        peer: Peer,
+        mtu: u32,
+        flows: Flows,
+        (stage, held): (Stage, Option<HeldOps>),
+    ) {
         for (index, flow) in flows.ids.iter().enumerate() {
             if self.owners.len() <= flow.index() {
                 self.owners.resize(flow.index() + 1, None);
@@ -290,6 +311,7 @@ impl Connections {
             since: Time::ZERO,
             peer_listed: false,
             by_peer: matches!(stage, Stage::Incoming { .. }),
+            _held: held,
             record: None,
             session,
             peer,

@@ -12,7 +12,7 @@ use super::siblings::Question;
 use super::{Connections, Flows, Stage};
 use crate::accept::{Incoming, Towards};
 use crate::backlog::BacklogSlot;
-use crate::config::CLASSES;
+use crate::config::{CLASSES, Config};
 use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits, PeerIdentity};
 use crate::containment::contain;
 use crate::engine::endpoint::Endpoint;
@@ -59,7 +59,7 @@ impl Connections {
         let first_probe = now + self.config.session.retry;
         let probes = ReachProbes::new(first_probe);
         let stage = Stage::Opening { question: self.siblings.ask(request), probes };
-        self.insert(session, peer, mtu, flows, stage);
+        self.insert(session, peer, mtu, flows, (stage, None));
         self.next_probe = self.next_probe.min(first_probe);
     }
 
@@ -182,11 +182,25 @@ impl Connections {
                 return self.sessions.refuse_because(session, &why);
             }
         }
+        let held = match identity {
+            Some(key) => {
+                let Config { max_ops, max_flows, quota_ops, .. } = *self.config;
+                let most = quota_ops.unwrap_or(4 * u64::from(max_flows) * u64::from(max_ops));
+                let ops = hello.flows.len() as u64 * u64::from(max_ops.min(hello.max_ops));
+                let Some(held) = self.uses.hold(key, ops, most) else {
+                    self.log.refused(now, peer, "its connections may have more ops than quota_ops");
+                    return self.sessions.refuse_beyond_quota(session);
+                };
+                Some(held)
+            }
+            None => None,
+        };
         let mtu = self.path_mtu(from.address, network);
         let flows = self.open_flows(hello.classes, first_mtu(mtu), endpoint);
         let answer = self.hello(mtu, &flows).encode();
         if answer.is_some_and(|answer| self.sessions.accept(now, session, &answer).is_ok()) {
-            self.insert(session, from, first_mtu(mtu), flows, Stage::Incoming { slot });
+            let stage = Stage::Incoming { slot };
+            self.insert(session, from, first_mtu(mtu), flows, (stage, held));
         } else {
             flows.release(now, endpoint);
             self.log.refused(
@@ -277,6 +291,7 @@ impl Connections {
         let identity = self.sessions.identity(session);
         let name = identity.and_then(|key| self.sessions.ring().name_of(&key)).map(Box::from);
         let number = u64::from(self.siblings.engine) << ENGINE_SHIFT;
+        let used = identity.map(|key| self.uses.of(key));
         let connection = self.get_mut(session)?;
         let who = PeerIdentity { connection: number | connection.number, key: identity, name };
         let limits = ConnectionLimits {
@@ -285,13 +300,16 @@ impl Connections {
         };
         let (peer, flows) = (connection.peer.address, connection.flows.len());
         let engine = Arc::clone(&mailbox.status);
-        let state = Arc::new(ConnectionState::new(session, peer, who, engine, limits, flows));
+        let state = Arc::new(ConnectionState::new(session, peer, who, engine, limits, flows, used));
         // Room in this channel is reserved before; a bounded channel would allocate all of it at once.
         let (sender, messages) = async_channel::unbounded();
         let limits = InboxLimits {
             max_message: config.max_message,
             max_queued_bytes: config.max_queued_bytes,
             max_queued_messages: config.max_queued_messages,
+            quota_queued_bytes: config
+                .quota_queued_bytes
+                .unwrap_or(config.max_queued_bytes.saturating_mul(4)),
         };
         connection.inbox = Some(Inbox::new(Arc::clone(&state), sender, limits));
         let path = PathSearch::new(now, mtu);

@@ -34,6 +34,7 @@ impl Fixture {
             Arc::clone(&engine),
             limits,
             5,
+            None,
         ));
         let table = OpTable::new(endpoint, engine, Span::from_ms(100), 4);
         Self { table, flow, connection }

@@ -1,0 +1,348 @@
+//! What each peer may cost an engine that is overloaded.
+//!
+//! The kernel hands over datagrams in the order in which they came. Without shares, a peer whose valid packets are more than the
+//! engine can handle would make the packets of all others wait, and then be lost. Therefore, once datagrams have waited long and the
+//! socket was never empty for [`WATCHED`] rounds, each peer has a share of the work: packets beyond it are dropped before they cost a
+//! cipher. The share adapts as in Approximate Fair Dropping (Pan, Breslau, Prabhakar and Shenker, SIGCOMM CCR 33(2), 2003):
+//! while datagrams still wait it falls, down to the engine's work divided by the number of peers; while they do not it rises, so that
+//! a peer may use what the others leave. So who needs less than an equal part loses nothing.
+//!
+//! Work is counted for packets that are authentic, received or sent, so that nobody spends the share of another. A peer is known by
+//! its own key, or by its IP address (the /64 of IPv6) if sessions prove a shared key alone.
+
+use std::collections::BTreeMap;
+
+use apus_units::{Span, Time};
+use slab::Slab;
+
+use super::quota::Source;
+
+/// The time for which shares are counted. deviation: no source; some 300 packets of one engine.
+const ROUND: Span = Span::from_ms(1);
+/// Wait of datagrams above which the engine may be overloaded. Rationale: a few times the delay that Swift leaves at an endpoint.
+/// CoDel (RFC 8289 §4.2) has the same rule, the smallest wait of an interval, with 5 ms for the Internet. deviation: no source.
+const LONG: Span = Span::from_us(250);
+/// Wait of datagrams below which shares rise. deviation: no source.
+const SHORT: Span = Span::from_us(100);
+/// Rounds in a row that are late before shares are enforced. deviation: no source; an engine that was descheduled for some
+/// milliseconds catches up meanwhile.
+const WATCHED: u32 = 10;
+/// Rounds without a drop after which shares are no longer enforced. deviation: no source.
+const QUIET: u32 = 100;
+/// Rounds of its share that a peer may save for a burst. deviation: no source; 4 ms.
+const SAVED: i64 = 4;
+/// Rounds in which a peer counts after it was last seen: at least this many, at most twice as many.
+const WINDOW: u32 = 8;
+/// Bytes that take as long as a packet without any. Rationale: system calls, header and transport take about a microsecond,
+/// as long as sealing or opening some 9000 B with a copy (docs/security.md). deviation: rounded down to a power of two.
+const PACKET: i64 = 8192;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The engine keeps up.
+    Calm,
+    /// Datagrams have waited long in so many rounds in a row.
+    Late(u32),
+    /// Shares are enforced; so many rounds in a row were without a drop.
+    Enforced(u32),
+}
+
+/// A peer.
+#[derive(Debug)]
+struct Account {
+    holder: Source,
+    sessions: u32,
+    /// What it may still cost, and the round in which that was counted last.
+    credit: i64,
+    round: u32,
+    /// The window in which it was seen last.
+    window: u32,
+}
+
+/// The shares of an engine's peers.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    accounts: Slab<Account>,
+    places: BTreeMap<Source, usize>,
+    phase: Phase,
+    round: u32,
+    began: Time,
+    /// The smallest wait of this round.
+    wait: Span,
+    /// The work of this round, and of a late one on average.
+    spent: i64,
+    capacity: i64,
+    /// The share of a peer per round.
+    share: i64,
+    /// Peers seen in this window, and in the one before.
+    seen: [i64; 2],
+    dropped: bool,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self {
+            accounts: Slab::new(),
+            places: BTreeMap::new(),
+            phase: Phase::Calm,
+            round: 0,
+            began: Time::ZERO,
+            wait: Span::MAX,
+            spent: 0,
+            capacity: 0,
+            share: 0,
+            seen: [0; 2],
+            dropped: false,
+        }
+    }
+}
+
+impl Shares {
+    /// Counts a session of a peer; returns the number of the peer's account.
+    pub(crate) fn open(&mut self, holder: Source) -> usize {
+        let (accounts, share, round) = (&mut self.accounts, self.share, self.round);
+        let place = *self.places.entry(holder).or_insert_with(|| {
+            // Without savings: another session, or another key, is no way to more than a share.
+            accounts.insert(Account { holder, sessions: 0, credit: share, round, window: 0 })
+        });
+        self.accounts[place].sessions += 1;
+        place
+    }
+
+    /// Counts the end of a session.
+    pub(crate) fn close(&mut self, place: usize) {
+        let Some(account) = self.accounts.get_mut(place) else { return };
+        account.sessions -= 1;
+        if account.sessions == 0 {
+            self.places.remove(&account.holder);
+            self.accounts.remove(place);
+        }
+    }
+
+    /// Returns `true` unless the engine keeps up.
+    #[inline]
+    pub(crate) fn counts(&self) -> bool {
+        self.phase != Phase::Calm
+    }
+
+    /// The engine has polled its socket, and found a datagram that had waited for this time. `empty` says that none is left.
+    #[inline]
+    pub(crate) fn on_poll(&mut self, now: Time, waited: Span, empty: bool) {
+        let waited = if empty { Span::ZERO } else { waited };
+        match self.phase {
+            Phase::Calm if waited <= LONG => {}
+            Phase::Calm => {
+                (self.phase, self.began, self.wait) = (Phase::Late(0), now, waited);
+                (self.spent, self.capacity, self.seen, self.dropped) = (0, 0, [0; 2], false);
+                // No account has been seen in this window.
+                self.round = (self.round / WINDOW + 2) * WINDOW;
+            }
+            Phase::Late(_) | Phase::Enforced(_) => self.on_counted_poll(now, waited),
+        }
+    }
+
+    #[cold]
+    fn on_counted_poll(&mut self, now: Time, waited: Span) {
+        self.wait = self.wait.min(waited);
+        let passed = now.since(self.began);
+        if passed < ROUND {
+            return;
+        }
+        let rounds = (passed.as_ps() / ROUND.as_ps()).min(u64::from(QUIET)) as u32;
+        // An engine that was not polled for long was not busy.
+        let wait = if rounds > WINDOW { Span::ZERO } else { self.wait };
+        let spent = self.spent / i64::from(rounds.max(1));
+        let active = self.seen[0].max(self.seen[1]).max(1);
+        self.phase = match self.phase {
+            Phase::Late(late) if wait > LONG => {
+                self.capacity += (spent - self.capacity) / i64::from(late + 1);
+                self.share = (self.capacity / active).max(PACKET);
+                if late + rounds < WATCHED {
+                    Phase::Late(late + rounds)
+                } else {
+                    Phase::Enforced(0)
+                }
+            }
+            Phase::Late(_) | Phase::Calm => Phase::Calm,
+            Phase::Enforced(quiet) => {
+                if wait > SHORT {
+                    self.capacity += (spent - self.capacity) / 8;
+                    let least = (self.capacity / active).max(PACKET);
+                    self.share = (self.share - self.share / 4).max(least);
+                } else {
+                    self.share += self.share / 16;
+                }
+                let quiet = if self.dropped { 0 } else { quiet + rounds };
+                if quiet < QUIET { Phase::Enforced(quiet) } else { Phase::Calm }
+            }
+        };
+        let window = self.round / WINDOW;
+        self.round = self.round.wrapping_add(rounds);
+        if self.round / WINDOW != window {
+            self.seen = [0, self.seen[0]];
+        }
+        (self.began, self.wait, self.spent, self.dropped) = (now, Span::MAX, 0, false);
+    }
+
+    /// Returns `true` if a packet of this account may be handled now. Ask only if [`Shares::counts`].
+    #[cold]
+    pub(crate) fn admits(&mut self, place: usize) -> bool {
+        let (round, share) = (self.round, self.share);
+        let Some(account) = self.accounts.get_mut(place) else { return true };
+        if account.window != round / WINDOW {
+            account.window = round / WINDOW;
+            self.seen[0] += 1;
+        }
+        if !matches!(self.phase, Phase::Enforced(_)) {
+            // Who is late when shares begin has saved nothing.
+            (account.credit, account.round) = (share, round);
+            return true;
+        }
+        let passed = i64::from(round.wrapping_sub(account.round));
+        let earned = share.saturating_mul(passed.min(SAVED));
+        account.credit = account.credit.saturating_add(earned).min(share.saturating_mul(SAVED));
+        account.round = round;
+        let admitted = account.credit > 0;
+        self.dropped |= !admitted;
+        admitted
+    }
+
+    /// Counts the work for an authentic packet of this account. Call it only if [`Shares::counts`].
+    #[cold]
+    pub(crate) fn charge(&mut self, place: usize, bytes: usize) {
+        let cost = PACKET + bytes as i64; // at most 64 KiB
+        self.spent += cost;
+        if let Some(account) = self.accounts.get_mut(place) {
+            account.credit -= cost;
+        }
+    }
+
+    /// Returns `true` if no session is counted.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.places.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::session::quota::source;
+
+    /// An engine that handles 100 packets without bytes per round, or drops 3000, and whose peers send so many each.
+    struct Engine {
+        shares: Shares,
+        now: Time,
+        places: Vec<usize>,
+        /// The peers of the packets that wait, each with its arrival.
+        socket: VecDeque<(usize, Time)>,
+        /// Until when the engine is busy.
+        busy: Time,
+    }
+
+    const HANDLES: Span = Span::from_us(10);
+    const DROPS: Span = Span::from_ns(333);
+    const TENTH: Span = Span::from_us(100);
+
+    impl Engine {
+        fn new(peers: u8) -> Self {
+            let mut shares = Shares::default();
+            let holders = (0..peers).map(|n| source(([10, 0, 0, n]).into()));
+            let places = holders.map(|holder| shares.open(holder)).collect();
+            Self { shares, now: Time::ZERO, places, socket: VecDeque::new(), busy: Time::ZERO }
+        }
+
+        /// Returns the packets of each peer that are handled, and those that are dropped, in this number of rounds.
+        fn run(&mut self, rounds: u32, wants: &[f64]) -> [Vec<u32>; 2] {
+            let mut ends = [vec![0; wants.len()], vec![0; wants.len()]];
+            let mut owed = vec![0.0; wants.len()];
+            for _ in 0..rounds * 10 {
+                for (peer, wanted) in wants.iter().enumerate() {
+                    owed[peer] += wanted / 10.0;
+                    while owed[peer] >= 1.0 {
+                        owed[peer] -= 1.0;
+                        self.socket.push_back((peer, self.now));
+                    }
+                }
+                self.now += TENTH;
+                while self.busy < self.now {
+                    let Some((peer, arrived)) = self.socket.pop_front() else {
+                        self.busy = self.now;
+                        self.shares.on_poll(self.now, Span::ZERO, true);
+                        break;
+                    };
+                    let (at, place) = (self.busy, self.places[peer]);
+                    let admitted = !self.shares.counts() || self.shares.admits(place);
+                    if admitted && self.shares.counts() {
+                        self.shares.charge(place, 0);
+                    }
+                    ends[usize::from(!admitted)][peer] += 1;
+                    self.busy += if admitted { HANDLES } else { DROPS };
+                    self.shares.on_poll(at, at.since(arrived), self.socket.is_empty());
+                }
+            }
+            ends
+        }
+    }
+
+    #[test]
+    fn an_engine_that_keeps_up_counts_nothing() {
+        let mut engine = Engine::new(2);
+        assert_eq!(engine.run(50, &[10.0, 80.0]), [vec![500, 4000], vec![0, 0]]);
+        assert!(!engine.shares.counts());
+    }
+
+    /// Max-min fairness: two peers need 10 and 20 of 100, and the third gets the rest.
+    #[test]
+    fn a_greedy_peer_gets_what_the_others_leave_and_they_lose_nothing() {
+        let mut engine = Engine::new(3);
+        engine.run(100, &[10.0, 20.0, 500.0]);
+        let [handled, dropped] = engine.run(400, &[10.0, 20.0, 500.0]);
+        assert_eq!(dropped[..2], [0, 0]);
+        assert!((3990..=4010).contains(&handled[0]), "{handled:?}");
+        // 70 of 100 without the time for drops; the share falls and rises around that.
+        assert!((18_000..=28_000).contains(&handled[2]), "{handled:?}");
+        // Without it, shares end.
+        engine.run(200, &[10.0, 20.0, 0.0]);
+        assert!(!engine.shares.counts());
+    }
+
+    #[test]
+    fn greedy_peers_have_equal_shares_and_a_lone_one_has_all() {
+        let mut engine = Engine::new(2);
+        engine.run(100, &[300.0, 700.0]);
+        let [handled, _] = engine.run(400, &[300.0, 700.0]);
+        let ratio = f64::from(handled[0]) / f64::from(handled[1]);
+        assert!((0.9..=1.1).contains(&ratio), "{handled:?}");
+        let mut lone = Engine::new(1);
+        lone.run(100, &[110.0]);
+        let [handled, _] = lone.run(100, &[110.0]);
+        assert!(handled[0] >= 9_500, "{handled:?}");
+    }
+
+    /// An engine that did not run for 5 ms catches up before shares are enforced.
+    #[test]
+    fn a_short_pause_costs_nobody_a_packet() {
+        let mut engine = Engine::new(2);
+        engine.run(20, &[10.0, 30.0]);
+        engine.busy = engine.now + Span::from_ms(5);
+        let [handled, dropped] = engine.run(50, &[10.0, 30.0]);
+        assert_eq!((handled, dropped), (vec![500, 1500], vec![0, 0]));
+    }
+
+    #[test]
+    fn accounts_end_with_their_sessions() {
+        let mut shares = Shares::default();
+        let holder = |n| source(([10, 0, 0, n]).into());
+        let [one, again, other] = [1, 1, 2].map(|n| shares.open(holder(n)));
+        assert!(one == again && one != other);
+        shares.close(one);
+        shares.close(other);
+        assert!(!shares.is_empty());
+        shares.close(again);
+        assert!(shares.is_empty());
+        shares.close(again);
+    }
+}

@@ -1,0 +1,158 @@
+//! All orders of the steps of threads, by loom: the files of `apus-udp` that hold them, with loom's atomics.
+#![allow(dead_code, reason = "tests use a part")]
+
+mod sync {
+    pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+}
+
+#[path = "../../../crates/udp/src/sleepers.rs"]
+mod sleepers;
+#[path = "../../../crates/udp/src/slots.rs"]
+mod slots;
+
+#[cfg(test)]
+mod tests {
+    use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use loom::sync::{Arc, Condvar, Mutex};
+    use loom::thread;
+
+    use crate::sleepers::{Sleeper, Sleepers};
+    use crate::slots::Slots;
+
+    /// An eventfd.
+    struct EventFd {
+        is_readable: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl EventFd {
+        fn new() -> Self {
+            Self { is_readable: Mutex::new(false), changed: Condvar::new() }
+        }
+
+        fn write(&self) {
+            *self.is_readable.lock().expect("no panic") = true;
+            self.changed.notify_one();
+        }
+
+        /// Waits until it is readable, and reads it.
+        fn wait(&self) {
+            let mut is_readable = self.is_readable.lock().expect("no panic");
+            while !*is_readable {
+                is_readable = self.changed.wait(is_readable).expect("no panic");
+            }
+            *is_readable = false;
+        }
+    }
+
+    /// What the threads of an engine share. Queues and the end of a wait are flags here.
+    struct Engine {
+        sleepers: Sleepers,
+        commands: [AtomicBool; 2],
+        wakeups: [EventFd; 2],
+    }
+
+    impl Engine {
+        fn new() -> Arc<Self> {
+            let flag = || AtomicBool::new(false);
+            Arc::new(Self {
+                sleepers: Sleepers::new(),
+                commands: [flag(), flag()],
+                wakeups: [EventFd::new(), EventFd::new()],
+            })
+        }
+
+        fn wake(&self, who: Sleeper) {
+            self.wakeups[usize::from(who == Sleeper::Background)].write();
+        }
+
+        /// As `Mailbox::post`.
+        fn post(&self, command: usize) {
+            self.commands[command].store(true, Ordering::Release);
+            if let Some(who) = self.sleepers.to_wake() {
+                self.wake(who);
+            }
+        }
+
+        /// As `Mailbox::sleep`: sleeps until there is a command, which a lost wake-up would make for ever.
+        fn take(&self, who: Sleeper, commands: &[usize]) {
+            for &command in commands {
+                while !self.commands[command].load(Ordering::Acquire) {
+                    self.sleepers.begin(who);
+                    if !self.commands[command].load(Ordering::Acquire) {
+                        self.wakeups[usize::from(who == Sleeper::Background)].wait();
+                    }
+                    self.sleepers.end(who);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_wakes_the_thread_that_sleeps_or_is_about_to() {
+        for who in [Sleeper::Leader, Sleeper::Background] {
+            loom::model(move || {
+                let engine = Engine::new();
+                let poster = Arc::clone(&engine);
+                let thread = thread::spawn(move || poster.post(0));
+                engine.take(who, &[0]);
+                thread.join().expect("no panic");
+            });
+        }
+    }
+
+    /// With at most three switches between threads that could go on: without a bound, it takes minutes.
+    #[test]
+    fn commands_of_two_threads_wake_the_thread_that_sleeps() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let engine = Engine::new();
+            let threads = [0, 1].map(|command| {
+                let poster = Arc::clone(&engine);
+                thread::spawn(move || poster.post(command))
+            });
+            engine.take(Sleeper::Leader, &[0, 1]);
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        });
+    }
+
+    #[test]
+    fn the_end_of_a_wait_wakes_the_call_that_leads() {
+        loom::model(|| {
+            let engine = Engine::new();
+            let other = Arc::clone(&engine);
+            // As `Wake::wake_by_ref` of the mailbox.
+            let thread = thread::spawn(move || {
+                other.commands[0].store(true, Ordering::Release);
+                if other.sleepers.must_wake_leader() {
+                    other.wake(Sleeper::Leader);
+                }
+            });
+            engine.take(Sleeper::Leader, &[0]);
+            thread.join().expect("no panic");
+        });
+    }
+
+    /// No more than the limit are used at a time, and in the end none.
+    #[test]
+    fn slots_are_never_more_than_their_limit_and_none_is_lost() {
+        loom::model(|| {
+            let slots = Slots::new(1);
+            let used = Arc::new(AtomicU32::new(0));
+            let threads = [(); 2].map(|()| {
+                let (slots, used) = (slots.clone(), Arc::clone(&used));
+                thread::spawn(move || {
+                    if let Ok(slot) = slots.take() {
+                        assert_eq!(used.fetch_add(1, Ordering::AcqRel), 0);
+                        used.fetch_sub(1, Ordering::AcqRel);
+                        drop(slot);
+                    }
+                })
+            });
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+            assert!(slots.take().is_ok());
+        });
+    }
+}
