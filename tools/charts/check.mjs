@@ -13,18 +13,9 @@ const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta
 const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(path => { try { return statSync(path); } catch { return false; } });
 if (!chromium) throw new Error("Chromium is not installed (Debian: apt-get install chromium)");
 
-const faults = `duration = "6ms"
-topology = "leaf-spine leaves=2 hosts_per_leaf=4 spines=2 100Gbps 1us 4MB"
-algorithm = { name = "swift", profile = "falcon" }
-[[workload]]
-kind = "permutation"
-size = "256kB"
-[[fault]]
-link = "leaf 0 <-> spine 0"
-kind = "down"
-at = "2ms"
-until = "3ms"
-`;
+// The scenario of the pictures of docs/report.md.
+const guide = readFileSync(new URL("../../docs/report.md", import.meta.url), "utf8");
+const faults = guide.match(/```toml file=report.toml\n([^]*?)```/)[1];
 const mixed = `duration = "1ms"
 warmup = "200us"
 topology = "star hosts=9 100Gbps 1us 400kB"
@@ -74,7 +65,7 @@ kind = "down"
 at = "${at}us"
 until = "${until}us"
 `;
-const sixtyBroken = sixty.replace("[sweep]", broken("pod 0 edge 0 <-> pod 0 aggregation 0", 1000, 2000) + "[sweep]");
+const sixtyBroken = sixty.replace("[sweep]", broken("edge 0 <-> agg 0", 1000, 2000) + "[sweep]");
 const many = `duration = "10ms"
 topology = "fat-tree k=8 100Gbps 1us 1MB"
 algorithm = { name = "swift" }
@@ -83,16 +74,16 @@ kind = "permutation"
 size = "256kB"
 flows_per_pair = 40
 `;
-const largeBroken = large + broken("pod 0 edge 0 <-> pod 0 aggregation 0", 20, 60);
+const largeBroken = large + broken("edge 0 <-> agg 0", 20, 60);
 // Name, files, command, the limit of the size in MB, and what the report has (see person.mjs; the time of a fault is in us).
 const cases = [
-  ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true }],
+  ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true, queue: false }],
   ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4, { runs: 3, causes: true }],
   ["sixty-faults", { "sixty.toml": sixtyBroken }, ["run", "sixty.toml"], 4, { runs: 3, causes: true, faults: 1500 }],
   ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2, { runs: 1, causes: true, faults: 2500 }],
   ["mixed", { "mixed.toml": mixed }, ["run", "mixed.toml"], 4, { runs: 1, causes: true }],
   ["flows-5000", {}, ["run", "bench/incast-5000"], 2, { runs: 1, causes: true, unfinished: true }],
-  ["flows-5120-faults", { "many.toml": many + broken("pod 0 edge 0 <-> pod 0 aggregation 0", 3000, 6000) }, ["run", "many.toml"], 2.5, { runs: 1, causes: true, faults: 4500, unfinished: true }],
+  ["flows-5120-faults", { "many.toml": many + broken("edge 0 <-> agg 0", 3000, 6000) }, ["run", "many.toml"], 2.5, { runs: 1, causes: true, faults: 4500, unfinished: true }],
   ["compare", { "mixed.toml": mixed }, ["compare", "mixed.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"], 4, { runs: 4, causes: true, comparison: true }],
   ["sweep", { "mixed.toml": mixed }, ["sweep", "mixed.toml", "--vary", "algorithm.base_target=20us,30us,50us", "--vary", "workload.0.outstanding=1,2,4", "--seeds", "2"], 2, { runs: 0, comparison: true }],
   ["tune", { "mixed.toml": mixed }, ["tune", "mixed.toml"], 4, { runs: 2, causes: true, comparison: true }],
@@ -117,7 +108,7 @@ const make = ([name, files, command]) => {
     execFileSync(resolve(apus), [...command, ...(command[0] === "emulate" ? ["--report", page] : ["--out", name])], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
   } catch (error) {
     // Checks of an experiment may differ; a page is written nevertheless.
-    if (command[0] !== "reproduce") throw error;
+    if (command[0] !== "reproduce") throw new Error(`apus ${command.join(" ")}: ${error.stderr ?? error.message}`);
   }
   return { page, seconds: (performance.now() - started) / 1e3, bytes: statSync(page).size };
 };
@@ -151,7 +142,7 @@ async function examine(one) {
   } catch (error) {
     if (command[0] !== "emulate") throw error;
     // Namespaces need rights that not every machine gives.
-    console.log(`${name.padEnd(17)} skipped: ${String(error.stderr ?? error.message).trim().split("\n").at(-1)}`);
+    console.log(`${name.padEnd(17)} skipped: ${error.message.trim().split("\n").at(-1)}`);
     return;
   }
   const { page: file, seconds, bytes } = made;
@@ -233,22 +224,30 @@ async function use() {
   return times;
 }
 
-// The pictures of the documentation.
+// The pictures of the documentation: of a run and of a comparison of the scenario in docs/report.md.
 async function figures() {
-  const { page: file } = make(["faults", { "faults.toml": faults }, ["run", "faults.toml"]]);
+  const { page: run } = make(["faults", { "report.toml": faults }, ["run", "report.toml"]]);
+  const { page: compared } = make(["compared", { "report.toml": faults }, ["compare", "report.toml", "--algorithms", "swift,dctcp,hpcc,bolt", "--seeds", "3"]]);
   const out = new URL("../../docs/figures/", import.meta.url).pathname;
-  const [page] = await open(file, 1000, "light", "#op=0");
-  await drawAll(page);
-  await page.evaluate(() => document.querySelectorAll("#cause figure").forEach(one => one.picture.draw()));
-  const svg = ids => page.evaluate(ids => {
-    const box = document.createElement("div");
-    box.style.cssText = "position:absolute;left:0;top:0;width:900px";
-    const all = ids.map(id => document.querySelector(`[data-picture="${id}"] .drawing`));
-    all.forEach(one => box.append(one));
-    document.body.append(box);
-    return report.svgOf(box).text;
-  }, ids);
-  writeFileSync(join(out, "report-cause.svg"), await svg(["op-parts", "op-packets"]) + "\n");
-  writeFileSync(join(out, "report-heat-map.svg"), await svg(["network-heat-map"]) + "\n");
-  console.log("docs/figures/report-cause.svg and docs/figures/report-heat-map.svg");
+  for (const [name, file, ids] of [
+    ["report-cause", run, ["op-parts", "op-packets"]],
+    ["report-heat-map", run, ["network-heat-map"]],
+    ["report-topology", run, ["topology"]],
+    ["report-comparison", compared, ["trade-off", "slowdown-tail"]],
+  ]) {
+    const [page] = await open(file, 1000, "light", "#op=0");
+    await drawAll(page);
+    const svg = await page.evaluate(ids => {
+      const box = document.createElement("div");
+      box.style.cssText = "position:absolute;left:0;top:0;width:900px";
+      const all = ids.map(id => report.pictures.find(one => one.figure.dataset.picture === id));
+      all.forEach(one => { box.append(one.body); });
+      document.body.append(box);
+      all.forEach(one => one.body.replaceChildren(one.drawn(900)));
+      return report.svgOf(box).text;
+    }, ids);
+    writeFileSync(join(out, `${name}.svg`), svg + "\n");
+    console.log(`docs/figures/${name}.svg`);
+    await page.close();
+  }
 }

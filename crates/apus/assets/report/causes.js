@@ -12,7 +12,7 @@ function causeOf(run, flow, op, submit) {
 function causePictures() {
   const withCauses = runs.filter(run => run.causes);
   if (!withCauses.length) return null;
-  const box = section("cause", "One op, followed to its cause", null);
+  const box = section("cause", "Why were the slowest ops slow?", null);
   const body = h("div"), all = h("div", { class: "grid" });
   box.append(all, body);
   const run = () => runs[runIndex()].causes ? runs[runIndex()] : withCauses[0];

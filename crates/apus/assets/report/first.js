@@ -157,7 +157,8 @@ function checksBlock() {
   const unit = one => one.unit ? " " + one.unit : "";
   const band = one => one.low === null && one.high === null ? "shown" : one.low === null ? `≤ ${number(one.high)}` : one.high === null ? `≥ ${number(one.low)}` : `${number(one.low)} … ${number(one.high)}`;
   const verdict = { pass: ["✓ pass", "pass"], fail: ["✕ FAIL", "fail"], differs: ["≠ differs", "differs"], stale: ["✕ STALE", "fail"] };
-  const rows = all.map(one => {
+  const reason = one => [one.source, one.censored || one.differs || one.why].filter(Boolean).join(". ");
+  const rows = all.map((one, i) => {
     const [text, name] = verdict[one.verdict] ?? ["", ""];
     const measured = one.censored ? (one.lower === null ? "censored" : `≥ ${number(one.lower)}${unit(one)} (censored)`) : one.measured === null ? "not measured" : number(one.measured) + unit(one);
     return h("tr", {}, h("th", { scope: "row", text: one.name }),
@@ -167,7 +168,7 @@ function checksBlock() {
       h("td", { class: "n", text: band(one) }),
       h("td", { class: name, text: text + (one.pass && one.seeds_outside ? `, ${one.seeds_outside} of ${one.seeds.length} seeds outside` : "") }),
       h("td", { text: one.fitted ? "fitted" : one.kind || "" }),
-      h("td", { class: "why", text: [one.source, one.censored || one.differs || one.why].filter(Boolean).join(". ") }));
+      h("td", { class: "why", text: i > 0 && reason(one) && reason(one) === reason(all[i - 1]) ? "as above" : reason(one) }));
   });
   const head = ["", "paper", "simulated (median)", "over the seeds", "off by", "accepted", "verdict", "kind", "source, and why it differs"];
   const failed = data.checks.filter(one => one.verdict === "fail" || one.verdict === "stale").length;

@@ -163,7 +163,7 @@ function lineChart(width, options) {
 }
 // The part of an op that the second run did not record.
 const gapMarks = ([from, to], [low, high]) => [Plot.rectX([[Math.max(from, low), Math.min(to, high)]], { x1: d => d[0], x2: d => d[1], fill: theme.soft, fillOpacity: 0.1 }),
-  Plot.text([(Math.max(from, low) + Math.min(to, high)) / 2], { x: d => d, frameAnchor: "top", dy: 6, text: () => "not recorded", fill: theme.soft, fontSize: 11 })];
+  Plot.text([(Math.max(from, low) + Math.min(to, high)) / 2], { x: d => d, frameAnchor: "top", dy: 6, text: () => "ports not recorded", fill: theme.soft, fontSize: 11 })];
 // A distribution on an axis that stretches the tail; the largest value is half a step beyond its predecessor.
 function tailLine(name, [values, fractions], more) {
   const x = fractions.map((f, i) => f >= 1 ? nines(fractions[i - 1] ?? 0) + 0.15 : nines(f));

@@ -14,7 +14,7 @@ const MEASURES = [["utilisation", "utilisation", percent, "Wire bytes sent / byt
 function heatOf(run, level, measure) {
   const net = run.recording.network, columns = net.times_us.length, top = topTier(net);
   const source = level === "groups" ? net.group_cells : net.link_cells;
-  const names = level === "groups" ? net.groups.map(([from, to, ports]) => `${placeName(from, top)} → ${placeName(to, top)}${ports > 1 ? ` (${ports})` : ""}`) : net.links.map(([, name]) => name);
+  const names = level === "groups" ? net.groups.map(([from, to, ports]) => `${placeName(from, top)} → ${placeName(to, top)}${ports > 1 ? ` (${ports})` : ""}`) : net.links.map(([, name]) => pretty(name));
   const build = ["drops", "marks", "pauses"].includes(measure) ? counts : matrix;
   return { names, values: build(source[measure] ?? source.utilisation, names.length, columns), columns, times: net.times_us };
 }
@@ -92,7 +92,7 @@ function networkPictures() {
     g.putImageData(image, 0, 0);
     const faults = faultsOf(of.recording), domain = [0, times.at(-1)];
     const x = svgScale(domain, "linear", left, width - right);
-    const broken = new Set(of.recording.faults.map(fault => fault.subject));
+    const broken = new Set(of.recording.faults.map(fault => pretty(fault.subject)));
     const every = Math.ceil(12 / (height / lines) / 1) || 1;
     const svg = plotOf({ width, height: height + top + bottom, marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom,
       style: { background: "transparent", color: theme.ink, fontSize: "11px", fontFamily: "inherit" }, x: { domain, label: null }, y: { domain: [lines, 0], axis: null },
@@ -162,7 +162,7 @@ function balance(run, all) {
     about: "Utilisation of each link between switches over the measured phase. Links of one row are alternatives for the same traffic: the wider a row, the less evenly paths share it. Jain's index is 1 if all are equal.",
     draw: width => {
       const net = run().recording.network, top = topTier(net), sets = net.spread.filter(set => set.links > 1);
-      const dots = sets.flatMap(set => set.utilisation.map((value, i) => ({ row: `${tierName(set.from, top)} → ${tierName(set.to, top)}`, value, name: set.names[i] })));
+      const dots = sets.flatMap(set => set.utilisation.map((value, i) => ({ row: `${tierName(set.from, top)} → ${tierName(set.to, top)}`, value, name: pretty(set.names[i]) })));
       const svg = plotOf({ width, height: 46 + 42 * sets.length, marginLeft: 130, marginRight: width > 560 ? 200 : 14, marginBottom: 34, marginTop: 8,
         style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit" },
         x: { domain: [0, Math.max(1, ...dots.map(dot => dot.value))], label: null, tickFormat: v => percent(v), ticks: Math.round(width / 120) }, y: { label: null, tickSize: 0 },

@@ -95,8 +95,8 @@ function overTime() {
     const view = picture({ id: "ports-" + key, title, about,
       draw: (width, self) => {
         const base = common();
-        series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, colour: colour(hueOf(run)), dash: dash(hueOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
-          singles(base.shown[0], base.recording.ports.map(port => ({ name: port.name, values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? one.hidden : i >= 6, width: 1.5 }));
+        series ??= overlay ? base.shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${pretty(run.recording.ports[0].name)}`, colour: colour(hueOf(run)), dash: dash(hueOf(run)), x: run.recording.times_us, y: run.recording.ports[0][key] })) :
+          singles(base.shown[0], base.recording.ports.map(port => ({ name: pretty(port.name), values: port[key] })), false).map((one, i) => ({ ...one, hidden: filter ? one.hidden : i >= 6, width: 1.5 }));
         self.chart = lineChart(width, { ...base, series, yLabel: text });
         return h("div", {}, self.chart, legend(series, () => self.refresh()));
       },

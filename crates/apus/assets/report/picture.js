@@ -18,7 +18,7 @@ function picture({ title, about, note, controls, draw, rows, wide, id }) {
     h("button", { type: "button", text: "PNG", title: "Save the picture as PNG", onclick: () => savePng(body, file) }));
   const figure = h("figure", { class: wide ? "card wide" : "card", data: { picture: file } },
     h("div", { class: "head" }, heading, controls ? h("div", { class: "controls" }, ...controls) : null, menu), body, remark);
-  const self = { figure, body, title, rows, stale: true, visible: false, draw() {
+  const self = { figure, body, title, rows, stale: true, visible: false, drawn: width => draw(width, self), draw() {
     if (!figure.isConnected) return;
     self.stale = false;
     const width = Math.max(240, body.clientWidth || figure.clientWidth - 28);
@@ -94,40 +94,65 @@ function toast(text) {
   toastEnd = setTimeout(() => box.classList.remove("shown"), 1800);
 }
 
-// All drawings of a picture, one below the other, as one SVG with its own background and font.
+// A picture as one SVG with its own background and font: drawings, and what stands beside them as text and boxes, such as names
+// of lines and bars.
 function svgOf(body) {
-  const space = "http://www.w3.org/2000/svg";
-  const drawings = [...body.querySelectorAll("svg, canvas")].filter(one => !one.parentElement.closest("svg") && !one.dataset.aside);
+  const space = "http://www.w3.org/2000/svg", whole = body.getBoundingClientRect();
   const outer = document.createElementNS(space, "svg");
-  let y = 0, width = 0;
-  for (const one of drawings) {
-    const box = one.getBoundingClientRect();
-    let copy;
-    if (one.tagName === "CANVAS") {
-      copy = document.createElementNS(space, "image");
-      copy.setAttribute("href", one.toDataURL());
-      copy.setAttribute("preserveAspectRatio", "none");
-    } else {
-      copy = one.cloneNode(true);
+  const make = (tag, attributes, text) => {
+    const node = document.createElementNS(space, tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    if (text !== undefined) node.textContent = text;
+    outer.append(node);
+  };
+  const round = value => Math.round(value * 10) / 10;
+  const place = box => ({ x: round(box.left - whole.left), y: round(box.top - whole.top), width: round(box.width), height: round(box.height) });
+  const filled = colour => colour && colour !== "transparent" && !/, 0\)$/.test(colour);
+  // Words of a line of text are one piece.
+  const write = node => {
+    const style = getComputedStyle(node.parentElement), lines = [], range = document.createRange();
+    for (const found of node.textContent.matchAll(/\S+/g)) {
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      const box = range.getBoundingClientRect(), last = lines.at(-1);
+      if (!box.width) continue;
+      if (last && Math.abs(last.box.top - box.top) < 3) last.words.push(found[0]); else lines.push({ box, words: [found[0]] });
     }
-    copy.setAttribute("y", y);
-    copy.setAttribute("width", box.width);
-    copy.setAttribute("height", box.height);
-    outer.append(copy);
-    y += box.height;
-    width = Math.max(width, box.width);
-  }
+    const size = parseFloat(style.fontSize);
+    for (const { box, words: own } of lines) make("text", { x: round(box.left - whole.left), y: round(box.top - whole.top + box.height / 2 + size * 0.35), "font-size": size, "font-weight": style.fontWeight, fill: style.color }, own.join(" "));
+  };
+  const walk = node => {
+    if (node.nodeType === Node.TEXT_NODE) return write(node);
+    if (node.nodeType !== Node.ELEMENT_NODE) return;
+    const box = node.getBoundingClientRect();
+    if (!box.width || node.matches(".unseen, select, input")) return;
+    if (node.tagName === "svg") {
+      const copy = node.cloneNode(true);
+      for (const [key, value] of Object.entries(place(box))) copy.setAttribute(key, value);
+      return outer.append(copy);
+    }
+    if (node.tagName === "CANVAS") return make("image", { ...place(box), href: node.toDataURL(), preserveAspectRatio: "none" });
+    if (node.matches(".ramp")) {
+      const { x, y, width, height } = place(box), steps = 24;
+      for (let i = 0; i < steps; i++) make("rect", { x: round(x + width * i / steps), y, width: round(width / steps + 0.4), height, fill: rgb(heatColour(i / (steps - 1))) });
+      return;
+    }
+    const style = getComputedStyle(node), line = parseFloat(style.borderTopWidth);
+    if (filled(style.backgroundColor) && !node.matches(".chart, .drawing")) make("rect", { ...place(box), rx: Math.min(parseFloat(style.borderTopLeftRadius) || 0, box.height / 2), fill: style.backgroundColor, "fill-opacity": style.opacity });
+    if (node.tagName === "I" && line > 0 && box.height <= line + 1) make("line", { x1: place(box).x, x2: place(box).x + place(box).width, y1: place(box).y + line / 2, y2: place(box).y + line / 2, stroke: style.borderTopColor, "stroke-width": line, "stroke-opacity": style.opacity, ...(style.borderTopStyle === "dashed" ? { "stroke-dasharray": "5 3" } : {}) });
+    node.childNodes.forEach(walk);
+  };
+  body.childNodes.forEach(walk);
+  const [width, height] = [Math.ceil(whole.width) + 20, Math.ceil(whole.height) + 16];
   outer.setAttribute("xmlns", space);
-  outer.setAttribute("viewBox", `0 0 ${width} ${y}`);
+  outer.setAttribute("viewBox", `-10 -8 ${width} ${height}`);
   outer.setAttribute("width", width);
-  outer.setAttribute("height", y);
+  outer.setAttribute("height", height);
   outer.setAttribute("font-family", "system-ui, sans-serif");
   const back = document.createElementNS(space, "rect");
-  back.setAttribute("width", "100%");
-  back.setAttribute("height", "100%");
-  back.setAttribute("fill", theme.card);
+  for (const [key, value] of Object.entries({ x: -10, y: -8, width, height, fill: theme.card })) back.setAttribute(key, value);
   outer.prepend(back);
-  return { text: new XMLSerializer().serializeToString(outer), width, height: y };
+  return { text: new XMLSerializer().serializeToString(outer), width, height };
 }
 report.svgOf = svgOf;
 function download(blob, name) {
