@@ -144,11 +144,17 @@ function numberTable() {
 }
 
 function plainTable(lines, caption, header = true) {
-  const isNumber = text => /^([<>≥] ?=? )?-?[\d.]+( [+.]+-? [\d.]+)?( .*)?$/.test(text);
-  const [head, ...rest] = header ? lines : [null, ...lines];
+  const isNumber = text => /^([<>≥] ?=? )?-?[\d.]+( [+.]+-? [\d.]+)?(\s.*)?$/.test(text);
+  const [head, ...rest] = header ? lines : [null, ...lines], isColumn = i => rest.some(row => isNumber(row[i] ?? ""));
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, h("table", {}, h("caption", { text: caption }),
-    head ? h("thead", {}, h("tr", {}, ...head.map((text, i) => text ? h("th", { scope: "col", class: rest.some(row => isNumber(row[i] ?? "")) ? "n" : null, text }) : h("td")))) : null,
-    h("tbody", {}, ...rest.map(row => h("tr", {}, ...row.map((text, i) => i === 0 && header ? h("th", { scope: "row", text }) : h("td", { class: isNumber(text) ? "n" : null, text })))))));
+    head ? h("thead", {}, h("tr", {}, ...head.map((text, i) => text ? h("th", { scope: "col", class: isColumn(i) ? "n" : null, text }) : h("td")))) : null,
+    h("tbody", {}, ...rest.map(row => h("tr", {}, ...row.map((text, i) => i === 0 && header ? h("th", { scope: "row", text }) : h("td", { class: (header ? isColumn(i) : isNumber(text)) ? "n" : null, text })))))));
+}
+
+// Times of a table with the unit that makes them readable.
+function timed(lines) {
+  const times = lines[0].map(head => head.endsWith(", us"));
+  return lines.map((row, r) => row.map((cell, i) => cell === "-" ? "–" : !times[i] ? cell : r === 0 ? cell.slice(0, -4) : cell.replace(/\d+(\.\d+)?/g, value => micros(Number(value)))));
 }
 
 function checksBlock() {
@@ -199,7 +205,7 @@ function firstScreen() {
     if (["emulate", "tune"].includes(data.command) || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
     // The numbers of all ops mix workloads.
-    if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(runs[0].workloads, "Each workload by itself: the numbers above are those of all ops")));
+    if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(timed(runs[0].workloads), "Each workload by itself: the numbers above are those of all ops")));
   }
   return box;
 }
@@ -208,7 +214,7 @@ function details() {
   const box = section("details", "Everything else", null);
   for (const run of runs) {
     const own = h("details", {}, h("summary", { text: runs.length > 1 ? `All numbers of ${run.label}` : "All numbers of the run" }), h("pre", { tabindex: 0, text: run.text }));
-    if (runs.length > 1 && run.workloads.length) own.append(plainTable(run.workloads, "Workloads side by side"));
+    if (runs.length > 1 && run.workloads.length) own.append(plainTable(timed(run.workloads), "Workloads side by side"));
     if (run.notes.length) own.append(h("h3", { text: "What the run leaves out" }), h("ul", {}, ...run.notes.map(text => h("li", { text }))));
     if (run.setup) own.append(h("details", {}, h("summary", { text: "Settings, as a scenario" }), h("pre", { tabindex: 0, text: run.setup.settings })));
     box.append(own);
