@@ -199,3 +199,26 @@ impl Curves {
         (0..=4).map(at).map(|x| (x, number(x))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Across, Curves, MAX_POINTS};
+
+    #[test]
+    fn a_page_has_the_papers_numbers_and_as_many_points_as_a_screen_shows() {
+        let points = (0..6 * MAX_POINTS).map(|n| (n as f64, 2.0 * n as f64)).collect();
+        let picture = Curves {
+            title: "queue".to_owned(),
+            curves: vec![("Swift".to_owned(), points)],
+            paper: vec![(0, (3.0, 5.0))],
+            across: Across::default(),
+            points: false,
+            log: true,
+        };
+        let json = picture.json();
+        let x = json["curves"][0]["x"].as_array().expect("list");
+        assert_eq!((x.len(), &x[1]), (MAX_POINTS, &6.0.into()));
+        assert_eq!(json["paper"], serde_json::json!([[0, 3.0, 5.0]]));
+        assert_eq!((&json["curves"][0]["name"], &json["log"]), (&"Swift".into(), &true.into()));
+    }
+}
