@@ -87,7 +87,7 @@ function words(name) {
   const unit = text => text.replace(/(\d)([kMG]?B)$/, "$1 $2");
   if (sized) return `${sized[1]}, ${sized[3] ? `${sized[2] === "0B" ? "up to" : unit(sized[2]) + " to"} ${unit(sized[3])}` : `above ${unit(sized[2])}`}: ${words(sized[4])}`;
   return name.replace(/_(us|gbps|bytes|packets)\b/g, "").replace(/p99_9/g, "p99.9").replace(/([^\d.])[._](?=[^\d.])|_(?=\d)|(?<=\D)\.(?=p\d)/g, "$1 ").replaceAll("_", " ")
-    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace(/^workload (.+?) (?=slowdown)/, "$1: ");
+    .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace("op latency unfinished", "unfinished ops").replace(/^workload (.+?) (?=slowdown)/, "$1: ");
 }
 // Sentences of the program: times with the unit that makes them readable, and arrows.
 const pretty = text => text.replace(/(\d+(?:\.\d+)?) us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");

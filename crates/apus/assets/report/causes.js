@@ -36,32 +36,40 @@ function causePictures() {
   return box;
 }
 
-// What held up the slowest ops of each workload: the mean share of each part of their time.
+// What held up the slowest ops of each workload, of all runs side by side if they are few: the mean share of each part of their time.
+const MOST_ROWS = 12;
 function causesOf(run) {
-  const { ops } = run.causes, groups = run.recording.ops.groups;
-  if (ops.length < 2) return null;
   const label = part => part[0] === "queue" ? pretty(part[1].replace("acknowledgement waiting", "waiting")) : { before: "before its first transmission", again: "lost, or without an acknowledgement", travel: "on its way", host: "in the hosts", back: "acknowledgement on its way back" }[part[0]];
-  const members = [...new Set(ops.map(op => op.group))].sort((a, b) => a - b).map(group => {
-    const own = ops.map((op, i) => [op, i]).filter(([op]) => op.group === group), shares = new Map();
-    for (const [op, i] of own) {
-      const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
-      for (const part of op.parts) {
-        const key = label(part), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
-        known.sum += part[2] / total;
-        if (part[2] / total > known.most[0]) known.most = [part[2] / total, i];
-        shares.set(key, known);
+  const rowsOf = one => {
+    const { ops } = one.causes, groups = one.recording.ops.groups;
+    return [...new Set(ops.map(op => op.group))].sort((a, b) => a - b).map(group => {
+      const own = ops.map((op, i) => [op, i]).filter(([op]) => op.group === group), shares = new Map();
+      for (const [op, i] of own) {
+        const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
+        for (const part of op.parts) {
+          const key = label(part), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
+          known.sum += part[2] / total;
+          if (part[2] / total > known.most[0]) known.most = [part[2] / total, i];
+          shares.set(key, known);
+        }
       }
-    }
-    return { name: groups[group] ?? "others", count: own.length, parts: [...shares.values()].map(one => ({ ...one, share: one.sum / own.length })).sort((a, b) => b.share - a.share) };
-  });
+      return { run: one, group: groups[group] ?? "others", count: own.length, parts: [...shares.values()].map(part => ({ ...part, share: part.sum / own.length })).sort((a, b) => b.share - a.share) };
+    });
+  };
+  const all = runs.filter(one => one.causes?.ops.length).flatMap(rowsOf), members = all.length <= MOST_ROWS ? all : rowsOf(run);
+  if (members.reduce((sum, one) => sum + one.count, 0) < 2) return null;
+  const several = new Set(members.map(one => one.run)).size > 1, grouped = new Set(members.map(one => one.group)).size > 1;
+  const name = one => [several ? one.run.label : null, grouped ? one.group : null].filter(Boolean).join(", ");
   // Ports have colours by their weight, the other parts those of the pictures of an op.
-  const ports = [...new Set(members.flatMap(one => one.parts.filter(part => part.kind === "queue").sort((a, b) => b.share - a.share).map(part => part.key)))];
+  const ports = [...new Set(members.flatMap(one => one.parts.filter(part => part.kind === "queue")).sort((a, b) => b.share - a.share).map(part => part.key))];
   const hues = [0, 1, 2, 3, 5], tint = part => part.kind === "queue" ? (ports.indexOf(part.key) < hues.length ? colour(hues[ports.indexOf(part.key)]) : theme.edge) : { before: theme.series[6], again: theme.bad, travel: theme.soft, host: theme.series[4], back: theme.back }[part.kind];
-  const self = picture({ id: "causes", title: `What held up the slowest ${plural(ops.length, "op")}`, wide: true, about: "The mean share of each part of their time, by workload. A click on a part follows the op in which it was largest.",
-    draw: width => h("div", {}, ...members.map(({ name, count: n, parts }) => h("div", { class: "share-row" }, h("div", { class: "share-name" }, members.length > 1 ? h("b", { text: name }) : null, h("span", { class: "soft", text: ` ${plural(n, "op")}: ` }), h("span", { text: parts.filter(part => part.share >= 0.05).slice(0, 3).map(part => `${percent(part.share)} ${part.key}`).join(", ") })),
-      h("div", { class: "share-bar" }, ...parts.filter(part => part.share > 0.002).map(part => h("button", { type: "button", style: { width: `${part.share * 100}%`, background: tint(part) }, "aria-label": `${name}: ${part.key}, ${percent(part.share)}; follow the op in which it was largest`,
-        onmousemove: event => showTip([h("div", { class: "tip-head", text: part.key }), h("div", { text: `${percent(part.share)} of the time of ${plural(n, "op")}` })], event.clientX + 14, event.clientY + 14), onmouseleave: hideTip, onclick: () => { hideTip(); setState({ op: part.most[1], hop: null }); document.querySelector("#cause .cause")?.scrollIntoView({ behavior: "smooth" }); } })))))),
-    rows: () => [["workload", "part", "mean share of the time"], ...members.flatMap(({ name, parts }) => parts.map(part => [name, part.key, part.share]))] });
+  const piece = (one, part) => h("button", { type: "button", style: { width: `${part.share * 100}%`, background: tint(part) }, "aria-label": `${name(one)}: ${part.key}, ${percent(part.share)}; follow the op in which it was largest`,
+    onmousemove: event => showTip([h("div", { class: "tip-head", text: part.key }), h("div", { text: `${percent(part.share)} of the time of ${plural(one.count, "op")}` })], event.clientX + 14, event.clientY + 14), onmouseleave: hideTip,
+    onclick: () => { hideTip(); setState({ run: runs.length > 1 ? runs.indexOf(one.run) : null, op: part.most[1], hop: null }); document.querySelector("#cause .cause")?.scrollIntoView({ behavior: "smooth" }); } });
+  const self = picture({ id: "causes", title: `What held up the slowest ops${several || runs.length === 1 ? "" : ` of ${run.label}`}`, wide: true, about: "The mean share of each part of their time. A click on a part follows the op in which it was largest.",
+    draw: () => h("div", {}, ...members.map(one => h("div", { class: "share-row" }, h("div", { class: "share-name" }, name(one) ? h("b", { text: name(one) }) : null, h("span", { class: "soft", text: ` ${plural(one.count, "op")}: ` }), h("span", { text: one.parts.filter(part => part.share >= 0.05).slice(0, 3).map(part => `${percent(part.share)} ${part.key}`).join(", ") })),
+      h("div", { class: "share-bar" }, ...one.parts.filter(part => part.share > 0.002).map(part => piece(one, part)))))),
+    rows: () => [["run", "workload", "part", "mean share of the time"], ...members.flatMap(one => one.parts.map(part => [one.run.label, one.group, part.key, part.share]))] });
   return self.figure;
 }
 
@@ -88,7 +96,7 @@ function followed(run, causes, op, place) {
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
-    h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, move(-1), chooser, move(1))),
+    h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, runs.filter(one => one.causes).length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].causes), runs.indexOf(run), value => setState({ run: value, op: null, hop: null })) : null, move(-1), chooser, move(1))),
     h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
     h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";

@@ -45,7 +45,10 @@ function comparePictures() {
       const named = [];
       const place = (point, dy) => { const size = 6.5 * short(point.row).length + 9, at = xs.to(point.x); return { point, dy, left: point.x > middle ? at - size : at, right: point.x > middle ? at : at + size, top: ys.to(point.y) + dy }; };
       const free = one => named.every(other => Math.abs(other.top - one.top) >= 13 || one.right < other.left || other.right < one.left);
-      for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) { const one = [-9, 13].map(dy => place(point, dy)).find(free); if (one) named.push(one); }
+      for (const point of [...labelled].sort((a, b) => b.best - a.best || b.row.chosen - a.row.chosen)) {
+        // Of two points one above the other, the label of the lower one is below.
+        const under = points.some(other => other !== point && Math.abs(xs.to(other.x) - xs.to(point.x)) < 60 && ys.to(other.y) <= ys.to(point.y) && ys.to(point.y) - ys.to(other.y) < 22);
+        const one = (under ? [13, -9] : [-9, 13]).map(dy => place(point, dy)).find(free); if (one) named.push(one); }
       const svg = plotOf({ width, height: 340, marginLeft: 66, marginBottom: 42, marginRight: 24, marginTop: 16, style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit", overflow: "visible" },
         x: { domain: range("x", x), label: null, grid: false, tickFormat: v => number(v, 3), ticks: Math.round(width / 100) }, y: { domain: range("y", y), label: null, tickFormat: v => number(v, 4), ticks: 6 },
         marks: [Plot.gridY({ stroke: theme.line, strokeOpacity: 1 }), Plot.gridX({ stroke: theme.line, strokeOpacity: 1 }), Plot.line(step, { x: "x", y: "y", stroke: theme.soft, strokeDasharray: "4 4" }),
@@ -53,7 +56,7 @@ function comparePictures() {
           Plot.dot(points, { x: "x", y: "y", r: 5, fill: p => p.best ? colours[p.i] : theme.card, stroke: p => colours[p.i], strokeWidth: 2 }), Plot.dot(chosen, { x: "x", y: "y", r: 10, stroke: theme.accent, strokeWidth: 2 }),
           // Of a lower bound the true value lies further.
           Plot.text(points.filter(p => isOpen(p.row, x)), { x: "x", y: "y", text: () => "→", dx: 13, fontSize: 15, fill: p => colours[p.i] }), Plot.text(points.filter(p => isOpen(p.row, y)), { x: "x", y: "y", text: () => "↑", dy: -13, fontSize: 15, fill: p => colours[p.i] }),
-          ...[true, false].flatMap(right => [-9, 13].map(dy => Plot.text(named.filter(one => (one.point.x > middle) === right && one.dy === dy).map(one => one.point), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy, fontSize: 11.5, fill: theme.ink, stroke: theme.card, strokeWidth: 3 })))] });
+          ...[true, false].flatMap(right => [-9, 13].map(dy => Plot.text(named.filter(one => (one.point.x > middle) === right && one.dy === dy).map(one => one.point), { x: "x", y: "y", text: p => short(p.row), dx: right ? -9 : 9, textAnchor: right ? "end" : "start", dy, fontSize: 11.5, fontWeight: 600, fill: p => colours[p.i], stroke: theme.card, strokeWidth: 3 })))] });
       label(svg, width / 2 + 30, 337, titled(x) + arrow(metrics[x].better, "→", "←"), "middle");
       label(svg, 2, 9, titled(y) + arrow(metrics[y].better, "↑", "↓"), "start");
       svg.setAttribute("role", "img");
