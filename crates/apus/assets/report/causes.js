@@ -148,7 +148,7 @@ function followed(run, causes, op, place) {
   };
   const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: colour(i), ...broken(port.at_us, port.queue) })).filter(one => one.x.length);
   simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes, gap: op.gap });
-  const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: "The packets that left the port while the op's last packet waited in it: in a FIFO queue those before it. Choose the port of the path.",
+  const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: `The packets that left the port while ${op.op === null ? "the packet of the op that waited longest" : "the op's last packet"} waited in it: in a FIFO queue those before it. Choose the port of the path.`,
     controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
     draw: width => members(width, run, op, wait()), note: () => `${unit(wait().us)} at ${wait().name}, from ${unit(wait().arrived_us)} of simulated time: ${bytes(wait().bytes)} of ${plural(wait().flows, "flow")} left before it.${wait().flows > wait().named.length ? ` The ${wait().named.length} largest are named.` : ""}`,
     rows: () => [["port", "flow", "packets", "bytes"], ...wait().named.map(([flow, packets, size]) => [wait().name, nameOf(run, flow), packets, size])] }) : null;

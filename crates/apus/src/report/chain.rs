@@ -102,8 +102,9 @@ fn unfinished<'r>(
         part("travel", "until its last acknowledgement so far", first, acked),
         part("again", "since then without an acknowledgement", acked, target.ended),
     ];
-    let last = sent.iter().rfind(|packet| !packet.hops.is_empty());
-    let waits = last.map_or_else(Vec::new, |packet| queues(&packet.hops, packet.at, seen, flows).0);
+    // No packet has ended it: the one that waited longest is of interest.
+    let most = sent.iter().filter(|one| !one.hops.is_empty()).max_by_key(|one| waited(one, seen));
+    let waits = most.map_or_else(Vec::new, |packet| queues(&packet.hops, packet.at, seen, flows).0);
     Chain { seq: None, parts, waits, back: Vec::new(), first: Some(first) }
 }
 
@@ -123,6 +124,16 @@ fn queues(
         here = hop.arrives;
     }
     (waits, waited, here)
+}
+
+/// Returns the time that a packet waited at the ports that it left.
+fn waited(packet: &Sent<'_>, seen: &Seen<'_>) -> Span {
+    let (mut waited, mut here) = (Span::ZERO, packet.at);
+    for hop in &packet.hops {
+        waited += hop.left.since(here).saturating_sub(seen.transmission(hop));
+        here = hop.arrives;
+    }
+    waited
 }
 
 /// Returns microseconds, to a nanosecond.

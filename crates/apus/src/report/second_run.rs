@@ -93,6 +93,8 @@ fn around(targets: &[Target]) -> Vec<Around> {
 pub struct SecondRun {
     /// Records what happens around the ops.
     pub setup: Setup,
+    /// Number of runs of the page.
+    runs: usize,
     targets: Vec<Target>,
     name: String,
     hash: String,
@@ -108,6 +110,7 @@ impl SecondRun {
         }
         Some(Self {
             setup: setup.clone().around(around(&targets)),
+            runs,
             targets,
             name: summary.name.clone(),
             hash: summary.work.event_hash.clone(),
@@ -169,7 +172,8 @@ impl SecondRun {
             "events": traced.events.len(),
             "left_out": left_out,
             "flows": flows.into_iter().map(name).collect::<Map<_, _>>(),
-            "lines": timeline::lines(recording, self.worst_flows()),
+            // Several runs are compared by their medians.
+            "lines": (self.runs == 1).then(|| timeline::lines(recording, self.worst_flows())),
             "ops": ops,
         });
         (self.name.clone(), value)
