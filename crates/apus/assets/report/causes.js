@@ -39,7 +39,7 @@ function causePictures() {
 // What held up the slowest ops of each workload, of all runs side by side if they are few: the mean share of each part of their time.
 const MOST_ROWS = 12;
 function causesOf(run) {
-  const label = part => part[0] === "queue" ? pretty(part[1].replace("acknowledgement waiting", "waiting")) : { before: "before its first transmission", again: "lost, or without an acknowledgement", travel: "on its way", host: "in the hosts", back: "acknowledgement on its way back" }[part[0]];
+  const label = (part, op) => part[0] === "queue" ? pretty(part[1].replace("acknowledgement waiting", "waiting")) : { before: op.ahead?.[0] ? "behind other ops of its own flow" : "held back by the window and the pace of its flow", again: "lost, or without an acknowledgement", travel: "on its way", host: "in the hosts", back: "acknowledgement on its way back" }[part[0]];
   const rowsOf = one => {
     const { ops } = one.causes, groups = one.recording.ops.groups;
     return [...new Set(ops.map(op => op.group))].sort((a, b) => a - b).map(group => {
@@ -47,7 +47,7 @@ function causesOf(run) {
       for (const [op, i] of own) {
         const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
         for (const part of op.parts) {
-          const key = label(part), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
+          const key = label(part, op), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
           known.sum += part[2] / total;
           if (part[2] / total > known.most[0]) known.most = [part[2] / total, i];
           shares.set(key, known);
@@ -93,11 +93,14 @@ function followed(run, causes, op, place) {
     worst[0] === "before" ? `${share(worst)} of the time passed before its last packet was first sent: ${op.ahead?.[0] ? `its flow was still sending ${op.ahead[0] === 1 ? `another op of ${bytes(op.ahead[2])}` : `${count(op.ahead[0])} other ops, the largest of ${bytes(op.ahead[2])}`} (${bytes(op.ahead[1])} in this time).` : "the window and the pace of its flow held it back."}` :
       op.op === null ? `${share(worst)} of the time ${worst[0] === "again" ? "passed since its last acknowledgement" : worst[0] === "before" ? "passed before its first packet was sent" : "its packets were acknowledged one after another"}.` :
         worst[0] === "again" ? `${share(worst)} of the time passed until a lost packet was sent again.` : `${share(worst)} of the time: ${worst[1]}.`;
+  // The next part, if it took long too.
+  const next = [...op.parts].sort((a, b) => b[2] - a[2])[1], nextWait = next?.[0] === "queue" ? waits.find(one => one.us === next[2]) : null;
+  const second = !next || op.op === null || next[2] < 0.15 * total ? null : ` Another ${share(next)}: ${next[0] === "before" ? (op.ahead?.[0] ? `behind ${plural(op.ahead[0], "other op")} of its own flow` : "held back by the window and the pace of its flow") : pretty(next[1])}${nextWait ? `, behind ${bytes(nextWait.bytes)} of ${plural(nextWait.flows, "flow")}` : ""}.`;
   const [begin, end] = [op.submit_us, op.submit_us + op.latency_us];
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, runs.filter(one => one.causes).length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].causes), runs.indexOf(run), value => setState({ run: value, op: null, hop: null })) : null, move(-1), chooser, move(1))),
-    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
+    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, second, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
     h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
@@ -146,7 +149,7 @@ function followed(run, causes, op, place) {
     x.forEach((t, i) => { if (i > 0 && t - x[i - 1] > gap) { bx.push((t + x[i - 1]) / 2); by.push(null); } bx.push(t); by.push(y[i]); });
     return { x: bx, y: by };
   };
-  const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: colour(i), ...broken(port.at_us, port.queue) })).filter(one => one.x.length);
+  const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: colour(i), ...broken(...(op.gap ? [port.at_us.filter(t => t < op.gap[0] || t > op.gap[1]), port.queue.filter((_, n) => port.at_us[n] < op.gap[0] || port.at_us[n] > op.gap[1])] : [port.at_us, port.queue])) })).filter(one => one.x.length);
   simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes, gap: op.gap });
   const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: `The packets that left the port while ${op.op === null ? "the packet of the op that waited longest" : "the op's last packet"} waited in it: in a FIFO queue those before it. Choose the port of the path.`,
     controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
@@ -169,7 +172,11 @@ function ladder(width, op, whole, faults) {
       marks.push({ i, from: leave, to: arrive, wait: false, port });
       here = arrive;
     }
-    if (acked !== null) { marks.push({ i, from: here, to: acked, wait: false, back: true }); dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate: fate === "open" ? "open" : "lost" });
+    if (acked !== null) {
+      marks.push({ i, from: here, to: acked, wait: false, back: true });
+      // Only of the acknowledgement that ended the op it is known where it waited.
+      if (seq === op.chain) for (const wait of op.waits.slice(hops.length)) marks.push({ i, from: wait.arrived_us - op.submit_us, to: wait.arrived_us - op.submit_us + wait.us, wait: true, port: op.ports.findIndex(port => port.port === wait.port) });
+      dots.push({ i, at: acked, end: seq === op.chain }); } else crosses.push({ i, at: here, fate: fate === "open" ? "open" : "lost" });
   });
   const inside = marks.filter(mark => mark.to >= domain[0] && mark.from <= domain[1]).map(mark => ({ ...mark, from: Math.max(mark.from, domain[0]), to: Math.min(mark.to, domain[1]) }));
   const thick = Math.max(1.5, row * 0.62);
@@ -208,7 +215,7 @@ function ladder(width, op, whole, faults) {
   box.addEventListener("blur", hideTip);
   const item = (mark, text) => h("span", { class: "more item" }, mark, text), patch = tint => h("i", { class: "dot", style: { background: tint } }), glyph = (text, tint) => h("b", { style: { color: tint }, text });
   const key = h("div", { class: "legend" }, item(patch(theme.soft), "on its way"), item(patch(theme.back), "acknowledgement on its way back"), item(glyph("○", theme.soft), "acknowledged"), item(glyph("●", theme.accent), "ended the op"), crosses.some(one => one.fate === "lost") ? item(glyph("✕", theme.bad), "lost") : null, crosses.some(one => one.fate === "open") ? item(patch(theme.edge), "its fate is not recorded") : null,
-    ...op.ports.map((port, i) => [port, i]).filter(([, i]) => op.packets.some(packet => packet[6].some(hop => hop[0] === i))).map(([port, i]) => item(patch(colour(i)), `waiting at ${pretty(port.name)}`)));
+    ...op.ports.map((port, i) => [port, i]).filter(([, i]) => marks.some(mark => mark.wait && mark.port === i && mark.to - mark.from > 0.002 * (domain[1] - domain[0]))).map(([port, i]) => item(patch(colour(i)), `waiting at ${pretty(port.name)}`)));
   return h("div", {}, box, key);
 }
 
@@ -216,9 +223,11 @@ function ladder(width, op, whole, faults) {
 function members(width, run, op, wait) {
   if (!wait.named.length) return h("p", { class: "note", text: "No other packet left the port while it waited." });
   const rest = wait.bytes - wait.named.reduce((sum, one) => sum + one[2], 0);
-  const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: flow === op.flow ? `${nameOf(run, flow)} (its own flow)` : nameOf(run, flow), packets, size }));
+  // Of which workload a flow is, if there are several.
+  const groups = run.recording.ops.groups, workload = flow => { const group = groups[run.causes.flows[flow]?.[3]]; return group && Object.keys(groups).length > 1 ? `, ${group}` : ""; };
+  const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: nameOf(run, flow) + workload(flow) + (flow === op.flow ? " (its own flow)" : ""), packets, size }));
   if (rest > 0) bars.push({ flow: null, name: `${plural(wait.flows - wait.named.length, "other flow")}`, size: rest });
   const most = Math.max(...bars.map(bar => bar.size));
   return h("ul", { class: "bars" }, ...bars.map(bar => h("li", {}, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => { setState({ tail: "0-1" }); setState({ find: `flow ${bar.flow}:` }, true); const find = document.querySelector("#ops input[type=search]"); find.value = `flow ${bar.flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } }),
-    h("span", { class: "track" }, h("i", { style: { width: `${bar.size / most * 100}%`, background: bar.flow === op.flow ? theme.series[1] : theme.series[0] } })), h("b", { text: bytes(bar.size) }))));
+    h("span", { class: "track" }, h("i", { style: { width: `${bar.size / most * 100}%`, background: bar.flow === op.flow ? theme.series[1] : bar.flow === null ? theme.edge : theme.series[0] } })), h("b", { text: bytes(bar.size) }))));
 }

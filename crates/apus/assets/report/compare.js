@@ -82,18 +82,31 @@ function comparePictures() {
     const best = front(), others = rows.filter(row => !best.includes(row)), sign = i => metrics[i].better || 1;
     if (!best.length || rows.length < 2) return null;
     const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
-    const usable = i => i !== x && i !== y && metrics[i].better && !rows.some(row => isOpen(row, i)) && rows.every(row => valueOf(row, i) !== null);
-    const top = i => { const all = rows.map(row => valueOf(row, i)); return sign(i) > 0 ? Math.max(...all) : Math.min(...all); };
-    // A factor says nothing where the best is 0.
-    const ratio = (row, i) => { const value = valueOf(row, i), found = sign(i) > 0 ? top(i) / value : value / top(i); return Number.isFinite(found) ? found : 1; };
-    const kinds = new Set(), one = all => all.filter(i => { const kind = metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|size\..*)$/, "").replace(/\.slowdown.*/, ""); return !kinds.has(kind) && kinds.add(kind); });
-    const price = row => { kinds.clear(); return one(measured.filter(i => usable(i) && ratio(row, i) > 1.2).sort((a, b) => ratio(row, b) - ratio(row, a))).slice(0, 3).map(i => `${name(i)} ${numberOf(row, i)} (${short(rows.find(other => valueOf(other, i) === top(i)))}: ${quantity(top(i), metrics[i])})`); };
-    const strong = row => { kinds.clear(); return one(measured.filter(i => usable(i) && valueOf(row, i) === top(i) && rows.some(other => ratio(other, i) > 1.2)).sort((a, b) => Math.max(...rows.map(other => ratio(other, b))) - Math.max(...rows.map(other => ratio(other, a))))).slice(0, 3).map(i => `${name(i)} ${numberOf(row, i)}`); };
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
-    const price_of = row => { const all = price(row); return all.length ? `. Its price: ${all.join(", ")}` : ""; };
+    // Only differences beyond the spread over the seeds count; of numbers of one kind the largest.
+    const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
+    const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
+    const kind = i => metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|unfinished)$/, "").replace(/\.(size\.\d+\.)?slowdown.*/, "");
+    const clear = (row, other, worse, without) => {
+      const kinds = new Set();
+      return measured.filter(i => usable(i) && !without.includes(i) && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
+        .slice(0, 3).map(i => { const base = valueOf(other, i), by = valueOf(row, i) / base; return `${name(i)} ${!base || metrics[i].fraction ? numberOf(row, i) : by > 2 ? `${number(by, 2)} times` : signed((by - 1) * 100)}`; });
+    };
+    const list = all => all.join(", ");
+    const loser = row => {
+      const by = comparable().includes(row) ? beaten(row) : null;
+      if (!by) return ": ops had not ended, so that both numbers are not known";
+      const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), gain = clear(row, by, false, [x, y]);
+      return `: against ${short(by)} clearly behind in ${behind.map(i => { const ratio = valueOf(row, i) / valueOf(by, i); return `${name(i)} (${ratio > 2 ? number(ratio, 2) + " times" : signed((ratio - 1) * 100)})`; }).join(" and ")}${open.length ? `, no clear difference in ${open.map(name).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
+    };
+    const winner = row => {
+      const cost = others.map(other => clear(row, other, true, [x, y]).map(text => `${text} (${short(other)})`)).flat().slice(0, 3);
+      return `: ${both(row)}${cost.length ? `. Its price: ${list(cost)}` : ""}`;
+    };
+    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better in ${list(gain)}` : ""}${gain.length && loss.length ? "; " : ""}${loss.length ? `worse in ${list(loss)}` : ""}${gain.length || loss.length ? "; no other clear difference" : "no clear difference in any number"}.`); })() : null;
     return h("div", {}, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)} over the seeds.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
-      h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), `: ${both(row)}${price_of(row)}.`)),
-        ...others.slice(0, 6).map(row => { const by = comparable().includes(row) ? beaten(row) : null, good = strong(row); return h("li", {}, h("b", { text: short(row) }), `: ${both(row)}${by ? `; clearly behind ${short(by)}` : "; ops had not ended"}${good.length ? `. Best in ${good.join(", ")}` : ""}.`); })));
+      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. A difference is clear if the ranges over the seeds do not overlap.` }),
+      h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };
 
   const parallel = picture({ id: "parallel-coordinates", title: "Numbers side by side", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
@@ -216,7 +229,7 @@ function comparePictures() {
   // How much a row differs from the first one, in its unit and in percent; green is better, red is worse, grey is not sure.
   function difference(row, i) {
     const place = rows.indexOf(row) - 1, entry = place >= 0 ? comparison.differences?.rows[i]?.[place] : null;
-    if (!entry || entry[0] === null || entry[0] === 0) return null;
+    if (!entry || entry[0] === null || entry[0] === 0 || isOpen(row, i) || isOpen(rows[0], i)) return null;
     const [mean, half] = entry, sure = half !== null && Math.abs(mean) > half, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
     const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = sure && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
     return h("span", { class: `beside ${tone}`, title: half === null ? "one seed" : `± ${quantity(half, metrics[i])} (95 %)`, text: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${share}` });
@@ -232,7 +245,7 @@ function comparePictures() {
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey is within the interval, which hovering shows.` : ""}` }),
+    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey: the interval includes 0; hovering shows it.` : ""}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);

@@ -60,6 +60,13 @@ function statusBlock() {
   }
   const order = ["bad", "warn", "info", "good"];
   let all = [...lines.values()].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level));
+  // Lines that differ in their numbers alone are one, the first of them with the others below it.
+  const alike = new Map();
+  for (const line of all) {
+    const key = line.level + line.text.replace(/\d[\d.]*( [mu]?s)?/g, "#");
+    alike.set(key, [...(alike.get(key) ?? []), line]);
+  }
+  all = [...alike.values()].flatMap(group => group.length < 3 || group[0].level === "good" ? group : [{ ...group[0], joined: true, more: group.slice(1, 7).map(line => `${line.of.slice(0, 3).join(", ")}: ${line.text}`).join("; ") + (group.length > 7 ? `; and ${group.length - 7} more` : "") }]);
   const finished = all.filter(line => line.level === "good");
   if (finished.length > 1) {
     all = all.filter(line => line.level !== "good");
@@ -69,9 +76,9 @@ function statusBlock() {
   const verdict = verdictLine();
   if (verdict) all.unshift(verdict);
   const more = all.length > 6;
-  const show = ({ level, text, more, of }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
+  const show = ({ level, text, more, of, joined }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
     h("span", { class: "unseen", text: LEVELS[level][1] + ": " }),
-    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: capital(pretty(more)) }) : null));
+    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + (data.comparison && data.command !== "emulate" ? `, seed ${runs[0].seed}` : "") + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: joined ? pretty(more) : capital(pretty(more)) }) : null));
   list.append(...(more ? all.slice(0, 5) : all).map(show));
   if (more) {
     list.append(h("li", { class: "more" }, h("button", { type: "button", text: `Show ${all.length - 5} more`, onclick: event => {
@@ -100,7 +107,7 @@ function numberCards(run) {
   for (const part of [...new Set(data.metrics.map(metric => metric.part))]) {
     const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name]);
     if (!rows.length) continue;
-    cards.append(h("div", { class: "card" }, h("h3", { text: part }), h("table", { class: "numbers" },
+    cards.append(h("div", { class: "card" }, h("h3", { text: part === "Ops" && run.workloads.length ? "Ops of all workloads" : part }), h("table", { class: "numbers" },
       h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col", text: "number" }), h("th", { scope: "col", text: "value" }))),
       h("tbody", {}, ...rows.map(metric => {
         const entry = run.numbers[metric.name];
@@ -110,7 +117,7 @@ function numberCards(run) {
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
-            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value ? "not above " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
+            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value * 1.02 ? "as " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
             port, spread ? h("span", { class: "beside", text: spread }) : null));
       })))));
   }

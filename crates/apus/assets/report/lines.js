@@ -172,7 +172,7 @@ function tailLine(name, [values, fractions], more) {
 function tailChart(width, series, name, log, more) {
   const most = Math.max(1, ...series.map(one => one.x.at(-1))), least = Math.min(...series.map(one => one.x[0]), nines(0.5));
   const positive = series.every(one => one.y.every(v => v === null || v > 0));
-  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && nines(f) >= least - 1e-9);
+  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && nines(f) >= least - 1e-9 && (f > 0 || width > 500));
   return lineChart(width, { series, height: 300, xLabel: `percentile of ${name}`, yLabel: name, yType: log && positive ? "log" : "linear", yZero: !log, yFormat: micros,
     xDomain: [least, most + 0.05], xTicks: ticks.map(nines), xFormat: at => rankName(fractionOf(at)), readout: at => `${rankName(fractionOf(at))} of ${name}`, ...more });
 }

@@ -5,8 +5,8 @@ const topTier = net => Math.max(0, ...net.groups.flatMap(([from, to]) => [from[0
 const podName = pods => pods ? (pods[0] === pods[1] ? `pod ${pods[0]}` : `pods ${pods[0]}–${pods[1]}`) : "";
 const placeName = ([tier, pods], top) => `${tierName(tier, top)}${pods ? " " + podName(pods) : ""}`;
 
-const MEASURES = [["utilisation", "utilisation", percent, "Wire bytes sent / bytes that the link could have sent in the interval; of a group, all links together"],
-  ["busiest", "utilisation, busiest link", percent, "Utilisation of the busiest link of the group"],
+const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, part)), "Wire bytes sent / bytes that the link could have sent in the interval; of a group, all links together"],
+  ["busiest", "utilisation, busiest link", part => percent(Math.min(1, part)), "Utilisation of the busiest link of the group"],
   ["queue", "queue", bytes, "Time average of the wire bytes in the port; of a group, its longest queue"],
   ["drops", "drops", count, "Packets dropped at the port for any reason"], ["marks", "ECN marks", count, "Packets whose ECN field the port set to congested"], ["pauses", "pauses", count, "Times that a class of the port was paused (PFC)"]];
 
@@ -78,7 +78,7 @@ function networkPictures() {
     const per = Math.max(1, Math.ceil(shownRows / height)), lines = Math.ceil(shownRows / per);
     const pixels = h("canvas", { width: columns, height: lines });
     const g = pixels.getContext("2d"), image = g.createImageData(columns, lines);
-    const most = which === "utilisation" || which === "busiest" ? Math.max(1, values.most) : values.most || 1;
+    const most = which === "utilisation" || which === "busiest" ? 1 : values.most || 1;
     const share = v => which === "utilisation" || which === "busiest" ? v / most : Math.sqrt(v / most);
     for (let line = 0; line < lines; line++) {
       for (let c = 0; c < columns; c++) {

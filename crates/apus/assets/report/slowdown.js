@@ -31,7 +31,7 @@ function slowdownPictures() {
   if (!series.length) return section("slowdown", "How slow were ops?", "No op of the measured phase ended, so that there is no slowdown. The oldest ops come first.", opList());
   // Beyond the last known value there is nothing to see.
   const most = Math.max(...series.map(one => one.x[one.y.findLastIndex(v => v !== null)])) + 0.04;
-  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05);
+  const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && (f > 0 || innerWidth > 600));
   const open = () => recorded().map(run => [run, run.recording.ops.curves[0].points[0].filter(v => v === null).length]).filter(([, n]) => n > 0);
   let log = state.cdf !== "linear";
   const tail = picture({
@@ -139,7 +139,7 @@ function opList() {
     const [low, high] = tailRange();
     const all = places();
     const inRange = Math.max(1, Math.round((high - low) * ops.count));
-    heading.textContent = high >= 1 ? `The slowest ${number((1 - low) * 100, 2)} % of ops` : `Ops from ${rankName(low)} to ${rankName(high)}`;
+    heading.textContent = filter.trim() ? `Ops of “${filter.trim().replace(/:$/, "")}”` : low <= 0 && high >= 1 ? "All ops, the slowest first" : high >= 1 ? `The slowest ${number((1 - low) * 100, 2)} % of ops` : `Ops from ${rankName(low)} to ${rankName(high)}`;
     remark.textContent = ops.kept === ops.count ? `${plural(all.length, "op")} of ${count(ops.count)}.` :
       `About ${plural(inRange, "op")} of ${count(ops.count)} are in this range; the page holds ${count(ops.kept)} ops: the ${ops.worst} slowest of each workload, and others spread evenly. ops.csv has all. Listed: ${count(all.length)}.`;
     heads.forEach((head, i) => { if (columns[i][0] === sort[0]) head.setAttribute("aria-sort", sort[1] < 0 ? "descending" : "ascending"); else head.removeAttribute("aria-sort"); });

@@ -148,7 +148,10 @@ impl SecondRun {
             self.targets.iter().map(|target| op(target, &seen, &mut flows)).collect();
         let name = |flow: u32| {
             let record = &recording.flows[flow as usize];
-            (flow.to_string(), json!([record.from.get(), record.to.get(), record.algorithm]))
+            (
+                flow.to_string(),
+                json!([record.from.get(), record.to.get(), record.algorithm, record.group]),
+            )
         };
         let traced = &recording.traced;
         let kept = traced.passed.packets.len() as u64;

@@ -6,6 +6,14 @@ use toml::Table;
 
 /// Settings of a table that its line names, after its kind.
 const MOST: usize = 7;
+/// Settings that say nothing at these values.
+const USUAL: [(&str, &str); 5] = [
+    ("planes", "1"),
+    ("flows_per_pair", "1"),
+    ("flows", "per-pair"),
+    ("signals", "packets"),
+    ("op", "write"),
+];
 /// Settings that come first.
 const FIRST: [&str; 16] = [
     "name",
@@ -54,11 +62,15 @@ pub(super) fn describe(setup: &Setup) -> Value {
         span if span.is_zero() => "no warm-up".to_owned(),
         span => format!("warm-up {span}"),
     };
+    let drain = match setup.drain() {
+        span if span.is_zero() => String::new(),
+        span => format!(", then at most {span} until its ops have ended"),
+    };
     json!({
         "topology": table("topology").map(line),
         "load": several(loads),
         "algorithms": several(algorithms),
-        "time": format!("{} simulated, {warmup}", setup.duration()),
+        "time": format!("{} simulated, {warmup}{drain}", setup.duration()),
         "settings": text,
     })
 }
@@ -93,6 +105,9 @@ fn line(table: &Table) -> String {
     others.sort_by_key(|(key, _)| place(key));
     let others = others.into_iter().filter_map(|(key, value)| {
         let value = text(value).filter(|value| value != "0s")?;
+        if USUAL.contains(&(key.as_str(), value.as_str())) {
+            return None;
+        }
         Some(format!("{} {value}", key.replace('_', " ")))
     });
     let mut parts = vec![kind];
