@@ -366,7 +366,8 @@ impl Ledger {
             e.plan.from == peer && e.target == Some(of) && e.plan.what.uses_slots()
         };
         for entry in self.entries.iter_mut().filter(of_peer) {
-            if entry.state == State::Submitted {
+            // What an op that was given up has sent may still arrive.
+            if matches!(entry.state, State::Submitted | State::Unknown | State::Abandoned) {
                 entry.barred = if may { [false, entry.barred[1]] } else { [entry.barred[0], true] };
             }
         }

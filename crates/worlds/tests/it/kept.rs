@@ -38,6 +38,14 @@ const KEPT: &[(u64, &str)] = &[
         29_123,
         "errors of a socket were announced once per step, also while none was used up, and lasted for ever",
     ),
+    (
+        19_639,
+        "the check of rights took a write that arrived after its cancellation, and was allowed by then, for a forbidden one",
+    ),
+    (
+        25_807,
+        "an older message without room kept a newer one, of which a part had come, from being sent (open with a quota of one message)",
+    ),
     (33_544, "an engine slept while answers to handshakes waited to be sent"),
 ];
 
