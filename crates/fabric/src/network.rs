@@ -258,8 +258,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         packet: &InFlight,
         schedule: &mut S,
     ) -> bool {
-        let port = &mut self.ports[port.index()];
-        port.kind() == PortKind::Event && port.accept_unhindered(packet, &self.common, schedule)
+        self.ports[port.index()].accept_unhindered(packet, &self.common, schedule)
     }
 
     /// A packet joins a port that may be of any kind. Sends what the port or its switch answers.

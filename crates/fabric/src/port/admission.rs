@@ -77,7 +77,8 @@ impl<W: SwitchHalf> Port<W> {
             return false;
         }
         if idle {
-            let served = core::mem::take(&mut self.in_service);
+            let served = self.in_service;
+            self.in_service.bytes = 0;
             let before = &mut self.classes[usize::from(served.class)];
             before.bytes -= u64::from(served.bytes);
             before.own_bytes -= u64::from(served.bytes) * u64::from(served.own);
@@ -91,13 +92,16 @@ impl<W: SwitchHalf> Port<W> {
         if !has_room || idle && !class.prompt {
             return false;
         }
-        class.offered.add(bytes);
-        self.tally.offered.add(bytes);
         let (joining, own) = (Waiting { packet, bytes }, sent_in == number);
+        class.offered.add(bytes);
+        class.note_joining(bytes, own);
+        self.tally.offered.add(bytes);
         if idle {
-            self.serve_at_once::<true, S>(now, number, (joining, own), schedule);
+            class.bytes += u64::from(bytes);
+            self.note_occupancy_of_classes(bytes);
+            self.serve_alone(now, number, (joining, own), schedule);
         } else {
-            self.note_joining::<true>(number, bytes, own);
+            self.note_occupancy_of_classes(bytes);
             self.tally.joins(now, bytes);
             self.enqueue(number, joining);
             self.announce(schedule);
@@ -124,34 +128,28 @@ impl<W: SwitchHalf> Port<W> {
         true
     }
 
-    /// A packet joins the idle port and is served.
+    /// A packet that has joined the idle port is served.
     #[inline(always)]
-    fn serve_at_once<const EVENTS: bool, S: Schedule>(
+    fn serve_alone<S: Schedule>(
         &mut self,
         now: Time,
         class: usize,
-        (joining, own): (Waiting, bool),
+        (joined, own): (Waiting, bool),
         schedule: &mut S,
     ) {
-        let bytes = joining.bytes;
-        self.note_joining::<EVENTS>(class, bytes, own);
         if self.has_schedulers {
             self.levels.iter_mut().for_each(Level::on_idle);
-            self.levels[usize::from(self.classes[class].level)].note_sole(class, bytes);
+            self.levels[usize::from(self.classes[class].level)].note_sole(class, joined.bytes);
         }
-        self.classes[class].bytes += u64::from(bytes);
-        self.serve(now, class, joining, own, schedule);
-        self.tally.stays(self.free_at.since(now), bytes);
+        self.serve(now, class, joined, own, schedule);
+        self.tally.stays(self.free_at.since(now), joined.bytes);
     }
 
-    /// Counts a packet that joins a class.
+    /// Counts a packet that joins a port of classes.
     #[inline(always)]
-    fn note_joining<const EVENTS: bool>(&mut self, class: usize, bytes: u32, own: bool) {
+    fn note_occupancy_of_classes(&mut self, bytes: u32) {
         self.queue_bytes += u64::from(bytes);
         self.tally.max_queue_bytes = self.tally.max_queue_bytes.max(self.queue_bytes);
-        if EVENTS {
-            self.classes[class].note_joining(bytes, own);
-        }
     }
 
     /// A packet joins a class, for which there is room. `own`: it was sent in that class.
@@ -164,12 +162,16 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
         schedule: &mut S,
     ) {
+        let bytes = joining.bytes;
+        self.note_occupancy_of_classes(bytes);
+        if EVENTS {
+            self.classes[class].note_joining(bytes, own);
+        }
         let idle = self.in_service.bytes == 0 && (!EVENTS || self.waiting == 0);
         if idle && (!EVENTS || self.certain && self.classes[class].prompt) {
-            return self.serve_at_once::<EVENTS, S>(now, class, (joining, own), schedule);
+            self.classes[class].bytes += u64::from(bytes);
+            return self.serve_alone(now, class, (joining, own), schedule);
         }
-        let bytes = joining.bytes;
-        self.note_joining::<EVENTS>(class, bytes, own);
         if idle && self.has_schedulers {
             self.levels.iter_mut().for_each(Level::on_idle);
         }

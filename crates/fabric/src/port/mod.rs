@@ -71,8 +71,7 @@ pub(crate) struct Port<W> {
     /// A packet enters the link when its service begins: no event can stop or delay it, and no other
     /// port counts its bytes.
     certain: bool,
-    /// A port of classes without switch halves, that nothing can stop, and if it is lazy without limits of classes:
-    /// packets have a short path.
+    /// A port that is served by events, without switch halves, that nothing can stop: packets have a short path.
     unhindered: bool,
     /// Some level has a scheduler.
     has_schedulers: bool,
@@ -146,10 +145,7 @@ impl<W: SwitchHalf> Port<W> {
             plain,
             simple: plain && kind == PortKind::Fifo,
             limited,
-            unhindered: plain
-                && certain
-                && kind != PortKind::Fifo
-                && (kind == PortKind::Event || !limited),
+            unhindered: kind == PortKind::Event && plain && certain,
             certain,
             has_schedulers: levels.iter().any(Level::has_scheduler),
             service_armed: false,
@@ -174,7 +170,7 @@ impl<W: SwitchHalf> Port<W> {
     /// Returns `true` if [`Port::accept_lazily`] may be used.
     #[inline(always)]
     pub(crate) fn is_unhindered_lazy(&self) -> bool {
-        self.unhindered && self.kind == PortKind::Lazy
+        self.kind == PortKind::Lazy && self.plain && !self.limited
     }
 
     #[inline(always)]
