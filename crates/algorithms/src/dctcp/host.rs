@@ -15,6 +15,9 @@ use apus_cc::{
 /// Smallest slow-start threshold in packets (RFC 5681 §3.1, equation 4).
 const MIN_SSTHRESH: f64 = 2.0;
 
+/// Packets that a marked packet takes off the window if each counts (REPS's artifact b751588, `updateCwndOnAck_MPRDMA`).
+const CUT_PER_MARK: f64 = 0.25;
+
 /// The sender half of DCTCP. Bytes of the RFC are packets here, and its sequence numbers are packet
 /// numbers: every packet of a flow but the last of an op is of full size.
 #[derive(Clone, Debug)]
@@ -118,6 +121,19 @@ impl Dctcp {
         (self.acked, self.marked) = (0, 0);
     }
 
+    /// REPS's artifact b751588, `updateCwndOnAck_MPRDMA`, of which each acknowledgement is for one packet.
+    #[inline(never)] // only with `reaction = "per-packet"`
+    fn count(&mut self, event: &AckEvent<'_>) {
+        let marked = event.marked_packets.min(event.acked_packets);
+        let grown = self.cwnd + f64::from(event.acked_packets - marked) / self.cwnd;
+        self.cwnd = grown.min(self.params.max_cwnd);
+        self.shrink(CUT_PER_MARK * f64::from(marked));
+    }
+
+    fn shrink(&mut self, packets: f64) {
+        self.cwnd = (self.cwnd - packets).max(self.params.min_cwnd);
+    }
+
     /// RFC 8257 §3.4: slow start and congestion avoidance as in RFC 5681 §3.1. Every packet
     /// acknowledged counts, as ACKs are not delayed but may be coalesced.
     #[inline]
@@ -132,6 +148,9 @@ impl Sender for Dctcp {
     #[inline]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
+        if self.params.per_packet {
+            return self.count(event);
+        }
         self.estimate(event);
         if event.acked_packets > 0 {
             self.timed_out = false;
@@ -150,6 +169,9 @@ impl Sender for Dctcp {
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
+        if self.params.per_packet {
+            return self.shrink(f64::from(event.lost_packets));
+        }
         // RFC 8257 §3.5: a loss is answered as in conventional TCP, by half, once per window of
         // data. A cut by marks does not excuse from it, for it may have been tiny.
         if event.lost_seq < self.halved_until {
@@ -162,6 +184,9 @@ impl Sender for Dctcp {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if self.params.per_packet {
+            return self.shrink(f64::from(event.lost_packets));
+        }
         // RFC 5681 §3.1: ssthresh by equation 4, but held when the same data times out again;
         // the window falls to the loss window.
         if !self.timed_out {

@@ -5,7 +5,7 @@ use apus_units::Bytes;
 use crate::bounds;
 use apus_cc::rtt::{self, RtoRule};
 use apus_cc::settings::{
-    AT_LEAST_1, FRACTION, PROBABILITY, ParamInfo, SettingError, Settings, number,
+    AT_LEAST_1, FRACTION, PROBABILITY, ParamInfo, SettingError, Settings, choice, number,
 };
 use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 
@@ -13,6 +13,11 @@ use apus_cc::{Derivation, NetworkInfo, Range, Tunable, TunedSetting};
 pub(super) const RFC8257: &str = "rfc8257";
 /// Google's variant that Swift was compared with.
 pub(super) const GCN: &str = "gcn";
+
+/// The window answers marks, losses and timeouts as its RFC has it.
+const PER_WINDOW: &str = "per-window";
+/// Each packet counts.
+const PER_PACKET: &str = "per-packet";
 
 /// Every parameter.
 #[rustfmt::skip]
@@ -24,6 +29,9 @@ pub(super) const TABLE: &[ParamInfo] = &[
     number("initial_alpha", PROBABILITY, "estimate of the marked fraction before the first window \
         of data has been acknowledged")
         .default("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1"),
+    choice("reaction", &[PER_WINDOW, PER_PACKET], "\"per-packet\": each marked packet takes a quarter of a packet off the window, each \
+        trimmed, lost or timed-out one a whole one; a window without marks adds one")
+        .default("per-window", "RFC 8257 §3.3; \"per-packet\" is REPS's artifact b751588, `updateCwndOnAck_MPRDMA`"),
     bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
     number("min_cwnd", AT_LEAST_1, "smallest window in packets, also the one after a timeout")
         .default("1", "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go \
@@ -90,6 +98,8 @@ pub struct Params {
     pub g: f64,
     /// First estimate of the marked fraction (RFC 8257 §3.3).
     pub initial_alpha: f64,
+    /// Each marked, lost or timed-out packet shrinks the window, whatever the fraction of marked ones.
+    pub per_packet: bool,
     /// First window in packets (RFC 6928 §2).
     pub initial_cwnd: f64,
     /// Smallest window in packets, at least 1: DCTCP does not pace.
@@ -104,11 +114,34 @@ impl Params {
     /// Reads and checks them.
     ///
     /// # Errors
+    /// If a value is impossible, or has no effect.
+    pub fn from_settings(settings: &mut Settings) -> Result<Self, SettingError> {
+        let per_packet = settings.choice("reaction") == PER_PACKET;
+        if !per_packet {
+            return Self::per_window(settings);
+        }
+        settings.without_effect(&["g", "initial_alpha"], "if `reaction` is \"per-packet\"")?;
+        Self::with(settings, (0.0, 0.0), per_packet)
+    }
+
+    /// Reads and checks those of an algorithm that answers marks as the RFC has it.
+    ///
+    /// # Errors
     /// If a value is impossible.
-    pub fn from_settings(settings: &Settings) -> Result<Self, SettingError> {
+    pub fn per_window(settings: &Settings) -> Result<Self, SettingError> {
+        let estimate = (settings.number("g"), settings.number("initial_alpha"));
+        Self::with(settings, estimate, false)
+    }
+
+    fn with(
+        settings: &Settings,
+        (g, initial_alpha): (f64, f64),
+        per_packet: bool,
+    ) -> Result<Self, SettingError> {
         let params = Self {
-            g: settings.number("g"),
-            initial_alpha: settings.number("initial_alpha"),
+            per_packet,
+            g,
+            initial_alpha,
             initial_cwnd: settings.number("initial_cwnd"),
             min_cwnd: settings.number("min_cwnd"),
             max_cwnd: settings.number("max_cwnd"),

@@ -115,7 +115,7 @@ impl Params {
             eta: settings.number("pacer_eta"),
             beta: settings.number("pacer_beta"),
         };
-        let dctcp = alloc::sync::Arc::new(dctcp::Params::from_settings(settings)?);
+        let dctcp = alloc::sync::Arc::new(dctcp::Params::per_window(settings)?);
         let paced = settings.flag("pacing");
         if !paced {
             let unused =

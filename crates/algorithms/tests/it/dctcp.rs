@@ -10,8 +10,8 @@ use apus_units::{PacketNumber, Span};
 
 fn dctcp(profile: &str, settings: &[(&str, &str)]) -> Dctcp {
     static INFO: apus_cc::AlgorithmInfo = <Dctcp as Algorithm>::INFO;
-    let settings = Settings::read(&INFO, Some(profile), settings).unwrap();
-    Dctcp::new(Arc::new(Params::from_settings(&settings).unwrap()), &FlowInfo::default())
+    let mut settings = Settings::read(&INFO, Some(profile), settings).unwrap();
+    Dctcp::new(Arc::new(Params::from_settings(&mut settings).unwrap()), &FlowInfo::default())
 }
 
 /// Acknowledges `acked` packets up to `seq`, `marked` of them marked, while `next` is to be sent.
@@ -167,4 +167,28 @@ fn dctcp_is_ack_clocked_and_its_rto_follows_the_rule() {
     event.acked_packets = 1;
     flow.on_ack(&event);
     assert_eq!(flow.rto(), Span::from_us(1400));
+}
+
+/// REPS's artifact b751588: 40 packets without a mark add 40/40, four marked ones take 4 * 1/4, a lost one 1, three that timed out 3; the
+/// window keeps its least value.
+#[test]
+fn per_packet_each_mark_loss_and_timeout_takes_its_part_off_the_window() {
+    let mut flow = dctcp("rfc8257", &[("reaction", "per-packet"), ("initial_cwnd", "40")]);
+    ack(&mut flow, (40, 0), 39, 80);
+    assert_close(cwnd(&flow), 41.0);
+    ack(&mut flow, (4, 4), 43, 84);
+    assert_close(cwnd(&flow), 40.0);
+    lose(&mut flow, 44, 85);
+    assert_close(cwnd(&flow), 39.0);
+    let mut timeout = apus_cc::TimeoutEvent::new(at(2000.0));
+    timeout.lost_packets = 3;
+    flow.on_timeout(&timeout);
+    assert_close(cwnd(&flow), 36.0);
+    timeout.lost_packets = 100;
+    flow.on_timeout(&timeout);
+    assert_close(cwnd(&flow), 1.0);
+    let registry = apus_algorithms::Registry::BUILT_IN;
+    let built = registry.build("dctcp", None, &[("reaction", "per-packet"), ("g", "0.5")]);
+    let error = built.err().expect("g has no effect").to_string();
+    assert!(error.contains("reaction"), "{error}");
 }
