@@ -191,6 +191,7 @@ class Dctcp(Algorithm):
         profile: Literal["rfc8257", "gcn"] | None = None,
         g: float | None = None,
         initial_alpha: float | None = None,
+        reaction: Literal["per-window", "per-packet"] | None = None,
         initial_cwnd: float | None = None,
         min_cwnd: float | None = None,
         max_cwnd: float | None = None,
@@ -208,6 +209,9 @@ class Dctcp(Algorithm):
                 above 0 and at most 1). Default in rfc8257: 0.0625. Default in gcn: 1.
             initial_alpha: estimate of the marked fraction before the first window of data has been
                 acknowledged (number, between 0 and 1). Default: 1.
+            reaction: "per-packet": each marked packet takes a quarter of a packet off the window,
+                each trimmed, lost or timed-out one a whole one; a window without marks adds one
+                ("per-window", "per-packet"). Default: per-window.
             initial_cwnd: first window in packets (number). Default: 10.
             min_cwnd: smallest window in packets, also the one after a timeout (number, at least 1).
                 Default: 1.
@@ -229,6 +233,7 @@ class Dctcp(Algorithm):
                 "profile": profile,
                 "g": g,
                 "initial_alpha": initial_alpha,
+                "reaction": reaction,
                 "initial_cwnd": initial_cwnd,
                 "min_cwnd": min_cwnd,
                 "max_cwnd": max_cwnd,
