@@ -189,6 +189,6 @@ fn per_packet_each_mark_loss_and_timeout_takes_its_part_off_the_window() {
     assert_close(cwnd(&flow), 1.0);
     let registry = apus_algorithms::Registry::BUILT_IN;
     let built = registry.build("dctcp", None, &[("reaction", "per-packet"), ("g", "0.5")]);
-    let error = built.err().expect("g has no effect").to_string();
+    let error = built.expect_err("g has no effect").to_string();
     assert!(error.contains("reaction"), "{error}");
 }
