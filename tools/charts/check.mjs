@@ -80,7 +80,7 @@ const cases = [
   ["two", { "two.toml": unfinished }, ["run", "two.toml"], 2, { runs: 1, unfinished: true, causes: true, queue: false }],
   ["sixty", { "sixty.toml": sixty }, ["run", "sixty.toml"], 4, { runs: 3, causes: true }],
   ["sixty-faults", { "sixty.toml": sixtyBroken }, ["run", "sixty.toml"], 4, { runs: 3, causes: true, faults: 1500 }],
-  ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2, { runs: 1, causes: true, faults: 2500 }],
+  ["faults", { "faults.toml": faults }, ["run", "faults.toml"], 2, { runs: 1, causes: true, queue: false, faults: 2500 }],
   ["mixed", { "mixed.toml": mixed }, ["run", "mixed.toml"], 4, { runs: 1, causes: true }],
   ["flows-5000", {}, ["run", "bench/incast-5000"], 2, { runs: 1, causes: true, unfinished: true }],
   ["flows-5120-faults", { "many.toml": many + broken("edge 0 <-> agg 0", 3000, 6000) }, ["run", "many.toml"], 2.5, { runs: 1, causes: true, faults: 4500, unfinished: true }],

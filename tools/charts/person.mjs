@@ -81,7 +81,7 @@ export async function person(page, what) {
     const moved = await text(".slider .time");
     check(moved !== before, "the slider does not move the time");
     const map = await show(`${picture("network-heat-map")} .chart`);
-    await page.mouse.click(map.x + map.width * 0.6, map.y + map.height * 0.4);
+    await page.mouse.click(map.x + map.width * 0.85, map.y + map.height * 0.4);
     await settle();
     check(await text(".slider .time") !== moved, "a click into the heat map does not choose the time");
     if (what.faults) {

@@ -91,6 +91,8 @@ function words(name) {
 }
 // Sentences of the program: times with the unit that makes them readable, and arrows.
 const pretty = text => text.replace(/(\d+(?:\.\d+)?) us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");
+// Whether a name contains these words; a number at their end is a whole one: "host 1" is not host 10.
+const contains = (name, words) => new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + (/\d$/.test(words) ? "(?!\\d)" : ""), "i").test(name);
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const capital = text => text ? text[0].toUpperCase() + text.slice(1) : text;
 

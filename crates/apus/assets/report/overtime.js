@@ -32,7 +32,7 @@ function overTime() {
   const MOST_MATCHES = 24;
   const hidesBy = (names, other) => {
     let found = 0;
-    return names.map((name, i) => filter ? !name.toLowerCase().includes(filter) || ++found > MOST_MATCHES : other(i));
+    return names.map((name, i) => filter ? !contains(name, filter) || ++found > MOST_MATCHES : other(i));
   };
   const common = () => {
     const shown = overlay ? all : [runs[runIndex()].recording ? runs[runIndex()] : all[0]];

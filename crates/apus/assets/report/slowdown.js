@@ -129,7 +129,7 @@ function opList() {
       if (fraction >= low && (fraction <= high || high === 1)) inside.push(i);
     }
     const words = filter.trim().toLowerCase();
-    const match = i => !words || `${flowName(run(), ops.flow[i])} ${ops.groups[ops.group[i]]}`.toLowerCase().includes(words);
+    const match = i => !words || contains(`${flowName(run(), ops.flow[i])} ${ops.groups[ops.group[i]]}`, words);
     const value = i => { const v = ops[sort[0]][i]; return v === null ? Infinity : v; };
     return inside.filter(match).sort((a, b) => { const [x, y] = [value(a), value(b)]; return (x === y ? a - b : x < y ? -1 : 1) * (x === y ? 1 : sort[1]); });
   }
