@@ -240,7 +240,11 @@ impl SendSide {
         max_payload: u32,
         config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
-        let lost = self.rare.as_mut().and_then(|rare| rare.retransmit.pop_front());
+        let unsent = self.ops.has_unsent();
+        let lost = self.rare.as_mut().and_then(|rare| {
+            let new_first = core::mem::take(&mut rare.new_first) && unsent;
+            if new_first { None } else { rare.retransmit.pop_front() }
+        });
         let (range, segment) = match lost {
             Some(range) => {
                 let range = self.cut(range, max_payload);

@@ -232,8 +232,7 @@ impl Plan {
         for host in hosts.iter_mut().filter(|_| rights.is_some()) {
             host.quotas = quotas.chance(500).then(|| QuotaPlan {
                 sessions: quotas.pick(&[3, 6]),
-                // Two of the longest, as a connection has. With room for one, a known fault shows (docs/trust.md).
-                queued_bytes: host.max_message * quotas.pick(&[2, 3]),
+                queued_bytes: host.max_message * quotas.pick(&[1, 3]),
                 ops: u64::from(host.max_ops) * quotas.pick(&[12, 24]),
             });
         }

@@ -213,7 +213,12 @@ impl SendSide {
             Some(_) => self.fruitless_timeouts().saturating_sub(LATE_AFTER - 1),
         };
         self.doublings = doublings.min(63) as u8;
-        self.rare().longest_rto = longest.unwrap_or(Span::ZERO);
+        let rare = self.rare();
+        rare.longest_rto = longest.unwrap_or(Span::ZERO);
+        // A peer may have room for the rest of a newer message, and for an older one only after that: with a window of one
+        // packet, the older one alone would be sent for ever.
+        rare.asked_new = config.max_backed_off.is_some() && !rare.asked_new;
+        rare.new_first = rare.asked_new;
     }
 
     /// Returns the retransmission timeout where that of the algorithm is `rto`.

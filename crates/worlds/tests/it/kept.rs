@@ -44,8 +44,16 @@ const KEPT: &[(u64, &str)] = &[
     ),
     (
         25_807,
-        "an older message without room kept a newer one, of which a part had come, from being sent (open with a quota of one message)",
+        "an older message without room kept a newer one, of which a part had come, from being sent",
     ),
+    (6357, "as 25807"),
+    (8210, "as 25807"),
+    (10_319, "as 25807"),
+    (13_463, "as 25807"),
+    (21_581, "as 25807"),
+    (22_920, "as 25807"),
+    (24_891, "as 25807"),
+    (25_866, "as 25807"),
     (33_544, "an engine slept while answers to handshakes waited to be sent"),
 ];
 
