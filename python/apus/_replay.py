@@ -72,7 +72,7 @@ def replay(
 
 
 def explain(name: str) -> str:
-    """Return the explanation of an algorithm, of a result or of a scenario.
+    """Return the explanation of an algorithm, of a path policy, of a result or of a scenario.
 
     Raises:
         ScenarioError: The name is unknown; the message suggests a similar one.

@@ -278,7 +278,7 @@ pub fn replay(
     Ok(rows.iter().map(row).collect())
 }
 
-/// Returns the explanation of an algorithm, a result or a scenario.
+/// Returns the explanation of an algorithm, a path policy, a result or a scenario.
 #[pyfunction]
 pub fn explain(name: &str) -> PyResult<String> {
     api::explain(name).map_err(|why| errors::of_input(&why))
