@@ -4,8 +4,11 @@
 //!   is uniform from 0 to J. Their sum has the median J, and is above 2J - x with probability x^2 / (2J^2): its 99th
 //!   percentile is J (2 - sqrt(0.02)). The two percentiles give J and the delay of a link.
 //! * Costs of the engine: the factor on all costs per packet and op follows from the goodput of writes, the time of a turn
-//!   from the round trip of messages. Each is found by bisection over simulations, one after the other, until both fit.
+//!   from the round trip of messages. If round trips are too short for engines with such costs, bytes limit the writes:
+//!   then the factor, also that on the time of a turn, follows from the round trip, and the time of copying from the
+//!   goodput. Each is found by bisection over simulations, one after the other, until both fit.
 
+use apus_sim::host_model::EngineCosts;
 use apus_units::{Bytes, Span};
 
 use super::measured::{Perf, Ping};
@@ -16,6 +19,8 @@ use crate::failure::Failure;
 const SCALES: (f64, f64) = (0.01, 100.0);
 /// Limits of a turn, in nanoseconds. Rationale: a millisecond is the wake-up of a thread on a busy machine.
 const ROUNDS: (f64, f64) = (1.0, 1e6);
+/// Limits of the time of copying 1 KiB, in nanoseconds. Rationale: from a terabyte per second to 10 MB/s.
+const COPIES: (f64, f64) = (1.0, 1e5);
 /// Bisections over three decades or more to 0.1 %, and how often both parameters are found after each other.
 const STEPS: u32 = 14;
 const ROUNDS_OF_BOTH: u32 = 4;
@@ -47,7 +52,7 @@ impl Fit {
         }
         let mut notes = Vec::new();
         let (delay, jitter) = fabric(ping, setting, &mut notes)?;
-        let mut model = Model { delay, jitter, round: Span::from_ns(1), scale: 1.0 };
+        let mut model = Model { delay, jitter, round: Span::from_ns(1), scale: 1.0, copy: None };
         let (bulk, echo) =
             (writes(perf.size, perf.outstanding, perf.flows), round_trips(ping.size));
         let goodput = |model: &Model| -> Result<f64, Failure> {
@@ -66,6 +71,17 @@ impl Fit {
                 Ok(rtt(&Model { round: nanoseconds(ns), ..model })? < ping.p50_us)
             })?;
             model.round = nanoseconds(ns);
+        }
+        if rtt(&model)? > ping.p50_us * (1.0 + FITS) {
+            for _ in 0..ROUNDS_OF_BOTH {
+                model.scale = bisect(SCALES, |scale| Ok(rtt(&turns(model, scale))? < ping.p50_us))?;
+                model = turns(model, model.scale);
+                let ns = bisect(COPIES, |ns| {
+                    let copy = Some(nanoseconds(ns));
+                    Ok(goodput(&Model { copy, ..model })? > perf.goodput_gbps)
+                })?;
+                model.copy = Some(nanoseconds(ns));
+            }
         }
         let rows = vec![
             Row {
@@ -109,6 +125,12 @@ impl Row {
     fn is_off(&self) -> bool {
         (self.simulated - self.measured).abs() > FITS * self.measured
     }
+}
+
+/// Returns the model with this factor on all costs, also that of a turn.
+fn turns(model: Model, scale: f64) -> Model {
+    let model = Model { scale, ..model };
+    Model { round: model.cost(EngineCosts::T1_QUIET.round), ..model }
 }
 
 fn nanoseconds(ns: f64) -> Span {
@@ -165,11 +187,19 @@ fn bisect(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::measured::Algorithm;
     use super::*;
     use apus_units::Rate;
 
     fn setting() -> Setting {
-        Setting { rate: Rate::from_gbps(25), payload: Bytes::new(4096), hosts: 2 }
+        Setting {
+            algorithm: "{ name = \"swift\" }".to_owned(),
+            rate: Rate::from_gbps(25),
+            payload: Bytes::new(4096),
+            hosts: 2,
+        }
     }
 
     /// 64 B at 10 Gb/s: 2 (128 + 84) 0.8 ns = 0.3392 us on the wire; J = 2 us: p50 = 4 d + 0.3392 + 2, p99 = p50 + 2 (1 -
@@ -188,23 +218,16 @@ mod tests {
         assert!((delay.as_secs_f64() * 1e6 - 2.0).abs() < 1e-4, "{delay}");
         assert!((jitter.as_secs_f64() * 1e6 - 2.0).abs() < 1e-4, "{jitter}");
         assert!(notes.is_empty());
-        let slow = Setting { rate: Rate::from_bps(100_000_000), ..setting };
+        let slow = Setting { rate: Rate::from_bps(100_000_000), ..setting.clone() };
         let error = fabric(&ping, &slow, &mut notes).expect_err("refused").to_string();
         assert!(error.contains("--rate"), "{error}");
     }
 
-    /// The numbers of a simulated cluster with known parameters give these parameters.
-    #[test]
-    fn known_parameters_are_found_again() {
-        let known = Model {
-            delay: Span::from_us(2),
-            jitter: Span::from_us(1),
-            round: Span::from_us(2),
-            scale: 8.0,
-        };
+    /// Returns what would be measured on a simulated cluster.
+    fn measured(known: &Model) -> (Ping, Perf) {
         let setting = setting();
-        let echo = setting.simulate(&known, &round_trips(64)).expect("run");
-        let bulk = setting.simulate(&known, &writes(1 << 16, 4, 2)).expect("run");
+        let echo = setting.simulate(known, &round_trips(64)).expect("run");
+        let bulk = setting.simulate(known, &writes(1 << 16, 4, 2)).expect("run");
         let of = |value: Option<f64>| value.expect("a percentile");
         let ping = Ping {
             size: 64,
@@ -217,14 +240,54 @@ mod tests {
             size: 1 << 16,
             flows: 2,
             outstanding: 4,
+            packet_bytes: 4096.0,
+            algorithm: Algorithm {
+                name: "swift".to_owned(),
+                profile: "paper".to_owned(),
+                parameters: BTreeMap::new(),
+            },
             goodput_gbps: bulk.goodput_gbps,
         };
+        (ping, perf)
+    }
+
+    /// Engines that spend most of their time on bytes: no factor on all costs gives both numbers.
+    #[test]
+    fn costs_of_bytes_are_found_if_round_trips_are_short() {
+        let copy = Span::from_us(2);
+        let known = Model {
+            delay: Span::from_us(2),
+            jitter: Span::from_us(1),
+            round: EngineCosts::T1_QUIET.round * 2,
+            scale: 2.0,
+            copy: Some(copy),
+        };
+        let (ping, perf) = measured(&known);
+        let fit = Fit::of(&ping, &perf, &setting()).expect("fit");
+        assert!(fit.notes.is_empty(), "{:?}", fit.notes);
+        let near = |found: f64, known: f64| (found / known - 1.0).abs() < 0.1;
+        assert!(near(fit.model.scale, 2.0), "{:?}", fit.model);
+        let found = fit.model.copy.expect("a cost of bytes");
+        assert!(near(found.as_secs_f64(), copy.as_secs_f64()), "{found}");
+    }
+
+    /// The numbers of a simulated cluster with known parameters give these parameters.
+    #[test]
+    fn known_parameters_are_found_again() {
+        let known = Model {
+            delay: Span::from_us(2),
+            jitter: Span::from_us(1),
+            round: Span::from_us(2),
+            scale: 8.0,
+            copy: None,
+        };
+        let (ping, perf) = measured(&known);
         // Far below the link: the engines limit it.
         assert!(perf.goodput_gbps < 20.0, "{}", perf.goodput_gbps);
-        let fit = Fit::of(&ping, &perf, &setting).expect("fit");
+        let fit = Fit::of(&ping, &perf, &setting()).expect("fit");
         let near = |found: f64, known: f64, within: f64| (found / known - 1.0).abs() < within;
         let seconds = |span: Span| span.as_secs_f64();
-        let Model { delay, jitter, round, scale } = fit.model;
+        let Model { delay, jitter, round, scale, .. } = fit.model;
         assert!(near(seconds(delay), 2e-6, 0.05), "{delay}");
         assert!(near(seconds(jitter), 1e-6, 0.15), "{jitter}");
         assert!(near(scale, 8.0, 0.1), "{scale}");

@@ -1,5 +1,7 @@
 //! The results of `apus ping` and `apus perf` that a calibration uses.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -28,7 +30,32 @@ pub(super) struct Perf {
     pub(super) size: u64,
     pub(super) flows: u32,
     pub(super) outstanding: u32,
+    /// Mean payload of data packets.
+    pub(super) packet_bytes: f64,
     pub(super) goodput_gbps: f64,
+    pub(super) algorithm: Algorithm,
+}
+
+/// The algorithm of the flows, and the parameters that differ from its own defaults.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Algorithm {
+    pub(super) name: String,
+    pub(super) profile: String,
+    pub(super) parameters: BTreeMap<String, String>,
+}
+
+impl Algorithm {
+    /// Returns it as a table of a scenario.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("{{ name = \"{}\", profile = \"{}\"", self.name, self.profile);
+        for (name, value) in &self.parameters {
+            let is_bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
+            let value = if is_bare { value.clone() } else { format!("\"{value}\"") };
+            // Writing to a String cannot fail.
+            let _ = write!(text, ", {name} = {value}");
+        }
+        text + " }"
+    }
 }
 
 /// Reads a file of results.

@@ -31,9 +31,9 @@ pub struct Calibrate {
     /// Rate of the machines' links.
     #[arg(long)]
     rate: Rate,
-    /// Payload of a packet: the MTU of the measurements less their headers.
-    #[arg(long, default_value = "4096B")]
-    payload: Bytes,
+    /// Payload of a packet; that of the measurement of writes if not given.
+    #[arg(long)]
+    payload: Option<Bytes>,
     /// Hosts of the scenario.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=65_536))]
     hosts: u32,
@@ -47,7 +47,9 @@ impl Calibrate {
     pub fn execute(&self) -> Result<(), Failure> {
         let ping: Ping = measured::read(&self.ping)?;
         let perf: Perf = measured::read(&self.perf)?;
-        let setting = Setting { rate: self.rate, payload: self.payload, hosts: self.hosts };
+        let payload = self.payload.unwrap_or(Bytes::new(perf.packet_bytes.ceil() as u64));
+        let algorithm = perf.algorithm.table();
+        let setting = Setting { algorithm, rate: self.rate, payload, hosts: self.hosts };
         setting.check()?;
         let fit = Fit::of(&ping, &perf, &setting)?;
         let text = scenario(&fit, &perf, &setting);
@@ -67,5 +69,6 @@ fn scenario(fit: &Fit, perf: &Perf, setting: &Setting) -> String {
     for note in &fit.notes {
         let _ = writeln!(text, "# Note: {note}");
     }
-    text + &setting.scenario(&fit.model, &model::writes(perf.size, perf.outstanding, perf.flows))
+    let writes = model::writes(perf.size, perf.outstanding, perf.flows);
+    text + &setting.scenario(&fit.model, model::LONG, &writes)
 }

@@ -11,8 +11,10 @@ use crate::failure::Failure;
 use crate::library;
 
 /// What is known of the cluster, not measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Setting {
+    /// The algorithm of the measurement, as a table.
+    pub(super) algorithm: String,
     pub(super) rate: Rate,
     pub(super) payload: Bytes,
     pub(super) hosts: u32,
@@ -28,7 +30,29 @@ pub(super) struct Model {
     pub(super) round: Span,
     /// Factor on the other costs of [`EngineCosts::T1_QUIET`].
     pub(super) scale: f64,
+    /// Copying 1 KiB at the receiver, if that is not one of these costs.
+    pub(super) copy: Option<Span>,
 }
+
+impl Model {
+    /// Returns a cost of [`EngineCosts::T1_QUIET`] with the factor.
+    pub(super) fn cost(&self, cost: Span) -> Span {
+        cost.mul_f64(self.scale)
+    }
+}
+
+/// How long a scenario runs, and from when it measures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    duration: &'static str,
+    warmup: &'static str,
+}
+
+/// For the simulations of a calibration.
+const SHORT: Times = Times { duration: "20ms", warmup: "5ms" };
+/// For the scenario that is written. Rationale: real processes take milliseconds until their caches, windows and cores are as
+/// they stay (`apus emulate`).
+pub(super) const LONG: Times = Times { duration: "1s", warmup: "200ms" };
 
 /// Packets that a host passes to its NIC at a time, a batch of the engine: the transport over UDP sends bursts. deviation: no
 /// source for other hosts.
@@ -70,32 +94,32 @@ impl Setting {
     }
 
     /// Returns the scenario of a model with a workload.
-    pub(super) fn scenario(&self, model: &Model, workload: &str) -> String {
-        let Self { rate, payload, hosts } = self;
-        let Model { delay, jitter, round, scale } = model;
+    pub(super) fn scenario(&self, model: &Model, times: Times, workload: &str) -> String {
+        let Self { algorithm, rate, payload, hosts } = self;
+        let Model { delay, jitter, round, .. } = model;
+        let Times { duration, warmup } = times;
         let burst = rate.serialization_time(Bytes::new(BURST * (payload.get() + HEADER)));
-        let cost = |cost: Span| cost.mul_f64(*scale);
         let costs = EngineCosts::T1_QUIET;
         format!(
-            "duration = \"20ms\"\nwarmup = \"5ms\"\nalgorithm = {{ name = \"swift\" }}\n\n\
+            "duration = \"{duration}\"\nwarmup = \"{warmup}\"\nalgorithm = {algorithm}\n\n\
              [packets]\npayload = \"{payload}\"\nheader = \"{HEADER}B\"\ncontrol = \"{CONTROL}B\"\n\n\
              [topology]\nkind = \"star\"\nhosts = {hosts}\nrate = \"{rate}\"\ndelay = \"{delay}\"\nbuffer = \"4MB\"\n\n\
              [host]\nmodel = \"t1-quiet\"\njitter = \"{jitter}\"\nnic_backlog = \"{burst}\"\n\n\
              [host.engine]\nround = \"{round}\"\nreceive_packet = \"{}\"\nreceive_op = \"{}\"\nreceive_ack = \"{}\"\n\
              send_ack = \"{}\"\nsend_packet = \"{}\"\nsend_op = \"{}\"\ncopy_kib = \"{}\"\n\n{workload}",
-            cost(costs.receive_packet),
-            cost(costs.receive_op),
-            cost(costs.receive_ack),
-            cost(costs.send_ack),
-            cost(costs.send_packet),
-            cost(costs.send_op),
-            cost(costs.copy_kib),
+            model.cost(costs.receive_packet),
+            model.cost(costs.receive_op),
+            model.cost(costs.receive_ack),
+            model.cost(costs.send_ack),
+            model.cost(costs.send_packet),
+            model.cost(costs.send_op),
+            model.copy.unwrap_or_else(|| model.cost(costs.copy_kib)),
         )
     }
 
     /// Simulates a model with a workload.
     pub(super) fn simulate(&self, model: &Model, workload: &str) -> Result<Summary, Failure> {
-        let text = Self { hosts: 2, ..*self }.scenario(model, workload);
+        let text = Self { hosts: 2, ..self.clone() }.scenario(model, SHORT, workload);
         let source = Source { name: "calibration".to_owned(), text };
         let read = library::read(&source, Path::new(""), &Options::default());
         let scenario = read.map_err(|error| Failure::Input(error.to_string()))?;

@@ -1,9 +1,12 @@
 //! `apus perf`: throughput and op rates.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apus_algorithms::AlgorithmConfig;
+use apus_cc::Origin;
 use apus_sim::Watch;
 use apus_sim::columns::gbps;
 use apus_sim::distribution::jain;
@@ -93,6 +96,10 @@ struct Results {
     size: usize,
     flows: u32,
     outstanding: usize,
+    /// Mean payload of the data packets that this side sent; `null` for reads.
+    packet_bytes: Option<f64>,
+    /// The algorithm of this side's flows.
+    algorithm: Option<Algorithm>,
     seconds: f64,
     ops: u64,
     ops_per_second: f64,
@@ -109,6 +116,22 @@ struct Results {
     /// The source ports of each connection, with `--balancer`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source_ports: Vec<SourcePorts>,
+}
+
+/// An algorithm, with the parameters that differ from its own defaults.
+#[derive(Serialize)]
+struct Algorithm {
+    name: &'static str,
+    profile: &'static str,
+    parameters: BTreeMap<&'static str, String>,
+}
+
+impl Algorithm {
+    fn of(config: &AlgorithmConfig) -> Self {
+        let given = config.parameters().iter().filter(|one| matches!(one.origin, Origin::Set));
+        let parameters = given.map(|one| (one.name, one.value.clone())).collect();
+        Self { name: config.info().name, profile: config.profile(), parameters }
+    }
 }
 
 /// Bytes of a write or read.
@@ -196,7 +219,12 @@ impl Perf {
         let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let addresses: Vec<_> = peers.iter().flat_map(|peer| peer.addresses.clone()).collect();
-        let host = Arc::new(self.common.host(&[any(&addresses)])?);
+        let mut algorithm = None;
+        let host = self.common.host_with(&[any(&addresses)], |config| {
+            algorithm = Some(Algorithm::of(&config.algorithm));
+            Ok(())
+        })?;
+        let host = Arc::new(host);
         let _metrics = self.common.metrics(&host)?;
         let mut servers = Vec::new();
         for peer in peers {
@@ -213,7 +241,7 @@ impl Perf {
             servers.push((connection, region));
         }
         let watch = interrupt::watch(Silence(None))?;
-        let (results, early) = self.measure(&host, &servers, dir.as_ref(), &watch)?;
+        let (results, early) = self.measure((&host, algorithm), &servers, dir.as_ref(), &watch)?;
         if early.is_none() {
             for (connection, _) in &servers {
                 connection.close();
@@ -247,7 +275,7 @@ impl Perf {
     /// end: what there is by then, and how the command ends if that was too early.
     fn measure(
         &self,
-        host: &apus_udp::Host,
+        (host, algorithm): (&apus_udp::Host, Option<Algorithm>),
         servers: &[(Connection, RegionKey)],
         dir: Option<&OutputDir>,
         watch: &Watch,
@@ -304,6 +332,8 @@ impl Perf {
             size: self.size(),
             flows: self.flows,
             outstanding: self.outstanding,
+            packet_bytes: self.packet_bytes(servers, ops),
+            algorithm,
             seconds,
             ops,
             ops_per_second: ops as f64 / seconds,
@@ -315,5 +345,18 @@ impl Perf {
             source_ports: servers.iter().filter_map(|(c, _)| SourcePorts::of(c)).collect(),
         };
         Ok((results, failure))
+    }
+
+    /// Returns the mean payload of the data packets of `ops` writes or messages.
+    fn packet_bytes(&self, servers: &[(Connection, RegionKey)], ops: u64) -> Option<f64> {
+        if self.op == Kind::Read {
+            return None;
+        }
+        let flows =
+            (0..self.flows as usize).flat_map(|flow| servers.iter().map(move |(c, _)| (c, flow)));
+        let sent =
+            flows.map(|(connection, flow)| Some(connection.flow_state(flow).ok()?.1.packets_sent));
+        let packets: u64 = sent.sum::<Option<u64>>()?;
+        (packets > 0).then(|| (ops * self.size() as u64) as f64 / packets as f64)
     }
 }

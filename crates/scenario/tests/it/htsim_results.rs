@@ -1,25 +1,35 @@
 //! Connection matrices of htsim as jobs with one path per flow, beside the published times of uet-htsim
 //! (validate_outputs, NSCC at 100 Gb/s with links of 1 us). A flow ends there with its last acknowledgement.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use apus_units::random::SplitMix64;
 
 use crate::support::run_scenario;
 
 /// The completion time of flows of 2,000,000 B on a fat tree of 16 hosts.
 fn time(flows: impl ExactSizeIterator<Item = (u32, u32)>) -> f64 {
-    let mut matrix = format!("Nodes 16\\nConnections {}\\n", flows.len());
+    time_on(4, 2_000_000, 1, flows)
+}
+
+/// The completion time of flows on a fat tree of switches with `k` ports.
+fn time_on(k: u32, bytes: u64, seed: u64, flows: impl ExactSizeIterator<Item = (u32, u32)>) -> f64 {
+    let nodes = k * k * k / 4;
+    let mut matrix = format!("Nodes {nodes}\\nConnections {}\\n", flows.len());
     for (from, to) in flows {
-        write!(matrix, "{from}->{to} start 0 size 2000000\\n").expect("a text");
+        write!(matrix, "{from}->{to} start 0 size {bytes}\\n").expect("a text");
     }
     let summary = run_scenario(&format!(
         r#"
-duration = "10ms"
+duration = "100ms"
+seed = {seed}
 ends_with_ops = true
 packets = {{ payload = "4096B", header = "64B", control = "64B" }}
 
 [topology]
 kind = "fat-tree"
-k = 4
+k = {k}
 rate = "100Gbps"
 delay = "1us"
 buffer = "unlimited"
@@ -74,4 +84,72 @@ fn two_flows_against_each_other_take_the_time_of_htsim_within_five_percent() {
 fn an_incast_of_fifteen_flows_takes_the_time_of_htsim_within_five_percent() {
     let found = time((0..15).map(|from| (from, 15)));
     assert!((found / 2478.5 - 1.0).abs() < 0.05, "{found}");
+}
+
+/// Flows of 2 MB on 128 hosts to host 33, as in incast_128.cm, and of 100 KB on 1024 hosts to host 0, as in
+/// incast_1024_100K.cm of uet-htsim. The last link limits them, so that paths hardly matter.
+#[test]
+fn incasts_of_127_and_1023_flows_take_the_times_of_htsim_within_five_percent() {
+    let others = |hosts: u32, to: u32| {
+        let from: Vec<u32> = (0..hosts).filter(|from| *from != to).collect();
+        from.into_iter().map(move |from| (from, to))
+    };
+    for (k, bytes, to, published) in [(8, 2_000_000, 33, 21_029.0), (16, 100_000, 0, 10_556.0)] {
+        let found = time_on(k, bytes, 1, others(k * k * k / 4, to));
+        assert!((found / published - 1.0).abs() < 0.05, "{found}, not {published}");
+    }
+}
+
+/// The pairs of perm_16n_16c_2MB.cm (csg-htsim, BSD 2-clause).
+const PERMUTATION: [(u32, u32); 16] = [
+    (7, 5),
+    (15, 1),
+    (0, 13),
+    (14, 8),
+    (1, 3),
+    (6, 7),
+    (5, 11),
+    (9, 12),
+    (11, 4),
+    (3, 14),
+    (12, 15),
+    (2, 10),
+    (13, 2),
+    (10, 6),
+    (4, 0),
+    (8, 9),
+];
+
+/// With one path per flow the time depends on the random paths: k flows on the fullest link take about k times as long as
+/// alone. The published time is that of one draw, so it must be among those of 40 draws here.
+#[test]
+fn a_permutation_of_16_hosts_on_single_paths_takes_the_time_of_htsim_for_some_paths() {
+    let mut times: Vec<f64> =
+        (0..40).map(|seed| time_on(4, 2_000_000, seed, PERMUTATION.into_iter())).collect();
+    times.sort_by(f64::total_cmp);
+    assert!(times[0] < 527.8 && 527.8 < times[39], "{times:?}");
+}
+
+/// The same with 1024 hosts, drawn permutations, and the theory of balls in bins: the last flow takes E[k] = 5.85 times 162.5
+/// us, and 12 us of delays. A longer check (`APUS_HTSIM=1`).
+#[test]
+fn permutations_of_1024_hosts_on_single_paths_take_the_time_of_htsim_for_some_paths() {
+    if std::env::var_os("APUS_HTSIM").is_none() {
+        return;
+    }
+    let mut times = Vec::new();
+    for seed in 0..10 {
+        let mut order: Vec<u32> = (0..1024).collect();
+        let mut random = SplitMix64::new(seed);
+        for place in (1..order.len()).rev() {
+            // Sattolo's algorithm: a cycle, so that no host sends to itself.
+            order.swap(place, random.below(place as u64) as usize);
+        }
+        times.push(time_on(16, 2_000_000, seed, (0..1024).zip(order.clone())));
+    }
+    writeln!(std::io::stdout(), "permutations of 1024, us: {times:.1?}").expect("stdout");
+    times.sort_by(f64::total_cmp);
+    assert!(times[0] < 889.9 && 889.9 < times[9], "{times:?}");
+    let mean = times.iter().sum::<f64>() / 10.0;
+    assert!((mean / (5.85 * 162.5 + 12.0) - 1.0).abs() < 0.1, "{mean}");
 }
