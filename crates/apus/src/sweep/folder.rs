@@ -31,8 +31,6 @@ pub struct SweepFolder {
     store: Store,
     plan: Plan,
     partial: Partial,
-    /// Setup of the first run.
-    first: Option<Setup>,
 }
 
 impl SweepFolder {
@@ -59,13 +57,12 @@ impl SweepFolder {
             };
             runs.push(Done { summary: store.load(setup), point, failure: None });
         }
-        let first = setups.first().map(|&setup| setup.clone());
         let metrics = table::default_metrics(setups);
         let points = runs.iter().map(|run| run.point.clone()).collect();
         let plan = Plan::new(file, vary, metrics, points);
         plan.save(&store)?;
         let partial = Partial::new(Some(dir.clone()), &plan, runs)?;
-        Ok(Self { dir, store, plan, partial, first })
+        Ok(Self { dir, store, plan, partial })
     }
 
     /// Returns the summary of the run at this place as JSON, if it is finished.
@@ -109,7 +106,6 @@ impl SweepFolder {
         let runs = self.partial.runs();
         let rows = table::rows(&runs, &self.plan.metrics);
         let json = to_json(&results::json(&self.plan.vary, &runs)).map_err(|e| e.to_string())?;
-        let setup = self.first.as_ref();
-        results::write(&self.dir, &self.plan, setup, &runs, &rows, &(json + "\n"))
+        results::write(&self.dir, &self.plan, &runs, &rows, &(json + "\n"))
     }
 }

@@ -51,7 +51,7 @@ pub fn merge(
     let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(format);
     let rows = table::rows(&runs, &plan.metrics);
     let all = to_json(&results::json(&plan.vary, &runs))? + "\n";
-    let written = results::write(&dir, &plan, None, &runs, &rows, &all);
+    let written = results::write(&dir, &plan, &runs, &rows, &all);
     let done = runs.iter().filter(|run| run.summary.is_some()).count();
     if json {
         print(&all)?;

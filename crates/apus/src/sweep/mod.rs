@@ -129,7 +129,6 @@ impl Sweep {
             [] => table::default_metrics(&setups),
             given => given.to_vec(),
         };
-        let first = setups.first().cloned();
         let plan = Plan::new(file, &self.vary, metrics, points);
         let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
@@ -161,7 +160,7 @@ impl Sweep {
         let rows = table::rows(&runs, &plan.metrics);
         let json = to_json(&results::json(&plan.vary, &runs))? + "\n";
         let written = match self.shard {
-            None => results::write(&dir, &plan, first.as_ref(), &runs, &rows, &json),
+            None => results::write(&dir, &plan, &runs, &rows, &json),
             Some(_) => Ok(()),
         };
         let done = runs.iter().filter(|run| run.summary.is_some()).count();

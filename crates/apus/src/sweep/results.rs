@@ -3,7 +3,6 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use apus_scenario::Setup;
 use apus_sim::record::Cdf;
 use apus_sim::results::SCHEMA_VERSION;
 use serde_json::{Value, json};
@@ -58,12 +57,10 @@ fn distributions(runs: &[Done]) -> Vec<Distribution> {
     all.into_iter().filter(shown).collect()
 }
 
-/// Writes table, chart and all numbers. `json` is the content of sweep.json, `setup` that of the first run, if it is
-/// known.
+/// Writes table, chart and all numbers. `json` is the content of sweep.json.
 pub fn write(
     dir: &OutputDir,
     plan: &Plan,
-    setup: Option<&Setup>,
     runs: &[Done],
     rows: &[table::Row],
     json: &str,
@@ -81,7 +78,7 @@ pub fn write(
     let reasons = runs.iter().filter_map(|run| run.failure.clone()).collect();
     let comparison = of_rows(caption, &plan.vary, rows, &plan.metrics, None, reasons);
     let comparison = Some(Comparison { distributions: distributions(runs), ..comparison });
-    let report = Report { setup, comparison, ..Report::new("sweep", &title, "") };
+    let report = Report { comparison, ..Report::new("sweep", &title, "") };
     dir.write("report.html", &report.html())
 }
 

@@ -9,7 +9,7 @@ use crate::tree::{self, Table, Value};
 use crate::{Options, Scenario, Source};
 
 /// Together these scenarios have every key with a range.
-const SCENARIOS: [&str; 9] = [
+const SCENARIOS: [&str; 10] = [
     r#"
         duration = "20ms"
         seed = 1
@@ -102,6 +102,20 @@ const SCENARIOS: [&str; 9] = [
         topology = "leaf-spine leaves=2 hosts_per_leaf=2 spines=2 100Gbps 1us"
         algorithm = { name = "swift" }
         workload = [{ kind = "permutation", size = "64kB" }]
+    "#,
+    r#"
+        duration = "20ms"
+        topology = "star hosts=4 400Gbps 500ns"
+        algorithm = { name = "swift" }
+        workload = [{ kind = "all-reduce", size = "64kB" }]
+        [host]
+        model = "loggops"
+        latency = "3us"
+        overhead = "1us"
+        overhead_per_byte = "250ps"
+        gap = "2us"
+        gap_per_byte = "500ps"
+        eager = "1KiB"
     "#,
     r#"
         duration = "20ms"
