@@ -145,7 +145,8 @@ pub fn compare(
         |py| progress.report(py),
     );
     let report = comparison.report();
-    let (json, text, html) = (report.json().to_string(), report.text(), report.html(Vec::new()));
+    let (json, text) = (report.json().to_string(), report.text());
+    let html = report.html(Vec::new(), &failures);
     let warnings = warnings.lock().map(|mut all| std::mem::take(&mut *all)).unwrap_or_default();
     Ok(Compared { json, text, html, failures, warnings, raised })
 }

@@ -5,6 +5,9 @@ export async function person(page, what) {
   const check = (good, text) => { if (!good) wrong.push(text); };
   const text = selector => page.$eval(selector, one => one.textContent).catch(() => "");
   const settle = (ms = 120) => new Promise(done => setTimeout(done, ms));
+  // Waits until a condition in the page holds; the check after it says what is wrong if it does not.
+  const until = (condition, ...given) => page.waitForFunction(condition, { timeout: 10_000 }, ...given).catch(() => {});
+  const changed = (selector, before) => until((selector, before) => document.querySelector(selector)?.textContent !== before, selector, before);
   const show = async selector => {
     const found = await page.$(selector);
     if (!found) return null;
@@ -48,20 +51,21 @@ export async function person(page, what) {
   if (tail) {
     const before = await text("#ops h3");
     await drag(tail, 0.2, 1.015);
+    await changed("#ops h3", before);
     const after = await text("#ops h3");
     check(after && after !== before, `a drag over the tail lists other ops: ${before} / ${after}`);
     check((await page.$$("#ops tbody tr")).length > 0, "no op is listed for the tail");
     await show("#ops input[type=search]");
     await page.focus("#ops input[type=search]");
     await page.keyboard.type("host 1 ");
-    await settle(300);
+    await until(() => [...document.querySelectorAll("#ops tbody tr")].every(one => /host 1(?!\d)/.test(one.textContent)));
     const names = await page.$$eval("#ops tbody tr", all => all.map(one => one.textContent));
     check(names.every(name => /host 1(?!\d)/.test(name)), "the filter of ops shows other hosts");
     await page.$eval("#ops input[type=search]", box => { box.value = ""; box.dispatchEvent(new Event("input")); });
   }
   if (what.causes) {
     check(await click("#ops .follow"), "no listed op can be followed");
-    await settle(400);
+    await until(() => /waited at|passed|of the time/.test(document.querySelector("#cause .answer")?.textContent));
     check(/waited at|passed|of the time/.test(await text("#cause .answer")), `the cause of the op has no sentence: ${await text("#cause .answer")}`);
     check(await show(picture("op-parts")) !== null && await show(picture("op-packets")) !== null, "the op has no picture of its time and its packets");
     check(await show(picture("op-window")) !== null, "the op's flow has no windows");
@@ -77,12 +81,12 @@ export async function person(page, what) {
     const before = await text(".slider .time");
     await page.focus("#slider");
     await page.keyboard.press("ArrowRight");
-    await settle();
+    await changed(".slider .time", before);
     const moved = await text(".slider .time");
     check(moved !== before, "the slider does not move the time");
     const map = await show(`${picture("network-heat-map")} .chart`);
     await page.mouse.click(map.x + map.width * 0.85, map.y + map.height * 0.4);
-    await settle();
+    await changed(".slider .time", moved);
     check(await text(".slider .time") !== moved, "a click into the heat map does not choose the time");
     if (what.faults) {
       await page.evaluate(at => report.setState({ t: at }), what.faults);
@@ -102,7 +106,7 @@ export async function person(page, what) {
     check(zoomed[1] - zoomed[0] < 0.6 * (before[1] - before[0]), "a drag does not zoom");
     const again = await show(`${picture(rate)} .chart`);
     await page.mouse.click(again.x + again.width / 2, again.y + again.height / 2, { clickCount: 2 });
-    await settle(200);
+    await until((id, range) => JSON.stringify(report.pictures.find(one => one.figure.dataset.picture === id)?.chart?.range) === range, rate, JSON.stringify(before));
     check(JSON.stringify(await view(rate, "range")) === JSON.stringify(before), "a double click does not show the whole run");
     if (what.runs === 1) {
       const name = (await view(rate, "names")).findLast(name => name.startsWith("flow "));
@@ -110,9 +114,8 @@ export async function person(page, what) {
       if (name && box) {
         await page.focus("#filter");
         await page.keyboard.type(name);
-        await settle(400);
         await show(`${picture(rate)} .chart`);
-        await settle(200);
+        await until((id, name) => report.pictures.find(one => one.figure.dataset.picture === id)?.chart?.series.map(line => line.name).filter(one => one.startsWith("flow ")).join() === name, rate, name);
         check((await view(rate, "names")).filter(one => one.startsWith("flow ")).join() === name, `the filter shows other flows than ${name}`);
         await page.$eval("#filter", box => { box.value = ""; box.dispatchEvent(new Event("input")); });
       }
@@ -125,7 +128,7 @@ export async function person(page, what) {
   // Switches the variant.
   if (what.runs > 1 && await page.$('#ops select[aria-label="Run"]')) {
     await page.select('#ops select[aria-label="Run"]', "1");
-    await settle(300);
+    await until(() => location.hash.includes("run=1") && [...document.querySelectorAll('main select[aria-label="Run"]')].every(one => one.value === "1"));
     check((await page.evaluate(() => location.hash)).includes("run=1"), "the address does not hold the run");
     const chosen = await page.$$eval('main select[aria-label="Run"]', all => all.map(one => one.value));
     check(chosen.every(value => value === "1"), `pictures are of other runs than the chosen one: ${chosen}`);

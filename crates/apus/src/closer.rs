@@ -70,7 +70,7 @@ pub fn follow(
 }
 
 /// Runs each setup with its tables recorded and again around its slowest ops, and returns the runs as a report has
-/// them. `store` keeps them: the same command repeats none. Runs that fail or are interrupted are left out.
+/// them, and why runs failed. `store` keeps them: the same command repeats none. Runs that fail or are interrupted are left out.
 pub fn pages(
     name: &str,
     setups: &[Setup],
@@ -78,7 +78,7 @@ pub fn pages(
     store: Option<&Store>,
     limits: Limits,
     watch: &Watch,
-) -> Vec<Value> {
+) -> (Vec<Value>, Vec<String>) {
     let how = json!({ "worst": worst, "runs": setups.len() });
     let setups: Vec<Setup> = setups.iter().map(|setup| setup.clone().recorded(true)).collect();
     let mut pages: Vec<Option<Value>> =
@@ -87,12 +87,22 @@ pub fn pages(
         (0..).zip(&pages).filter(|(_, page)| page.is_none()).map(|(place, _)| place).collect();
     let missing_setups: Vec<Setup> = missing.iter().map(|&place| setups[place].clone()).collect();
     let ended: Mutex<BTreeMap<usize, Summary>> = Mutex::default();
+    let failed: Mutex<BTreeMap<usize, String>> = Mutex::default();
     // The runs of the comparison have told which flows make no progress.
     let quiet = Watch { tell: None, ..watch.clone() };
     batch::run_summaries(name, &missing_setups, limits, &quiet, &|place, result| {
-        let Ok(summary) = result else { return };
-        ended.lock().unwrap_or_else(PoisonError::into_inner).insert(missing[place], summary);
+        let place = missing[place];
+        match result {
+            Ok(summary) => {
+                ended.lock().unwrap_or_else(PoisonError::into_inner).insert(place, summary);
+            }
+            Err(why) => {
+                let why = format!("no curves and causes of {why}");
+                failed.lock().unwrap_or_else(PoisonError::into_inner).insert(place, why);
+            }
+        }
     });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     let second = |(&place, summary): (&usize, &Summary)| {
         SecondRun::of(&setups[place], summary, worst as usize, setups.len())
@@ -115,5 +125,51 @@ pub fn pages(
             store.filter(|_| !interrupted(watch)).map(|store| store.save_page(setup, &how, &page));
         pages[place] = Some(page);
     }
-    pages.into_iter().flatten().collect()
+    (pages.into_iter().flatten().collect(), failed.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use apus_scenario::{Options, Source};
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        limits: Limits,
+    }
+
+    /// The trace of the first run is gone when it begins.
+    #[test]
+    fn a_run_that_fails_is_named_beside_the_pages_of_the_others() {
+        let folder = std::env::temp_dir().join(format!("apus-closer-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("folder");
+        let file = folder.join("rows.csv");
+        fs::write(&file, "start_us,from,to,bytes\n1,0,1,1000\n").expect("file");
+        let setup = |name: &str, workload: &str| {
+            let text = format!(
+                "duration = \"100us\"\ntopology = \"star hosts=2 100Gbps 1us\"\nalgorithm = {{ name = \"swift\" }}\n\
+                 [[workload]]\n{workload}\n"
+            );
+            let source = Source { name: name.to_owned(), text };
+            let scenario = crate::library::read(&source, &folder, &Options::default());
+            scenario.expect("good").runs.swap_remove(0).setup.with_name(name)
+        };
+        let stream = "kind = \"trace\"\nfile = \"rows.csv\"\nflows_per_pair = 1\nstream = true";
+        let setups =
+            [setup("gone", stream), setup("kept", "kind = \"incast\"\nsize = \"1kB\"")];
+        fs::remove_dir_all(&folder).expect("removed");
+        let limits = Line::parse_from(["apus"]).limits;
+        let (runs, failures) = pages("test", &setups, 0, None, limits, &Watch::default());
+        let labels: Vec<&Value> = runs.iter().map(|run| &run["label"]).collect();
+        assert_eq!(labels, ["kept"]);
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        let why = &failures[0];
+        assert!(why.starts_with("no curves and causes of gone (seed "), "{why}");
+        assert!(why.contains("rows.csv"), "{why}");
+    }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use apus_jobs::ideal::{self, Cost, Limits};
 use apus_jobs::loggops::{self, Outcome, Parameters};
 use apus_jobs::{Done, Graph};
-use apus_units::Span;
+use apus_units::{Bytes, Span};
 use clap::Args;
 use serde::Serialize;
 
@@ -37,8 +37,8 @@ pub struct Job {
     #[arg(long, value_name = "TIME", default_value = "6ns")]
     gap_per_byte: Span,
     /// S: the largest message that is sent before its receiver is ready.
-    #[arg(long, value_name = "SIZE", default_value = "65535B", value_parser = eager)]
-    eager: u64,
+    #[arg(long, value_name = "SIZE", default_value = "65535B")]
+    eager: Bytes,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -57,11 +57,6 @@ struct Report {
     stuck: Vec<String>,
     /// Messages that no receive took, in words.
     unexpected: Vec<String>,
-}
-
-fn eager(text: &str) -> Result<u64, String> {
-    let bytes: apus_units::Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    Ok(bytes.get())
 }
 
 /// Returns the length of the critical path: messages that delay each other nowhere.
@@ -89,7 +84,7 @@ impl Job {
             overhead_per_byte: self.overhead_per_byte,
             gap: self.gap,
             gap_per_byte: self.gap_per_byte,
-            eager: self.eager,
+            eager: self.eager.get(),
         };
         let outcome = loggops::run(&graph, &parameters)
             .map_err(|error| Failure::Input(format!("{}: {error}", self.file.display())))?;

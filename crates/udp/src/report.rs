@@ -26,6 +26,8 @@ pub(crate) struct Report {
 /// The ports by which a connection sends, and what has become of the packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
+    /// Payload of a full data packet, in bytes, by what probes have confirmed of the path so far.
+    pub payload: u64,
     /// Why all packets leave by one port, if they do.
     pub one_port: Option<OnePort>,
     /// Number of ports of the peer from which packets are accepted.

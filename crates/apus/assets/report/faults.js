@@ -16,7 +16,9 @@ function faultTable(run) {
   const { recording } = run, ops = recording.ops;
   // Both directions of a link, and equal faults at the same time, are one.
   const events = new Map();
-  for (const fault of recording.faults.filter(one => !one.instant)) {
+  // What follows from faults comes after them.
+  const follows = one => one.kind.startsWith("avoided-");
+  for (const fault of recording.faults.filter(one => !one.instant).sort((a, b) => follows(a) - follows(b))) {
     const key = [fault.kind, fault.at_us, fault.until_us].join();
     const known = events.get(key) ?? { ...fault, subjects: [], lost: 0 };
     events.set(key, { ...known, subjects: [...known.subjects, fault.subject], lost: known.lost + (fault.lost_packets ?? 0) });
@@ -26,23 +28,20 @@ function faultTable(run) {
   const outside = [];
   for (let i = 0; i < ops.rank.length; i++) if (!shown.some(fault => !lasts(recording, fault) && overlaps(i, fault))) outside.push(ops.slowdown[i] ?? Infinity);
   const usual = middle(outside);
-  const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault), usual));
+  const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault)));
   const head = ["fault", "when", "packets lost", "flows that it stopped", "ops outstanding", "flows with the slowest of these ops"];
   return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
-    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Counted among the ${count(ops.kept)} ops that the page holds one by one; faults.csv has the counts of all ops.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` })];
+    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there. Flows that the fault stopped come first, and those last whose ops were as slow already when it began, for example because they waited for earlier ops of their flow.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` })];
 }
 
-function faultRow(run, fault, overlaps, usual) {
-  const { recording } = run, ops = recording.ops, whole = lasts(recording, fault), worst = new Map(), inside = [];
-  for (let i = 0; i < ops.rank.length; i++) {
-    if (!overlaps(i)) continue;
-    const slow = ops.slowdown[i] ?? Infinity;
-    inside.push(slow);
-    worst.set(ops.flow[i], Math.max(worst.get(ops.flow[i]) ?? 0, slow));
-  }
-  const slowed = whole ? [] : [...worst].filter(([, slow]) => slow >= 2 * (usual ?? 1)).sort((a, b) => b[1] - a[1]);
+function faultRow(run, fault, overlaps) {
+  const { recording } = run, ops = recording.ops, whole = lasts(recording, fault), inside = [];
+  for (let i = 0; i < ops.rank.length; i++) if (overlaps(i)) inside.push(ops.slowdown[i] ?? Infinity);
   // Flows whose path led over the broken link.
-  const stopped = (run.stalled ?? []).filter(one => fault.subjects.some(subject => one.reason.includes(subject)));
+  const stopped = (run.stalled ?? []).filter(one => fault.subjects.some(subject => contains(one.reason, subject)));
+  // Those that it stopped come first.
+  const isStopped = ([flow]) => stopped.some(one => one.flow === flow);
+  const slowed = [...fault.slowed].sort((a, b) => isStopped(b) - isStopped(a)), all = fault.slowed_flows;
   const name = { down: "Link down", slow: "Slow link", loss: "Random loss", corrupt: "Corruption", reorder: "Reordering", "avoided-local": "Avoided by the switches at its ends", "avoided-global": "Avoided by all switches" }[fault.kind] ?? capital(fault.kind);
   const places = [...new Set(fault.subjects.map(subject => subject.split(" -> ").sort().join(" ↔ ")))];
   const follow = flow => {
@@ -53,24 +52,24 @@ function faultRow(run, fault, overlaps, usual) {
     if (slowest >= 0) setState({ op: slowest, hop: null });
     byId("ops").scrollIntoView({ behavior: "smooth" });
   };
-  const link = (flow, more) => h("button", { type: "button", class: "quiet slowed", text: flowName(run, flow) + more, title: "List the slow ops of this flow", onclick: () => follow(flow) });
+  const link = (flow, from, to, more) => h("button", { type: "button", class: "quiet slowed", text: `flow ${flow}: host ${from} → host ${to}${more}`, title: "List the slow ops of this flow", onclick: () => follow(flow) });
   const time = one => one.until_us === null ? "to the end" : micros(one.until_us - one.since_us);
   return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), places.length > 4 ? h("div", { class: "soft", text: `and ${places.length - 4} more` }) : null),
     h("td", {}, h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? h("div", { class: "soft", text: `felt until ${micros(fault.slowed_until_us)}` }) : null),
     h("td", { class: "n", text: count(fault.lost) }),
     h("td", {}, stopped.length ? [...stopped.slice(0, 4).map(one => h("div", { text: `host ${one.host} → host ${one.peer}, ${time(one)}` })), stopped.length > 4 ? h("div", { class: "soft", text: `and ${run.stalled.length >= 16 ? "at least " : ""}${stopped.length - 4} more` }) : null] : h("span", { class: "soft", text: "none" })),
     h("td", {}, h("div", { text: count(inside.length) }), h("div", { class: "soft", text: inside.length ? `median slowdown ${slowness(middle(inside))}` : "" })),
-    h("td", {}, ...slowed.slice(0, 4).map(([flow, slow]) => link(flow, ` (${slowness(slow)})`)), slowed.length > 4 ? h("div", { class: "soft", text: `and ${count(slowed.length - 4)} more; ${whoOf(run, slowed.map(([flow]) => flow))}` }) : null,
-      slowed.length ? null : h("span", { class: "soft", text: whole ? "lasts the whole run: compare with a run without it" : "none" })));
+    h("td", {}, ...slowed.slice(0, 4).map(([flow, from, to, slow]) => link(flow, from, to, ` (${slowness(slow ?? Infinity)})`)), all > 4 ? h("div", { class: "soft", text: `and ${count(all - 4)} more; ${whoOf(run, slowed, all)}` }) : null,
+      all ? null : h("span", { class: "soft", text: whole ? "lasts the whole run: compare with a run without it" : all === 0 ? "none" : fault.kind.startsWith("avoided-") ? "see the fault" : "not counted: only the first 64 faults are" })));
 }
 
 // The switch or host at which most of these flows begin or end.
-function whoOf(run, flows) {
-  const ends = flows.map(flow => run.recording.ops.flows[flow]).filter(Boolean), net = run.recording.network.nodes;
+function whoOf(run, flows, all) {
+  const ends = flows.map(([, from, to]) => [from, to]), net = run.recording.network.nodes;
   const above = new Map();
   for (const [a, b] of net.links ?? []) for (const [host, other] of [[a, b], [b, a]]) if (net.nodes[host][1] === 0 && net.nodes[other][1] > 0) above.set(host, net.nodes[other][0]);
   const of = host => above.get(host) ?? `host ${host}`, seen = new Map();
   for (const [from, to] of ends) for (const place of new Set([of(from), of(to)])) seen.set(place, (seen.get(place) ?? 0) + 1);
   const [most] = [...seen].sort((a, b) => b[1] - a[1]);
-  return most ? `${most[1]} of all ${ends.length} begin or end at ${most[0]}` : "";
+  return most ? `${most[1]} of ${ends.length < all ? "the first" : "all"} ${ends.length} begin or end at ${most[0]}` : "";
 }

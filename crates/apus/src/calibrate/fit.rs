@@ -46,10 +46,6 @@ pub(super) struct Fit {
 
 impl Fit {
     pub(super) fn of(ping: &Ping, perf: &Perf, setting: &Setting) -> Result<Self, Failure> {
-        if perf.op != "write" {
-            let what = format!("the perf measured {}s; give a measurement of writes", perf.op);
-            return Err(Failure::Input(what));
-        }
         let mut notes = Vec::new();
         let (delay, jitter) = fabric(ping, setting, &mut notes)?;
         let mut model = Model { delay, jitter, round: Span::from_ns(1), scale: 1.0, copy: None };
@@ -240,7 +236,7 @@ mod tests {
             size: 1 << 16,
             flows: 2,
             outstanding: 4,
-            packet_bytes: 4096.0,
+            packet_bytes: Some(4096),
             algorithm: Algorithm {
                 name: "swift".to_owned(),
                 profile: "paper".to_owned(),

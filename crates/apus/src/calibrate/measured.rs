@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use apus_units::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -30,8 +31,8 @@ pub(super) struct Perf {
     pub(super) size: u64,
     pub(super) flows: u32,
     pub(super) outstanding: u32,
-    /// Mean payload of data packets.
-    pub(super) packet_bytes: f64,
+    /// Payload of a full data packet; `None` if the connection ended during the measurement.
+    pub(super) packet_bytes: Option<u64>,
     pub(super) goodput_gbps: f64,
     pub(super) algorithm: Algorithm,
 }
@@ -55,6 +56,20 @@ impl Algorithm {
             let _ = write!(text, ", {name} = {value}");
         }
         text + " }"
+    }
+}
+
+impl Perf {
+    /// Returns the payload of packets: `given`, or that of the measurement.
+    pub(super) fn payload(&self, given: Option<Bytes>) -> Result<Bytes, Failure> {
+        if self.op != "write" {
+            let what = format!("the perf measured {}s; give a measurement of writes", self.op);
+            return Err(Failure::Input(what));
+        }
+        given.or_else(|| self.packet_bytes.map(Bytes::new)).ok_or_else(|| {
+            let why = "the perf does not know the payload of packets, because its connection had ended";
+            Failure::Input(format!("{why}; give it with --payload, or measure again"))
+        })
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Calibrate {
     /// Rate of the machines' links.
     #[arg(long)]
     rate: Rate,
-    /// Payload of a packet; that of the measurement of writes if not given.
+    /// Payload of a packet; that of full packets of the measurement of writes if not given.
     #[arg(long)]
     payload: Option<Bytes>,
     /// Hosts of the scenario.
@@ -47,7 +47,7 @@ impl Calibrate {
     pub fn execute(&self) -> Result<(), Failure> {
         let ping: Ping = measured::read(&self.ping)?;
         let perf: Perf = measured::read(&self.perf)?;
-        let payload = self.payload.unwrap_or(Bytes::new(perf.packet_bytes.ceil() as u64));
+        let payload = perf.payload(self.payload)?;
         let algorithm = perf.algorithm.table();
         let setting = Setting { algorithm, rate: self.rate, payload, hosts: self.hosts };
         setting.check()?;

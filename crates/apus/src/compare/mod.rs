@@ -59,16 +59,18 @@ impl Compare {
         let watch = interrupt::watch(self.limits.watchdog)?;
         let run =
             |jobs: Vec<Job>| batch::run(&self.file, jobs, store.as_ref(), self.limits, &watch);
-        let failures = comparison.run(&run, &|| interrupt::interrupted(&watch));
+        let mut failures = comparison.run(&run, &|| interrupt::interrupted(&watch));
         let report = comparison.report();
         let json = to_json(&report.json())? + "\n";
         if let Some(dir) = &dir {
             let setups = comparison.first_seed();
             let (worst, store) = (self.page.worst, store.as_ref());
-            let pages = closer::pages(&self.file, &setups, worst, store, self.limits, &watch);
+            let (pages, without) =
+                closer::pages(&self.file, &setups, worst, store, self.limits, &watch);
+            failures.extend(without);
             dir.write("compare.json", &json)
                 .and_then(|()| report.write_table(dir))
-                .and_then(|()| dir.write("report.html", &report.html(pages)))
+                .and_then(|()| dir.write("report.html", &report.html(pages, &failures)))
                 .map_err(Failure::Run)?;
         }
         print(&if self.json { json } else { report.text() })?;

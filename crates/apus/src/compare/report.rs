@@ -307,8 +307,8 @@ impl Report<'_> {
         all.map(of).into_iter().filter(|one| one.rows.iter().any(|row| row.len() > 1)).collect()
     }
 
-    /// Returns the page with these recorded runs, in one file.
-    pub fn html(&self, runs: Vec<Value>) -> String {
+    /// Returns the page with these recorded runs, and why others failed, in one file.
+    pub fn html(&self, runs: Vec<Value>, failures: &[String]) -> String {
         let rows = self.rows();
         let metrics: Vec<String> = rows.iter().map(|(name, _)| (*name).to_owned()).collect();
         let of = |(index, one): (usize, &Contestant)| report::Row {
@@ -343,9 +343,12 @@ impl Report<'_> {
             headings: metrics.iter().map(heading).collect(),
             axes: Vec::new(),
             rows: self.contestants.iter().enumerate().map(of).collect(),
-            reasons: self.notes().collect(),
+            reasons: self.notes().chain(failures.iter().cloned()).collect(),
             // Recorded runs have whole curves.
-            distributions: if runs.is_empty() { self.distributions() } else { Vec::new() },
+            distributions: match runs.len() == self.contestants.len() {
+                true => Vec::new(),
+                false => self.distributions(),
+            },
             differences: self.differences_of_page(),
             tables: self.tables_of_page(),
             against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],
@@ -368,5 +371,56 @@ fn written(difference: &Difference, exact: bool) -> String {
             let mark = if difference.is_significant() { " *" } else { "" };
             format!("{mean} +- {}{mark}", number(half))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use apus_scenario::Source;
+    use clap::Parser;
+
+    use super::*;
+    use crate::batch::Job;
+    use crate::compare::{Comparison, Contest};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        contest: Contest,
+    }
+
+    /// Percentiles come from the summaries of all seeds: only if each algorithm has a recorded run, its curves replace them.
+    #[test]
+    fn the_page_keeps_the_percentiles_of_all_while_one_has_no_run_and_says_why() {
+        let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+            [[workload]]\nkind = \"incast\"\nsize = \"10kB\"\n";
+        let Line { contest } =
+            Line::parse_from(["apus", "--algorithms", "swift,dctcp", "--seeds", "1"]);
+        let source = Source { name: "mine".to_owned(), text: text.to_owned() };
+        let scenario = crate::library::read(&source, Path::new(""), &contest.options(None));
+        let mut comparison = Comparison::new(&contest, scenario.expect("good")).expect("good");
+        let run = |jobs: Vec<Job>| {
+            let run = |job: Job| {
+                let plan = job.setup.plan().expect("plan");
+                let summary = apus_scenario::experiment::run_plan(plan, "mine", 1, || ());
+                serde_json::to_value(summary.expect("run")).ok()
+            };
+            (jobs.into_iter().map(run).collect(), Vec::new())
+        };
+        let failures = comparison.run(&run, &|| false);
+        assert!(failures.is_empty(), "{failures:?}");
+        let why = ["no curves and causes of dctcp (seed 1): a reason".to_owned()];
+        let recorded = |label| json!({ "label": label });
+        let data = |runs: Vec<Value>| {
+            let page = comparison.report().html(runs, &why);
+            report::data_of(&page).expect("a report")["comparison"].clone()
+        };
+        let one = data(vec![recorded("swift")]);
+        assert_eq!(one["distributions"][0]["rows"].as_array().map(Vec::len), Some(2));
+        let reasons = one["reasons"].as_array().expect("sentences");
+        assert!(reasons.contains(&json!(why[0])), "{reasons:?}");
+        assert_eq!(data(vec![recorded("swift"), recorded("dctcp")])["distributions"], json!([]));
     }
 }

@@ -96,8 +96,8 @@ struct Results {
     size: usize,
     flows: u32,
     outstanding: usize,
-    /// Mean payload of the data packets that this side sent; `null` for reads.
-    packet_bytes: Option<f64>,
+    /// Payload of a full data packet of this side to the servers, the smallest one of them; `null` if a connection has ended.
+    packet_bytes: Option<u64>,
     /// The algorithm of this side's flows.
     algorithm: Option<Algorithm>,
     seconds: f64,
@@ -332,7 +332,7 @@ impl Perf {
             size: self.size(),
             flows: self.flows,
             outstanding: self.outstanding,
-            packet_bytes: self.packet_bytes(servers, ops),
+            packet_bytes: packet_bytes(servers),
             algorithm,
             seconds,
             ops,
@@ -346,17 +346,10 @@ impl Perf {
         };
         Ok((results, failure))
     }
+}
 
-    /// Returns the mean payload of the data packets of `ops` writes or messages.
-    fn packet_bytes(&self, servers: &[(Connection, RegionKey)], ops: u64) -> Option<f64> {
-        if self.op == Kind::Read {
-            return None;
-        }
-        let flows =
-            (0..self.flows as usize).flat_map(|flow| servers.iter().map(move |(c, _)| (c, flow)));
-        let sent =
-            flows.map(|(connection, flow)| Some(connection.flow_state(flow).ok()?.1.packets_sent));
-        let packets: u64 = sent.sum::<Option<u64>>()?;
-        (packets > 0).then(|| (ops * self.size() as u64) as f64 / packets as f64)
-    }
+/// Returns the payload of a full data packet to these servers, the smallest one of them; `None` if a connection has ended.
+fn packet_bytes(servers: &[(Connection, RegionKey)]) -> Option<u64> {
+    let payloads = servers.iter().map(|(connection, _)| Some(connection.paths().ok()?.payload));
+    payloads.collect::<Option<Vec<u64>>>()?.into_iter().min()
 }

@@ -220,7 +220,7 @@ fn page(title: &str, data: &Value) -> String {
 }
 
 /// Returns the data of a page; `None` if it is no report of this version.
-fn data_of(page: &str) -> Option<Value> {
+pub(crate) fn data_of(page: &str) -> Option<Value> {
     let (_, rest) = page.split_once(DATA)?;
     serde_json::from_str(rest.split_once("</script>")?.0).ok()
 }

@@ -167,6 +167,8 @@ pub(super) fn status(summary: &Summary) -> Value {
         let text = format!("{} made no further progress", flows(stalled.at_end));
         lines.push(Line::new("bad", text).with(first_of(stalled)));
     }
+    // A fault is a cause, and unfinished ops are what follows.
+    lines.extend(faults(&summary.faults));
     let measured = &summary.measured;
     if measured.unfinished_ops > 0 {
         let all = measured.unfinished_ops + summary.op_latency_us.count;
@@ -183,7 +185,6 @@ pub(super) fn status(summary: &Summary) -> Value {
         let text = format!("Job {}: {} operations have not ended", job.name, job.unfinished);
         lines.push(Line::new("bad", text));
     }
-    lines.extend(faults(summary));
     if stalled.at_end == 0 && stalled.noticed > 0 {
         let text =
             format!("{} made no progress for a time, and then went on", flows(stalled.noticed));
@@ -219,14 +220,19 @@ pub(super) fn status(summary: &Summary) -> Value {
 /// Faults that are listed one by one.
 const MAX_FAULTS: usize = 3;
 
-/// Returns a line for each fault; both directions of a link are one.
-fn faults(summary: &Summary) -> Vec<Line> {
-    let both = |subject: &str| {
-        let (from, to) = subject.split_once(" -> ").unwrap_or((subject, ""));
-        if from <= to { (from.to_owned(), to.to_owned()) } else { (to.to_owned(), from.to_owned()) }
+/// Returns a line for each fault, and then for each link that switches avoid; both directions of a link are one.
+fn faults(records: &[FaultRecord]) -> Vec<Line> {
+    let both = |subject: &str| match subject.split_once(" -> ") {
+        Some((from, to)) if from > to => (to.to_owned(), from.to_owned()),
+        Some((from, to)) => (from.to_owned(), to.to_owned()),
+        None => (subject.to_owned(), String::new()),
     };
+    let mut records: Vec<&FaultRecord> =
+        records.iter().filter(|fault| fault.kind != "reroute").collect();
+    // What follows from faults comes after them.
+    records.sort_by_key(|fault| fault.kind.starts_with("avoided-"));
     let mut known: Vec<((String, String), &FaultRecord, u64)> = Vec::new();
-    for fault in summary.faults.iter().filter(|fault| fault.kind != "reroute") {
+    for fault in records {
         let ends = both(&fault.subject);
         let same = |(other, first, _): &&mut (_, &FaultRecord, u64)| {
             *other == ends
@@ -284,7 +290,46 @@ fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::percentile;
+    use apus_sim::columns::FaultRecord;
+
+    use super::{faults, percentile};
+
+    /// Three links of a leaf are cut, and the switches avoid the first of them before the second is cut.
+    #[test]
+    fn faults_are_named_by_both_ends_before_the_links_that_switches_avoid() {
+        let record = |kind, subject: &str, at_us| FaultRecord {
+            kind,
+            subject: subject.to_owned(),
+            at_us,
+            ..FaultRecord::default()
+        };
+        let mut all = Vec::new();
+        for (spine, at_us) in [(0, 100.0), (1, 200.0), (2, 300.0)] {
+            all.push(record("down", &format!("leaf 0 -> spine {spine}"), at_us));
+            all.push(record("down", &format!("spine {spine} -> leaf 0"), at_us));
+            let both = format!("leaf 0 <-> spine {spine}");
+            all.push(record("avoided-local", &both, at_us + 20.0));
+        }
+        let texts = |all: &[FaultRecord]| -> Vec<String> {
+            faults(all).into_iter().map(|line| line.text).collect()
+        };
+        assert_eq!(
+            texts(&all),
+            [
+                "Link down from 100 us to the end: leaf 0 <-> spine 0",
+                "Link down from 200 us to the end: leaf 0 <-> spine 1",
+                "Link down from 300 us to the end: leaf 0 <-> spine 2",
+                "3 more faults: the table below lists them",
+            ]
+        );
+        assert_eq!(
+            texts(&all[..3]),
+            [
+                "Link down from 100 us to the end: leaf 0 <-> spine 0",
+                "The switches at its ends avoid it from 120 us to the end: leaf 0 <-> spine 0",
+            ]
+        );
+    }
 
     #[test]
     fn a_percentile_is_the_value_of_the_nearest_rank() {

@@ -64,13 +64,13 @@ pub(super) fn describe(setup: &Setup) -> Value {
     };
     let drain = match setup.drain() {
         span if span.is_zero() => String::new(),
-        span => format!(", then at most {span} until its ops have ended"),
+        span => format!(", then up to {span} to finish"),
     };
     json!({
         "topology": table("topology").map(line),
         "load": several(loads),
         "algorithms": several(algorithms),
-        "time": format!("{} simulated, {warmup}{drain}", setup.duration()),
+        "time": format!("load for {}, {warmup}{drain}", setup.duration()),
         "settings": text,
     })
 }

@@ -72,6 +72,12 @@ fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
         "at_us": fault.at_us,
         "until_us": fault.until_us,
         "slowed_until_us": fault.slowed_until_us,
+        "slowed_flows": fault.slowed_flows,
+        // Flow, its hosts, and the slowdown of its slowest op; `null` if that had not ended.
+        "slowed": fault.slowed.iter().map(|&(flow, slowdown)| {
+            let of = &recording.flows[flow as usize];
+            json!([flow, of.from.get(), of.to.get(), short(slowdown)])
+        }).collect::<Vec<_>>(),
         "even_again_us": fault.even_again_us,
         "instant": fault.kind == "reroute",
         "text": text::losses::fault(fault),

@@ -48,7 +48,7 @@ pub struct Reproduce {
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
     /// All built-in experiments.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "open")]
     all: bool,
     /// Use one seed instead of five, and the shortened runs of the scenarios.
     #[arg(long)]
@@ -154,7 +154,8 @@ impl Reproduce {
         if let Some(failure) = failure {
             return Err(failure);
         }
-        self.follow(&second, &watch)?;
+        // What fails from here on is said at the end, after the results.
+        let mut problems: Vec<String> = self.follow(&second, &watch).err().into_iter().collect();
         let mut wrote = String::new();
         if let Some(report) = report {
             let scenario = |result: &ExperimentResult| {
@@ -164,13 +165,13 @@ impl Reproduce {
             let pairs: Vec<_> = pairs.collect();
             wrote = report.write(&pairs, library::experiments()).map_err(Failure::Run)?;
         }
-        let mut changed = String::new();
         if let Some(golden) = golden {
             if self.write_events.is_some() {
                 let known: Vec<&str> = library::experiments().collect();
                 wrote += &golden.write(&results, &known).map_err(Failure::Run)?;
             } else {
-                changed = golden.differences(&results);
+                let changed = golden.differences(&results);
+                problems.extend(Some(changed.trim_end().to_owned()).filter(|text| !text.is_empty()));
             }
         }
         let good = results.iter().all(|result| result.status == "pass");
@@ -189,8 +190,10 @@ impl Reproduce {
         if interrupt::interrupted(&watch) {
             return Err(Failure::Interrupted(kept(&results, seeds)));
         }
-        if !changed.is_empty() {
-            return Err(Failure::Run(changed.trim_end().to_owned()));
+        let shown = second.iter().map(|(dir, _)| self.page.show(Some(dir.path())));
+        problems.extend(shown.filter_map(|shown| Some(shown.err()?.to_string())));
+        if !problems.is_empty() {
+            return Err(Failure::Run(problems.join("\n")));
         }
         if good { Ok(()) } else { Err(Failure::Checks) }
     }
@@ -255,8 +258,8 @@ impl Reproduce {
         library::open_experiment(name, &options).map_err(|error| Failure::Input(error.to_string()))
     }
 
-    /// Repeats the runs whose slowest ops the reports follow, adds what happened to these ops, and opens the reports.
-    fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Result<(), Failure> {
+    /// Repeats the runs whose slowest ops the reports follow, and adds what happened to these ops.
+    fn follow(&self, second: &[(OutputDir, Vec<SecondRun>)], watch: &Watch) -> Result<(), String> {
         for (dir, runs) in second {
             let setups: Vec<Setup> = runs.iter().map(|run| run.setup.clone()).collect();
             let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -264,9 +267,8 @@ impl Reproduce {
             let causes = closer::follow(runs, side_by_side, watch);
             if !causes.is_empty() {
                 let page = with_causes(&dir.path().join("report.html"), &causes);
-                page.and_then(|page| dir.write("report.html", &page)).map_err(Failure::Run)?;
+                page.and_then(|page| dir.write("report.html", &page))?;
             }
-            self.page.show(Some(dir.path()))?;
         }
         Ok(())
     }

@@ -100,9 +100,12 @@ impl Curves {
     /// Returns the picture as the page of results draws it.
     pub(super) fn json(&self) -> Value {
         let curve = |(name, points): &(String, Vec<(f64, f64)>)| {
-            // More points than a screen has columns are not drawn.
-            let stride = points.len().div_ceil(MAX_POINTS).max(1);
-            let (x, y): (Vec<f64>, Vec<f64>) = points.iter().step_by(stride).copied().unzip();
+            // More points than a screen has columns are not drawn, but always the first and the last one.
+            let last = points.len().saturating_sub(1);
+            let stride = last.div_ceil(MAX_POINTS - 1).max(1);
+            let kept = points.iter().enumerate();
+            let kept = kept.filter(|(place, _)| place % stride == 0 || *place == last);
+            let (x, y): (Vec<f64>, Vec<f64>) = kept.map(|(_, point)| *point).unzip();
             json!({ "name": name, "x": x, "y": y })
         };
         json!({
@@ -204,6 +207,7 @@ impl Curves {
 mod tests {
     use super::{Across, Curves, MAX_POINTS};
 
+    /// Of 3600 points every seventh, and the last one.
     #[test]
     fn a_page_has_the_papers_numbers_and_as_many_points_as_a_screen_shows() {
         let points = (0..6 * MAX_POINTS).map(|n| (n as f64, 2.0 * n as f64)).collect();
@@ -217,7 +221,7 @@ mod tests {
         };
         let json = picture.json();
         let x = json["curves"][0]["x"].as_array().expect("list");
-        assert_eq!((x.len(), &x[1]), (MAX_POINTS, &6.0.into()));
+        assert_eq!((x.len(), &x[1], x.last()), (516, &7.0.into(), Some(&3599.0.into())));
         assert_eq!(json["paper"], serde_json::json!([[0, 3.0, 5.0]]));
         assert_eq!((&json["curves"][0]["name"], &json["log"]), (&"Swift".into(), &true.into()));
     }

@@ -94,11 +94,14 @@ impl Tune {
             other => other,
         })?;
         let json = to_json(&report.json())? + "\n";
+        let mut failures = Vec::new();
         if let Some(dir) = &dir {
             let charts = report.charts();
             let (worst, store) = (self.page.worst, store.as_ref());
-            let runs = closer::pages(&self.file, &report.runs(), worst, store, self.limits, &watch);
-            let page = report.html(runs);
+            let (runs, without) =
+                closer::pages(&self.file, &report.runs(), worst, store, self.limits, &watch);
+            let page = report.html(runs, &without);
+            failures.extend(without);
             let files = charts.iter().map(|(name, chart)| (*name, chart));
             for (name, text) in
                 [("tune.json", &json), ("report.html", &page)].into_iter().chain(files)
@@ -108,10 +111,10 @@ impl Tune {
         }
         print(&if self.json { json } else { report.text() })?;
         self.page.show(self.out.as_deref())?;
-        match report.base() {
-            Some(_) => Ok(()),
-            None => Err(Failure::Run("none of the tried targets keeps the throughput".to_owned())),
+        if report.base().is_none() {
+            failures.push("none of the tried targets keeps the throughput".to_owned());
         }
+        if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
     /// Returns the run to tune.

@@ -252,8 +252,8 @@ impl Report<'_> {
         charts
     }
 
-    /// Returns the page: the values of the target, with the chosen one and the reasons, and these runs.
-    pub(super) fn html(&self, runs: Vec<Value>) -> String {
+    /// Returns the page: the values of the target, with the chosen one and the reasons, these runs, and why others failed.
+    pub(super) fn html(&self, runs: Vec<Value>, failures: &[String]) -> String {
         let curve = |curve: &Curve, tuned: Option<Span>, reasons| {
             let key = curve.parameter.name().to_owned();
             let values: Vec<String> =
@@ -272,6 +272,7 @@ impl Report<'_> {
             of_rows(caption, &axes, &rows, &METRICS.map(str::to_owned), chosen, reasons)
         };
         let mut comparison = curve(&self.target, self.base(), self.reasons());
+        comparison.reasons.extend(failures.iter().cloned());
         if let Some(scaling) = &self.scaling {
             let lines = self.lines(scaling);
             let caption = format!("fs_range with base_target {}", shown(self.base()));

@@ -17,7 +17,7 @@ fn apus(arguments: &[&str]) -> Output {
 
 const PING: &str =
     "{\"size\": 64, \"p50_us\": 40.0, \"fabric_p50_us\": 20.0, \"fabric_p99_us\": 22.0}";
-const PERF: &str = "{\"op\": \"write\", \"size\": 65536, \"flows\": 1, \"outstanding\": 4, \"packet_bytes\": 8192.0, \
+const PERF: &str = "{\"op\": \"write\", \"size\": 65536, \"flows\": 1, \"outstanding\": 4, \"packet_bytes\": 8192, \
     \"algorithm\": {\"name\": \"swift\", \"profile\": \"paper\", \"parameters\": {\"min_rto\": \"10ms\", \"min_cwnd\": \"0.01\"}}, \"goodput_gbps\": 8.0}";
 
 #[test]
@@ -35,6 +35,11 @@ fn wrong_measurements_are_errors_that_name_the_remedy() {
     let error = refused("{}", PERF, "25Gbps");
     assert!(error.contains("ping.json") && error.contains("missing field `size`"), "{error}");
     let error = refused(PING, &PERF.replace("write", "read"), "25Gbps");
+    assert!(error.contains("the perf measured reads; give a measurement of writes"), "{error}");
+    let ended = PERF.replace("8192", "null");
+    let error = refused(PING, &ended, "25Gbps");
+    assert!(error.contains("give it with --payload, or measure again"), "{error}");
+    let error = refused(PING, &ended.replace("write", "read"), "25Gbps");
     assert!(error.contains("the perf measured reads; give a measurement of writes"), "{error}");
     let error = refused(PING, PERF, "10Mbps");
     assert!(error.contains("give the rate of the links with --rate"), "{error}");

@@ -69,6 +69,12 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
         assert!(perf.status.success(), "{}", String::from_utf8_lossy(&perf.stderr));
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
     }
+    // Ops of less than a packet: the payload is that of a full one, of whole words.
+    let small = ["perf", &server.address, "--duration", "1s", "--size", "64", "--mtu", "1280", "--json"];
+    let small = run(&small, &security);
+    assert!(small.status.success(), "{}", String::from_utf8_lossy(&small.stderr));
+    let payload = (1280 - Config::mtu_for(0)) / 8 * 8;
+    assert_eq!(number(&small.stdout, "packet_bytes"), f64::from(payload));
     // The tables have the simulator's columns, each row as many fields as its header.
     let (tables, pcap) = (fresh("tables"), fresh("pcap"));
     let (out, capture) = (tables.to_str().expect("a path"), pcap.to_str().expect("a path"));

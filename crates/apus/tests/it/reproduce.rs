@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::support::command::{apus as apus_in, folder, refused, texts};
 use serde_json::Value;
@@ -17,6 +18,7 @@ fn reproduce_refuses_names_that_it_does_not_know() {
     let output = apus_in(here, &["reproduce", "xyzzy"]);
     refused(&output, "unknown experiment `xyzzy`; see `apus list experiments` (");
     refused(&apus_in(here, &["reproduce", "--all", "swift/fig17"]), "cannot be used with");
+    refused(&apus_in(here, &["reproduce", "--all", "--out", "o", "--open"]), "cannot be used with");
     let output = apus_in(here, &["reproduce", "swift/fig20", "swift/fig20"]);
     refused(&output, "the experiment `swift/fig20` is named twice");
     refused(&apus_in(here, &["reproduce", "none.toml"]), "none.toml: this file cannot be read");
@@ -49,6 +51,25 @@ size = "64kB"
     let page = fs::read_to_string(folder.join("page.md")).expect("page");
     assert!(page.find("\n## swift/fig22: ") < page.find("\n## mine\n"), "own ones come last");
     assert_eq!(check("1000.0"), Some(1), "no link has 1 Tb/s");
+}
+
+/// No program opens pages: the results are there nevertheless, and the error is the last thing that is said.
+#[test]
+fn reproduce_that_cannot_open_its_page_has_printed_and_written_everything() {
+    let folder = folder("reproduce_open");
+    let options = ["--quick", "--out", "out", "--worst", "0", "--open", "--report", "page.md"];
+    let output = Command::new(env!("CARGO_BIN_EXE_apus"))
+        .args(["reproduce", "swift/fig20"])
+        .args(options)
+        .env("PATH", &folder)
+        .current_dir(&folder)
+        .output()
+        .expect("process");
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    assert!(stderr.trim_end().ends_with("report.html in a browser"), "{stderr}");
+    assert!(stdout.contains("fitted 1 of 1"), "{stdout}");
+    assert!(fs::read_to_string(folder.join("page.md")).expect("page").contains("swift/fig20"));
 }
 
 /// The schema that others read: exactly these keys, with these types.

@@ -55,8 +55,32 @@ fn a_fault_tells_whom_it_slowed_and_until_when() {
     assert_eq!(fault.slowed_most.as_deref(), Some("host 0 -> host 1"));
     let until = fault.slowed_until_us.expect("a time");
     assert!((2000.0..2040.0).contains(&until), "{until}");
+    assert_eq!(fault.slowed.len(), 1);
+    let (flow, slowdown) = fault.slowed[0];
+    assert!(flow == 0 && slowdown > 2.0, "{:?}", fault.slowed);
     // Without a recording nothing is known.
     let alone = Simulation::new(&setup.plan().expect("plan")).expect("plan");
     let alone = alone.run("slowed", &mut |_| {}).expect("run");
     assert_eq!((alone.faults[0].slowed_flows, alone.faults[0].slowed_until_us), (None, None));
+}
+
+/// An op of 4 kB waits for 25 MB of its flow, 2 ms, from before the fault: it is the slowest by far, but was so already when another link
+/// failed.
+#[test]
+fn an_op_that_was_slow_before_a_fault_is_not_the_one_it_slowed_most() {
+    let text = "duration = \"4ms\"\ntopology = \"star hosts=4 100Gbps 1us 1MB\"\n\
+        algorithm = { name = \"constant\", window = 64.0 }\n\
+        [[workload]]\nkind = \"flows\"\nsize = \"100kB\"\n[[workload.flow]]\nfrom = 2\nto = 3\n\
+        [[workload]]\nkind = \"trace\"\nflows_per_pair = 1\n\
+        flows = \"start_us,from,to,bytes\\n0,0,1,25000000\\n10,0,1,4000\\n\"\n\
+        [[fault]]\nlink = \"host 2 -> switch 0\"\nkind = \"slow\"\nfraction = 0.25\nat = \"1ms\"\nuntil = \"1500us\"\n";
+    let setup = good(text).runs.remove(0).setup.recorded(true);
+    let simulation = Simulation::new(&setup.plan().expect("plan")).expect("plan");
+    let simulation = simulation.record(setup.record().expect("recorded")).expect("record");
+    let summary = simulation.run("waiting", &mut |_| {}).expect("run");
+    let fault = &summary.faults[0];
+    assert_eq!(fault.slowed_flows, Some(2));
+    assert_eq!(fault.slowed_most.as_deref(), Some("host 2 -> host 3"));
+    let [(_, first), (_, second)] = fault.slowed[..] else { panic!("{:?}", fault.slowed) };
+    assert!(second > 50.0 && second > first, "{:?}", fault.slowed);
 }

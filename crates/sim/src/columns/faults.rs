@@ -43,7 +43,7 @@ row! {
         /// the ops outside these faults (a slowdown of 1 if there is none), or had not ended. Only of a recorded run, and of the first
         /// 64 faults that do not last the whole measured phase
         pub slowed_flows: Option<u64> = "-",
-        /// the flow with the slowest of these ops, by its hosts
+        /// the flow with the slowest of these ops, by its hosts; ops that were as slow already when it began come last
         pub slowed_most: Option<String> = "-",
         /// when the last of these ops ended, or the run
         pub slowed_until_us: Option<f64> = "-",
@@ -53,6 +53,9 @@ row! {
         /// Egress port of the link.
         #[serde(skip)]
         pub port: Option<PortId>,
+        /// The slowed flows, those of `slowed_most` first, and the slowdown of the op of each; at most 64.
+        #[serde(skip)]
+        pub slowed: Vec<(u32, f64)>,
         /// Index in the faults of the plan.
         #[serde(skip)]
         pub fault: Option<usize>,

@@ -8,13 +8,24 @@ use crate::columns::FaultRecord;
 const SLOWDOWN_FACTOR: f64 = 2.0;
 /// Faults that are looked at, in the order in which they begin, except those that last the whole measured phase. Rationale: each takes a step per op.
 const MAX_FAULTS: usize = 64;
+/// Slowed flows that are named of a fault. Rationale: more than a page lists.
+const MAX_NAMED: usize = 64;
 
-/// An op: its flow, its time in microseconds, and its slowdown, infinite if it had not ended.
+/// An op: its flow, its time in microseconds, that of the unloaded network, and its slowdown, infinite if it had not ended.
 #[derive(Clone, Copy)]
 struct Seen {
     flow: usize,
     from: f64,
     to: f64,
+    ideal: f64,
+    slowdown: f64,
+}
+
+/// The slowest op of a flow during a fault. `fresh`: it was not as slow already when the fault began, for example because it waited
+/// for earlier ops of its flow. Such an op comes before slower ones.
+#[derive(Clone, Copy, Default, PartialEq, PartialOrd)]
+struct Worst {
+    fresh: bool,
     slowdown: f64,
 }
 
@@ -45,40 +56,55 @@ impl Recording {
         let mut apart: Vec<f64> = apart.map(|op| op.slowdown).collect();
         apart.sort_unstable_by(f64::total_cmp);
         let limit = SLOWDOWN_FACTOR * apart.get(apart.len() / 2).copied().unwrap_or(1.0);
-        let mut worst = vec![0.0_f64; self.flows.len()];
+        let mut worst = vec![Worst::default(); self.flows.len()];
         for index in looked_at {
             let time = time_of(&self.faults[index]);
-            worst.fill(0.0);
+            worst.fill(Worst::default());
             let mut until = time.0;
             for op in ops.iter().filter(|op| op.slowdown >= limit && op.overlaps(time)) {
-                worst[op.flow] = worst[op.flow].max(op.slowdown);
+                let fresh = time.0 - op.from < limit * op.ideal;
+                let one = Worst { fresh, slowdown: op.slowdown };
+                if one > worst[op.flow] {
+                    worst[op.flow] = one;
+                }
                 until = until.max(op.to);
             }
-            let slowed = worst.iter().filter(|slowdown| **slowdown > 0.0).count() as u64;
-            let most = (0..worst.len()).max_by(|a, b| worst[*a].total_cmp(&worst[*b]));
-            let most = most.filter(|_| slowed > 0).map(|flow| {
+            let mut slowed: Vec<usize> =
+                (0..worst.len()).filter(|&flow| worst[flow].slowdown > 0.0).collect();
+            // Of equal ones the last first.
+            slowed.sort_by(|&a, &b| {
+                let (x, y) = (worst[a], worst[b]);
+                y.fresh.cmp(&x.fresh).then(y.slowdown.total_cmp(&x.slowdown)).then(b.cmp(&a))
+            });
+            let fault = &mut self.faults[index];
+            fault.slowed_flows = Some(slowed.len() as u64);
+            fault.slowed_most = slowed.first().map(|&flow| {
                 let flow = &self.flows[flow];
                 format!("{} -> {}", flow.from, flow.to)
             });
-            let fault = &mut self.faults[index];
-            fault.slowed_flows = Some(slowed);
-            fault.slowed_most = most;
-            fault.slowed_until_us = (slowed > 0).then_some(until);
+            fault.slowed_until_us = (!slowed.is_empty()).then_some(until);
+            let named = slowed.into_iter().take(MAX_NAMED);
+            fault.slowed = named.map(|flow| (flow as u32, worst[flow].slowdown)).collect();
         }
     }
 
     fn seen(&self) -> Vec<Seen> {
         let us = |time: apus_units::Time| time.as_ps() as f64 * 1e-6;
+        let ideal = |flow: u32, size| {
+            self.flows[flow as usize].ideal.completion_time(size, self.sizes).as_us_f64()
+        };
         let ended = self.ops.iter().map(|op| Seen {
             flow: op.flow as usize,
             from: us(op.submitted),
             to: us(op.completed),
+            ideal: ideal(op.flow, op.size),
             slowdown: self.slowdown(op),
         });
         let open = self.open_ops.iter().map(|op| Seen {
             flow: op.flow as usize,
             from: us(op.submitted),
             to: us(op.submitted + op.age),
+            ideal: ideal(op.flow, op.size),
             slowdown: f64::INFINITY,
         });
         ended.chain(open).collect()

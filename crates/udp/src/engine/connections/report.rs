@@ -21,7 +21,7 @@ impl Connection {
         totals
     }
 
-    fn report(&self, endpoint: &Endpoint, ports: &[u16]) -> ConnectionReport {
+    fn report(&self, endpoint: &Endpoint, ports: &[u16], header_bytes: u32) -> ConnectionReport {
         let mut windows = Windows::default();
         for snapshot in self.flows.iter().filter_map(|&flow| endpoint.snapshot(flow)) {
             windows.add(&snapshot);
@@ -33,7 +33,7 @@ impl Connection {
             mtu: self.mtu,
             windows,
             totals: self.totals(endpoint),
-            paths: self.paths(endpoint, ports),
+            paths: self.paths(endpoint, ports, header_bytes),
         }
     }
 }
@@ -46,7 +46,7 @@ impl Connections {
         endpoint: &Endpoint,
     ) -> Option<Paths> {
         let connection = self.get(session).filter(|c| c.state().is_some())?;
-        Some(connection.paths(endpoint, self.mailbox.status.ports()))
+        Some(connection.paths(endpoint, self.mailbox.status.ports(), self.header_bytes()))
     }
 
     /// Returns the connected connections and the peers, as many as metrics list.
@@ -61,8 +61,9 @@ impl Connections {
             .peers
             .report(connected().map(|c| (c.peer.address.ip(), c.peer_listed, c.totals(endpoint))));
         let ports = self.mailbox.status.ports();
-        let connections =
-            oldest.iter().map(|connection| connection.report(endpoint, ports)).collect();
+        let header_bytes = self.header_bytes();
+        let report = |connection: &&Connection| connection.report(endpoint, ports, header_bytes);
+        let connections = oldest.iter().map(report).collect();
         Report { connections, unlisted, peers, other }
     }
 }

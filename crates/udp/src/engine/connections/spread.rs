@@ -4,6 +4,7 @@ use apus_cc::{Ev, PathPolicy};
 use apus_transport::{LossRule, Path, SpreadConfig};
 use apus_units::{FlowId, Span, Time};
 
+use super::path::full_packets;
 use super::ports::{Ports, by_port};
 use super::{Connections, Route};
 use crate::engine::connections::Connection;
@@ -172,13 +173,21 @@ impl Connection {
         self.flows.iter().for_each(|&flow| endpoint.forgive(flow, Ev::new(number.into())));
     }
 
-    /// Returns the state of its ports; `numbers` are the UDP ports of this side.
-    pub(super) fn paths(&self, endpoint: &Endpoint, numbers: &[u16]) -> Paths {
+    /// Returns the state of its ports; `numbers` are the UDP ports of this side, and `header_bytes` those of a packet that are no
+    /// payload.
+    pub(super) fn paths(
+        &self,
+        endpoint: &Endpoint,
+        numbers: &[u16],
+        header_bytes: u32,
+    ) -> Paths {
+        let payload = full_packets(self.mtu, header_bytes).payload.get();
         let Some(ports) = &self.ports else {
             let port = numbers.first().copied().unwrap_or(0);
             let only =
                 PortPaths { port, usable: true, counters: apus_transport::EvCounters::default() };
             return Paths {
+                payload,
                 one_port: self.one_port,
                 peer_ports: 1,
                 range: None,
@@ -206,6 +215,7 @@ impl Connection {
         let alone = all.iter().filter(|port| port.usable).count() < 2;
         let one_port = self.one_port.or(alone.then_some(OnePort::Unconfirmed));
         let agreed = &ports.agreed;
-        Paths { one_port, peer_ports: agreed.peer, range: Some(agreed.range), ports: all }
+        let (peer_ports, range) = (agreed.peer, Some(agreed.range));
+        Paths { payload, one_port, peer_ports, range, ports: all }
     }
 }
