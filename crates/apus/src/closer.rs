@@ -160,8 +160,7 @@ mod tests {
             scenario.expect("good").runs.swap_remove(0).setup.with_name(name)
         };
         let stream = "kind = \"trace\"\nfile = \"rows.csv\"\nflows_per_pair = 1\nstream = true";
-        let setups =
-            [setup("gone", stream), setup("kept", "kind = \"incast\"\nsize = \"1kB\"")];
+        let setups = [setup("gone", stream), setup("kept", "kind = \"incast\"\nsize = \"1kB\"")];
         fs::remove_dir_all(&folder).expect("removed");
         let limits = Line::parse_from(["apus"]).limits;
         let (runs, failures) = pages("test", &setups, 0, None, limits, &Watch::default());

@@ -31,7 +31,7 @@ function faultTable(run) {
   const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault)));
   const head = ["fault", "when", "packets lost", "flows that it stopped", "ops outstanding", "flows with the slowest of these ops"];
   return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
-    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there. Flows that the fault stopped come first, and those last whose ops were as slow already when it began, for example because they waited for earlier ops of their flow.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` ${events.size - shown.length} more faults are in faults.csv.` : ""}` })];
+    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there. Flows that the fault stopped come first, and those last whose ops were as slow already when it began, for example because they waited for earlier ops of their flow.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` faults.csv has ${events.size - shown.length} more.` : ""}` })];
 }
 
 function faultRow(run, fault, overlaps) {
@@ -43,7 +43,7 @@ function faultRow(run, fault, overlaps) {
   const isStopped = ([flow]) => stopped.some(one => one.flow === flow);
   const slowed = [...fault.slowed].sort((a, b) => isStopped(b) - isStopped(a)), all = fault.slowed_flows;
   const name = { down: "Link down", slow: "Slow link", loss: "Random loss", corrupt: "Corruption", reorder: "Reordering", "avoided-local": "Avoided by the switches at its ends", "avoided-global": "Avoided by all switches" }[fault.kind] ?? capital(fault.kind);
-  const places = [...new Set(fault.subjects.map(subject => subject.split(" -> ").sort().join(" ↔ ")))];
+  const places = [...new Set(fault.subjects.map(subject => pretty(subject.split(" -> ").sort().join(" <-> "))))];
   const follow = flow => {
     const find = document.querySelector("#ops input[type=search]"), slowest = run.causes?.ops.findIndex(one => one.flow === flow) ?? -1;
     setState({ tail: "0-1" });

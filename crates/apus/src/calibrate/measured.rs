@@ -67,7 +67,8 @@ impl Perf {
             return Err(Failure::Input(what));
         }
         given.or_else(|| self.packet_bytes.map(Bytes::new)).ok_or_else(|| {
-            let why = "the perf does not know the payload of packets, because its connection had ended";
+            let why =
+                "the perf does not know the payload of packets, because its connection had ended";
             Failure::Input(format!("{why}; give it with --payload, or measure again"))
         })
     }

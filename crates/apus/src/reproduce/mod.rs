@@ -171,7 +171,8 @@ impl Reproduce {
                 wrote += &golden.write(&results, &known).map_err(Failure::Run)?;
             } else {
                 let changed = golden.differences(&results);
-                problems.extend(Some(changed.trim_end().to_owned()).filter(|text| !text.is_empty()));
+                problems
+                    .extend(Some(changed.trim_end().to_owned()).filter(|text| !text.is_empty()));
             }
         }
         let good = results.iter().all(|result| result.status == "pass");

@@ -70,7 +70,8 @@ fn two_processes_with_a_key_exchange_messages_writes_and_reads() {
         assert!(number(&perf.stdout, "goodput_gbps") > 0.0);
     }
     // Ops of less than a packet: the payload is that of a full one, of whole words.
-    let small = ["perf", &server.address, "--duration", "1s", "--size", "64", "--mtu", "1280", "--json"];
+    let small =
+        ["perf", &server.address, "--duration", "1s", "--size", "64", "--mtu", "1280", "--json"];
     let small = run(&small, &security);
     assert!(small.status.success(), "{}", String::from_utf8_lossy(&small.stderr));
     let payload = (1280 - Config::mtu_for(0)) / 8 * 8;

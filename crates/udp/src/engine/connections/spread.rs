@@ -175,12 +175,7 @@ impl Connection {
 
     /// Returns the state of its ports; `numbers` are the UDP ports of this side, and `header_bytes` those of a packet that are no
     /// payload.
-    pub(super) fn paths(
-        &self,
-        endpoint: &Endpoint,
-        numbers: &[u16],
-        header_bytes: u32,
-    ) -> Paths {
+    pub(super) fn paths(&self, endpoint: &Endpoint, numbers: &[u16], header_bytes: u32) -> Paths {
         let payload = full_packets(self.mtu, header_bytes).payload.get();
         let Some(ports) = &self.ports else {
             let port = numbers.first().copied().unwrap_or(0);
