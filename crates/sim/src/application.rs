@@ -1,7 +1,7 @@
 //! Applications of a host: the sources of ops of its flows.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -29,11 +29,37 @@ pub(crate) enum Feed {
     /// `outstanding` ops from the start on; the next one is submitted when one completes.
     Closed { size: Bytes, outstanding: u32 },
     /// Each op at its own time.
-    Open(Arc<[OpArrival]>),
+    Open(Arrivals),
     /// One op per round of the group, which the peer answers.
     Ask { request: Bytes, answer: Bytes, group: u32 },
     /// One op per op that arrives from the peer.
     Answer { size: Bytes },
+}
+
+/// The ops of an open loop.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Arrivals {
+    /// Those of the plan.
+    Planned(Arc<[OpArrival]>),
+    /// Those that were read and are not submitted.
+    #[expect(clippy::box_collection, reason = "no more than the others in a million sources")]
+    Read(Box<VecDeque<OpArrival>>),
+}
+
+impl Arrivals {
+    fn len(&self) -> usize {
+        match self {
+            Self::Planned(arrivals) => arrivals.len(),
+            Self::Read(arrivals) => arrivals.len(),
+        }
+    }
+
+    fn get(&self, place: usize) -> Option<OpArrival> {
+        match self {
+            Self::Planned(arrivals) => arrivals.get(place).copied(),
+            Self::Read(arrivals) => arrivals.get(place).copied(),
+        }
+    }
 }
 
 impl Source {
@@ -46,7 +72,7 @@ impl Source {
             Load::Closed { size, outstanding } => {
                 Feed::Closed { size: *size, outstanding: *outstanding }
             }
-            Load::Open(arrivals) => Feed::Open(Arc::clone(arrivals)),
+            Load::Open(arrivals) => Feed::Open(Arrivals::Planned(Arc::clone(arrivals))),
             Load::Round { request, answer, group } => {
                 Feed::Ask { request: *request, answer: *answer, group: *group }
             }
@@ -172,7 +198,7 @@ impl Application {
             Feed::Closed { .. } | Feed::Open(_) => {}
         }
         let first = match &source.feed {
-            Feed::Open(arrivals) => arrivals.first().map(|a| a.at).filter(|at| *at < source.stop),
+            Feed::Open(arrivals) => arrivals.get(0).map(|a| a.at).filter(|at| *at < source.stop),
             Feed::Answer { .. } => None,
             Feed::Closed { .. } | Feed::Ask { .. } => Some(source.start),
         };
@@ -217,7 +243,7 @@ impl Application {
                 Feed::Ask { .. } | Feed::Answer { .. } => state.owed = 1,
                 Feed::Open(arrivals) => {
                     let came = state.place(state.submitted + state.owed + 1);
-                    let next = arrivals.get(came).copied();
+                    let next = arrivals.get(came);
                     state.owed += 1;
                     if let Some(next) = next
                         && next.at < state.stop
@@ -324,12 +350,20 @@ impl Application {
     pub(crate) fn extend(&mut self, source: usize, more: Vec<OpArrival>) {
         let state = &mut self.states[source];
         let (Feed::Open(arrivals), Some(first)) = (&mut state.feed, more.first()) else { return };
-        let held = &arrivals[state.submitted.wrapping_sub(state.first) as usize..];
-        if held.len() == state.owed as usize && first.at < state.stop {
+        let submitted = state.submitted.wrapping_sub(state.first) as usize;
+        if arrivals.len() - submitted == state.owed as usize && first.at < state.stop {
             self.pending.push(Reverse((first.at, source)));
         }
-        *arrivals = held.iter().copied().chain(more).collect();
-        state.first = state.submitted;
+        match arrivals {
+            Arrivals::Planned(planned) => {
+                let held = planned[submitted..].iter().copied().chain(more).collect();
+                *arrivals = Arrivals::Read(Box::new(held));
+                state.first = state.submitted;
+            }
+            // Not longer than what it holds.
+            Arrivals::Read(held) if held.is_empty() => **held = more.into(),
+            Arrivals::Read(held) => held.extend(more),
+        }
     }
 
     /// Returns the flow of a source.
@@ -366,7 +400,8 @@ impl Application {
                 let waited = |op: &Op| waits?.get(&((op.user >> 32) as u32)).copied();
                 submitted(&|op| waited(op).unwrap_or(Span::ZERO));
                 let first = state.place(state.submitted);
-                for arrival in &arrivals[first..first + state.owed as usize] {
+                let owed = first..first + state.owed as usize;
+                for arrival in owed.filter_map(|place| arrivals.get(place)) {
                     visit(state.flow, arrival.size.get(), now.since(arrival.at));
                 }
             }
@@ -403,11 +438,16 @@ impl Application {
                 return;
             }
             state.owed -= 1;
-            match &state.feed {
+            let place = state.place(number);
+            match &mut state.feed {
                 Feed::Closed { .. } => {}
                 Feed::Open(arrivals) => {
-                    let wait = now.since(arrivals[state.place(number)].at);
+                    let wait = arrivals.get(place).map_or(Span::ZERO, |a| now.since(a.at));
                     state.submitted += 1;
+                    if let Arrivals::Read(held) = arrivals {
+                        held.pop_front();
+                        state.first = state.submitted;
+                    }
                     if !wait.is_zero() {
                         state.waits.get_or_insert_default().insert(number, wait);
                     }

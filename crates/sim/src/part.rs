@@ -21,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::op_times::{Groups, OpTimes};
 use crate::parallel::{Exchange, Message, News, PanicAlarm, Parcel};
 use crate::partition::Partition;
-use crate::plan::Plan;
+use crate::plan::{JobError, Plan};
 use crate::queue::EventQueue;
 use crate::record::{CloseUp, Tap};
 use crate::windows::{Batch, Handled};
@@ -187,9 +187,17 @@ impl<F: AlgorithmFactory> Part<F> {
     }
 
     /// Lets the LogGOPS model run the jobs of a plan. Call it before the run, on the only part.
-    pub(crate) fn model_jobs(&mut self, plan: &Plan<F>, parameters: &Parameters) {
-        self.modelled = Some(Box::new(ModelledJobs::new(plan, parameters, &self.hosts)));
+    ///
+    /// # Errors
+    /// If a rank is on no host of the part.
+    pub(crate) fn model_jobs(
+        &mut self,
+        plan: &Plan<F>,
+        parameters: &Parameters,
+    ) -> Result<(), JobError> {
+        self.modelled = Some(Box::new(ModelledJobs::new(plan, parameters, &self.hosts)?));
         self.use_queue();
+        Ok(())
     }
 
     /// Runs all events before `end`, of the network and of the model of its hosts. At one time those of the network

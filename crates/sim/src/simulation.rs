@@ -22,7 +22,7 @@ use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics, m
 use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
-use crate::plan::Plan;
+use crate::plan::{Plan, step_length};
 use crate::record::{CloseUp, FlowTracer, Record, Recorder, Sampler, Tap, Trace, spread};
 use crate::reroutes::Reroutes;
 use crate::stalls::Stalls;
@@ -80,16 +80,6 @@ pub struct Simulation<F: AlgorithmFactory> {
     setup: Duration,
 }
 
-/// Number of times that a run reports progress and checks for a request to end. deviation: no
-/// source; half a percent per step.
-const PROGRESS_STEPS: u64 = 200;
-/// Maximum length of a step, for long runs: a thousand busy hosts take a second of real time for
-/// it.
-const LONGEST_STEP: Span = Span::from_ms(1);
-/// Minimum length of a step in time windows, for short runs, because parts of the network wait for
-/// each other at every step. deviation: no source.
-const SHORTEST_STEP_WINDOWS: u64 = 16;
-
 impl<F: AlgorithmFactory> Simulation<F> {
     /// Builds the network, the hosts and their flows, for one thread.
     ///
@@ -100,9 +90,8 @@ impl<F: AlgorithmFactory> Simulation<F> {
     }
 
     /// Builds the simulation for up to `threads` threads: fewer if there are fewer hosts; one if
-    /// the network cannot be divided because a link between parts has no delay, or because switches
-    /// pause ports or notify sources without delay. The results do not depend on the number of
-    /// threads.
+    /// the network cannot be divided because a link between parts has no delay, or as
+    /// [`Plan::has_one_part`] says. The results do not depend on the number of threads.
     ///
     /// # Errors
     /// As [`Simulation::new`].
@@ -125,12 +114,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
             job.check_model(plan.host.loggops.as_ref()).map_err(PlanError::Job)?;
         }
         let mut network = build_network(plan)?;
-        let whole = plan.pfc.is_some() || plan.instant_signals || plan.host.loggops.is_some();
-        let partition = Partition::new(&network, if whole { 1 } else { threads });
+        let partition = Partition::new(&network, if plan.has_one_part() { 1 } else { threads });
         let lookahead = partition.lookahead(&network);
         let mut parts = build_parts(plan, &partition)?;
         if let Some(parameters) = &plan.host.loggops {
-            parts[0].model_jobs(plan, parameters);
+            parts[0].model_jobs(plan, parameters).map_err(PlanError::Job)?;
         }
         WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
         let fair_share = FairShare::new(plan, &mut network);
@@ -408,7 +396,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<String>, RunError> {
         let duration = self.plan.duration;
-        let step = progress_step(duration, self.parts[0].world.network.smallest_delay());
+        let step = step_length(duration, self.parts[0].world.network.smallest_delay());
         while self.now() < end {
             let whole = next_multiple(self.now(), step);
             if let Some(mut streamed) = self.streamed.take() {
@@ -480,17 +468,6 @@ fn build_parts<F: AlgorithmFactory>(
         });
         std::iter::once_with(|| build(0)).chain(others).collect()
     })
-}
-
-/// Returns the length of a step of a run: whole windows, so that no window is divided.
-fn progress_step(duration: Span, window: Span) -> Span {
-    let step = (duration / PROGRESS_STEPS).clamp(Span::from_ps(1), LONGEST_STEP);
-    if window.is_zero() {
-        return step;
-    }
-    let windows = |span: Span| span.as_ps() / window.as_ps();
-    let most = windows(LONGEST_STEP).max(1);
-    window * windows(step).max(SHORTEST_STEP_WINDOWS).min(most)
 }
 
 /// Returns the first multiple of `step` after `now`.

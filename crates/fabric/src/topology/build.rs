@@ -68,6 +68,14 @@ impl<W: SwitchHalf> Topology<W> {
         }
     }
 
+    /// Returns the smallest delay of a link, with the latency of the switch behind it; [`Span::MAX`] if there is none.
+    #[must_use]
+    pub fn smallest_delay(&self) -> Span {
+        let ends = self.links.iter().flat_map(|link| [(link, link.a), (link, link.b)]);
+        let delays = ends.map(|(link, to)| link.delay + self.pipeline_latency(to));
+        delays.min().unwrap_or(Span::MAX)
+    }
+
     fn pipeline_latency(&self, node: Node) -> Span {
         self.switch_of(node).map_or(Span::ZERO, |s| self.switches[s.index()].pipeline_latency)
     }

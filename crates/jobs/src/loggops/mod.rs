@@ -13,9 +13,13 @@
 //! fabric: the first byte arrives when the fabric has carried it, but not before L is over, and a receive ends at the
 //! earliest o after the last byte has come. On a fabric that is faster than L and G the times are those of [`run`].
 //!
-//! Two differences: LogGOPSim lets an operation on another stream than the one that it waits for start as soon
-//! as its own stream is free, before its dependency ends. Here it waits. LogGOPSim counts whole nanoseconds, here times
-//! are in picoseconds, so that G may be a fraction.
+//! Differences from LogGOPSim 76451de:
+//!
+//! * LogGOPSim lets an operation on another stream than the one that it waits for start as soon as its own stream is free,
+//!   before its dependency ends. Here it waits.
+//! * If a message comes before its receive, LogGOPSim compares the size of the receive with S, and holds the stream and the NIC
+//!   of the sender that have the numbers of the receive. Here both are those of the send, as if the receive came first.
+//! * LogGOPSim counts whole nanoseconds, here times are in picoseconds, so that G may be a fraction.
 
 mod model;
 
@@ -25,7 +29,7 @@ use alloc::vec::Vec;
 use apus_units::{Span, Time};
 use thiserror::Error;
 
-use crate::graph::{Action, Graph, Program};
+use crate::graph::{Graph, Program};
 use crate::rank::{Done, Rank, Unexpected};
 pub use model::{Departure, Model, Ranks, Step};
 
@@ -104,30 +108,11 @@ impl Parameters {
         let complete = last.saturating_add(self.overhead);
         self.overhead.saturating_add(taken.max(complete))
     }
-
-    /// Checks that no sum of the times of a job is beyond the range.
-    ///
-    /// # Errors
-    /// If they add up to more than 2^63 ps.
-    pub fn check(&self, graph: &Graph) -> Result<(), TooLongError> {
-        let [latency, overhead, per_byte, gap, gap_per_byte] =
-            [self.latency, self.overhead, self.overhead_per_byte, self.gap, self.gap_per_byte]
-                .map(|span| u128::from(span.as_ps()));
-        let (each, byte) = (latency + 2 * (overhead + gap), 2 * (per_byte + gap_per_byte));
-        let time = |action| match action {
-            Action::Send { bytes, .. } => each + byte * u128::from(bytes),
-            Action::Receive { .. } => 0,
-            Action::Compute { time } => u128::from(time.as_ps()),
-        };
-        let ops = graph.programs().flat_map(|program| program.ops());
-        let sum = ops.fold(0u128, |sum, op| sum.saturating_add(time(op.action)));
-        if sum < 1 << 63 { Ok(()) } else { Err(TooLongError) }
-    }
 }
 
-/// The times of a job are beyond the range of 2^63 ps.
+/// A job takes longer than the range of [`Time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the times of all operations add up to more than 2^63 ps (106 days)")]
+#[error("the job takes longer than 2^64 ps (213 days)")]
 pub struct TooLongError;
 
 /// The end of a job.
@@ -158,9 +143,8 @@ impl Outcome {
 /// Runs a job.
 ///
 /// # Errors
-/// If its times are beyond the range.
+/// If it takes longer than the range of [`Time`].
 pub fn run(graph: &Graph, parameters: &Parameters) -> Result<Outcome, TooLongError> {
-    parameters.check(graph)?;
     let rank = |program: &Arc<Program>| Rank::new(Arc::clone(program), Done::LogGops);
     let mut ranks: Vec<Rank> = graph.programs().map(rank).collect();
     let mut model = Model::new(graph, parameters);
@@ -170,11 +154,15 @@ pub fn run(graph: &Graph, parameters: &Parameters) -> Result<Outcome, TooLongErr
             model.arrive(&departure);
         }
     }
+    let ends: Vec<Time> = (0..graph.ranks()).map(|rank| model.free_at(rank)).collect();
+    // Times beyond the range are those of operations and messages, all of which occupy a stream.
+    if ends.contains(&Time::MAX) {
+        return Err(TooLongError);
+    }
     let (mut stuck, mut unexpected) = (Vec::new(), Vec::new());
     for (number, rank) in (0..).zip(&ranks) {
         stuck.extend(rank.stuck().map(|op| (number, op)));
         unexpected.extend(rank.unexpected().map(|message| (number, message)));
     }
-    let ends = (0..graph.ranks()).map(|rank| model.free_at(rank)).collect();
     Ok(Outcome { ends, stuck, unexpected })
 }

@@ -113,7 +113,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Returns the model of the ranks of a job. Their times must be within the range ([`Parameters::check`]).
+    /// Returns the model of the ranks of a job. Times beyond the range are [`Time::MAX`].
     #[must_use]
     pub fn new(graph: &Graph, parameters: &Parameters) -> Self {
         let streams = graph.programs().map(|program| program.cpus()).max().unwrap_or(0);
@@ -269,13 +269,12 @@ impl Model {
 
     fn receive(&mut self, event: Event, ranks: &mut impl Ranks, step: &mut Step) {
         let Event { at, rank, op, .. } = event;
-        let Action::Receive { bytes, .. } = ranks.rank(rank).program().op(op).action else {
-            return;
-        };
         self.begin(rank, op, at, ranks);
         if let Some(send) = ranks.rank(rank).post(op) {
             self.take(send, (rank, op), at, ranks);
-            if bytes > self.parameters.eager {
+            let of = ranks.rank(send.0).program().op(send.1);
+            // Not by the size of the receive, which may differ.
+            if matches!(of.action, Action::Send { bytes, .. } if bytes > self.parameters.eager) {
                 self.end_send(at, send, ranks, step);
             }
         }

@@ -69,6 +69,26 @@ fn a_large_send_waits_for_its_receive() {
     }
 }
 
+/// The message alone decides whether its send waits: it arrives after o + L, and its receive may name another size.
+#[test]
+fn a_send_waits_by_the_size_of_its_message_whatever_its_receive_expects() {
+    for (bytes, expected, waits) in [(10, 100_000, false), (70_000, 10, true)] {
+        for late in [0, 1_000_000] {
+            let before = Op::compute(Span::from_ns(late)).on_cpu(1);
+            let graph = graph(&[
+                (&[Op::send(1, bytes, 0)], None),
+                (&[before, Op::receive(0, expected, 0)], Some((1, 0))),
+            ]);
+            let outcome = run(&graph, &Parameters::default()).expect("run");
+            assert!(outcome.is_complete(), "{bytes} B of {expected}, {late}: {outcome:?}");
+            let arrives = 1500 + 2500;
+            let sender = if waits { late.max(arrives) } else { 1500 };
+            let receiver = late.max(arrives + 1500 + (bytes - 1) * 6);
+            assert_eq!(outcome.ends, [ns(sender), ns(receiver)], "{bytes} B, {late}");
+        }
+    }
+}
+
 #[test]
 fn leftovers_are_listed() {
     let graph = graph(&[(&[Op::send(1, 10, 1)], None), (&[Op::receive(0, 10, 2)], None)]);
@@ -79,7 +99,21 @@ fn leftovers_are_listed() {
 }
 
 #[test]
-fn times_beyond_the_range_are_an_error() {
-    let graph = graph(&[(&[Op::send(0, u64::MAX, 1)], None)]);
-    run(&graph, &Parameters::default()).expect_err("too long");
+fn a_job_beyond_the_range_is_an_error() {
+    let half = Op::compute(Span::from_secs(107 * 86_400));
+    for ops in [&[Op::send(0, u64::MAX, 1), Op::receive(0, 1, 1)], &[half, half]] {
+        run(&graph(&[(ops, None)]), &Parameters::default()).expect_err("too long");
+    }
+    let last = Parameters { latency: Span::MAX, ..Parameters::default() };
+    run(&graph(&[(&[Op::send(0, 1, 1)], None)]), &last).expect_err("too long");
+}
+
+/// The times of its ranks together are more than 2^64 ps.
+#[test]
+fn a_job_of_many_ranks_may_take_hours() {
+    let hours = Span::from_secs(3 * 3600);
+    let op = [Op::compute(hours)];
+    let ranks: Vec<Rank<'_>> = (0..2048).map(|_| (&op[..], None)).collect();
+    let outcome = run(&graph(&ranks), &Parameters::default()).expect("run");
+    assert_eq!(outcome.completion(), Time::ZERO + hours);
 }

@@ -211,10 +211,6 @@ impl JobSpec {
                 (collective.graph().map_err(|e| section.problem("size", e)).ok()?, Some(collective))
             }
         };
-        if let Some(Err(error)) = frame.loggops.map(|parameters| parameters.check(&graph)) {
-            section.problem("kind", format_args!("has too long operations: {error}"));
-            return None;
-        }
         let ranks = graph.ranks();
         check_room(section, kind, &places, ranks)?;
         let (done, order, local) = (done?, order?, local?);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use apus_scenario::Simulation;
+
 use crate::support::{assert_reads_back, good, read, run_scenario};
 
 /// Name, ranks, and the time in us that LogGOPSim 76451de prints for the last rank with its default parameters (run on
@@ -71,6 +73,17 @@ fn settings_of_the_model_without_effect_are_errors() {
     assert!(problem(&incast).contains("has no effect without a job"), "{}", problem(&incast));
     let external = format!("{alone}[[workload]]\nkind = \"external\"\n");
     assert!(problem(&external).contains("do not run"), "{}", problem(&external));
-    let long = sample(", gap_per_byte = \"1s\"");
-    assert!(problem(&long).contains("more than 2^63 ps"), "{}", problem(&long));
+}
+
+/// The times of its operations together are beyond the range of times, but not those of one rank.
+#[test]
+fn a_job_of_many_ranks_may_take_hours() {
+    let rank = |rank: u32| format!("rank {rank} {{\nl1: calc 10800000000000\n}}\n");
+    let ranks: String = (0..2048).map(rank).collect();
+    let text = scenario("incast_9", 2048, "", "name = \"swift\"");
+    let (settings, _) = text.split_once("operations").expect("a job");
+    let long = settings.replace("\"1s\"", "\"11000s\"");
+    let scenario = good(&format!("{long}operations = '''\nnum_ranks 2048\n{ranks}'''\n"));
+    let plan = scenario.runs[0].setup.plan().expect("a plan");
+    Simulation::new(&plan).map(drop).expect("a simulation");
 }

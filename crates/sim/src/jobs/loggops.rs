@@ -9,11 +9,11 @@ use std::sync::Arc;
 use apus_cc::AlgorithmFactory;
 use apus_jobs::loggops::{Departure, Model, Parameters, Ranks};
 use apus_jobs::{Action, Message, Rank};
-use apus_units::Time;
+use apus_units::{HostId, Time};
 
 use super::{Happened, HostRank, Step};
 use crate::host::Host;
-use crate::plan::{JobPlan, Plan};
+use crate::plan::{JobError, JobPlan, Plan};
 use crate::world::World;
 
 /// Host of a rank, and its place among the ranks of the host.
@@ -53,27 +53,33 @@ pub(crate) struct ModelledJobs(Vec<ModelledJob>);
 
 impl ModelledJobs {
     /// Returns the jobs of a plan; `hosts` are all of its hosts.
+    ///
+    /// # Errors
+    /// If a rank is on none of them.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
         parameters: &Parameters,
         hosts: &[Host<F>],
-    ) -> Self {
-        let job = |(number, job): (u32, &Arc<JobPlan>)| ModelledJob {
-            number,
-            plan: Arc::clone(job),
-            model: Model::new(&job.graph, parameters),
-            is_started: false,
-            seats: (0..)
-                .zip(job.hosts.iter())
-                .map(|(rank, host)| {
-                    let jobs = hosts[host.index()].jobs.as_ref();
-                    let place = jobs.and_then(|jobs| jobs.index_of(number, rank));
-                    (host.index(), place.unwrap_or_default() as usize)
-                })
-                .collect(),
-            ends: BinaryHeap::new(),
+    ) -> Result<Self, JobError> {
+        let seat = |job: &JobPlan, number, rank, host: HostId| {
+            let jobs = hosts.get(host.index()).and_then(|host| host.jobs.as_ref());
+            let place = jobs.and_then(|jobs| jobs.index_of(number, rank));
+            let missing = || job.error(format!("{host} has no rank {rank}"));
+            Ok((host.index(), place.ok_or_else(missing)? as usize))
         };
-        Self((0..).zip(&plan.jobs).map(job).collect())
+        let job = |(number, job): (u32, &Arc<JobPlan>)| {
+            let seats =
+                (0..).zip(job.hosts.iter()).map(|(rank, host)| seat(job, number, rank, *host));
+            Ok(ModelledJob {
+                number,
+                plan: Arc::clone(job),
+                model: Model::new(&job.graph, parameters),
+                is_started: false,
+                seats: seats.collect::<Result<_, _>>()?,
+                ends: BinaryHeap::new(),
+            })
+        };
+        (0..).zip(&plan.jobs).map(job).collect::<Result<_, _>>().map(Self)
     }
 
     /// Returns the time of the next event; [`Time::MAX`] if there is none.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
-use apus_jobs::{Action, Done, Message, Rank};
+use apus_jobs::{Action, Done, Message, Progress, Rank};
 use apus_transport::{Endpoint, Op, OpKind};
 use apus_units::{FlowId, Span, Time};
 use apus_wire::RegionKey;
@@ -326,6 +326,14 @@ impl HostRank {
         }
         self.timeout = next;
         Some(next)
+    }
+
+    /// Returns the operations that have not ended until then. The model of LogGOPS knows ends before they come.
+    pub(super) fn unfinished(&self, until: Time) -> impl Iterator<Item = u32> + '_ {
+        let times = self.state.times();
+        let later = move |op: &u32| times.is_some_and(|times| times[*op as usize].end > until);
+        let is_done = |op: &u32| self.state.progress(*op) == Progress::Done;
+        (0..self.state.program().len() as u32).filter(move |op| !is_done(op) || later(op))
     }
 
     /// Returns `true` once: when all operations are done.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, PortCounters, Terminal};
 use apus_jobs::collectives::closed;
-use apus_jobs::{ANY, Done};
+use apus_jobs::{ANY, Done, Progress};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 use serde::Serialize;
@@ -138,12 +138,14 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
         let ranks = hosts.filter_map(|host| host.jobs.as_deref()).flat_map(|jobs| jobs.ranks());
         let mut ranks: Vec<&HostRank> = ranks.filter(|rank| rank.job == number).collect();
         ranks.sort_unstable_by_key(|rank| rank.number);
-        let ended = ranks.iter().all(|rank| rank.state.is_done());
+        let until = if job.done == Done::LogGops { now } else { Time::MAX };
+        let has_ended = |rank: &&HostRank| rank.state.is_done() && rank.state.ended_at() <= until;
+        let ended = ranks.iter().all(has_ended);
         let path = costs.as_ref().filter(|_| ended).and_then(|costs| {
             critical::path(job, &ranks, costs, &mut |from, to| links.name(from, to))
         });
         let ideal = costs.as_ref().and_then(Costs::ideal);
-        all.push(of_job(job, &ranks, ideal, path, now));
+        all.push(of_job(job, &ranks, ideal, path, (now, until)));
     }
     all
 }
@@ -196,13 +198,17 @@ fn of_job(
     ranks: &[&HostRank],
     ideal: Option<JobIdeal>,
     path: Option<CriticalPath>,
-    now: Time,
+    (now, until): (Time, Time),
 ) -> JobSummary {
-    let unfinished: u64 = ranks.iter().map(|rank| u64::from(rank.state.unfinished())).sum();
     let last = ranks.iter().map(|rank| rank.state.ended_at()).max().unwrap_or(job.start);
-    let end = if unfinished == 0 { last.max(job.start) } else { now.max(job.start) };
+    let unfinished: u64 = match last > until {
+        true => ranks.iter().map(|rank| rank.unfinished(until).count() as u64).sum(),
+        false => ranks.iter().map(|rank| u64::from(rank.state.unfinished())).sum(),
+    };
+    let has_ended = unfinished == 0 && last <= until;
+    let end = if has_ended { last.max(job.start) } else { now.max(job.start) };
     let whole = end.since(job.start);
-    let completion = (unfinished == 0).then_some(whole);
+    let completion = has_ended.then_some(whole);
     let times: Vec<JobRank> = ranks.iter().map(|rank| of_rank(job, rank, end)).collect();
     let mean =
         |of: fn(&JobRank) -> f64| times.iter().map(of).sum::<f64>() / (times.len() as f64).max(1.0);
@@ -238,7 +244,7 @@ fn of_job(
         compute_us: mean(|rank| rank.compute_us),
         send_us: mean(|rank| rank.send_us),
         wait_us: mean(|rank| rank.wait_us),
-        iterations_us: iterations(job, ranks),
+        iterations_us: iterations(job, ranks, until),
         parts: part::parts(job, ranks),
         critical_steps: path.as_ref().map(|path| path.steps),
         critical_compute_us: path.as_ref().map(|path| path.computing.as_us_f64()),
@@ -248,7 +254,7 @@ fn of_job(
         stragglers,
         stuck: ranks
             .iter()
-            .flat_map(|rank| rank.state.stuck().map(move |op| (rank, op)))
+            .flat_map(|rank| rank.unfinished(until).map(move |op| (rank, op)))
             .take(NAMED)
             .map(|(rank, op)| stuck(rank, op))
             .collect(),
@@ -288,17 +294,15 @@ fn of_rank(job: &JobPlan, rank: &HostRank, end: Time) -> JobRank {
 }
 
 /// Returns the times of the iterations that all ranks have ended.
-fn iterations(job: &JobPlan, ranks: &[&HostRank]) -> Vec<f64> {
+fn iterations(job: &JobPlan, ranks: &[&HostRank], until: Time) -> Vec<f64> {
     let sections = ranks.iter().map(|rank| rank.state.program().sections()).max().unwrap_or(0);
     let mut began = job.start;
     let mut times = Vec::new();
     for section in 0..sections {
         let has = |rank: &&&HostRank| section < rank.state.program().sections();
         let ends = ranks.iter().filter(has).map(|rank| rank.state.section_ended_at(section));
-        let Some(end) = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max())
-        else {
-            break;
-        };
+        let end = ends.collect::<Option<Vec<_>>>().and_then(|ends| ends.into_iter().max());
+        let Some(end) = end.filter(|end| *end <= until) else { break };
         times.push(end.since(began).as_us_f64());
         began = began.max(end);
     }
@@ -307,5 +311,7 @@ fn iterations(job: &JobPlan, ranks: &[&HostRank]) -> Vec<f64> {
 
 fn stuck(rank: &HostRank, op: u32) -> String {
     let what = rank.state.program().describe(op);
-    format!("rank {}, {what}: {}", rank.number, rank.state.progress(op).word())
+    // Of those that the model has ended, the end is still to come.
+    let progress = rank.state.progress(op).min(Progress::Started);
+    format!("rank {}, {what}: {}", rank.number, progress.word())
 }

@@ -3,6 +3,7 @@
 
 mod builder;
 mod job;
+mod steps;
 mod threads;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::packets::PacketSizes;
 
 pub use builder::{FINE_TIMERS_LOG2_PS, InvalidPlan, PlanBuilder};
 pub use job::{JobError, JobPlan, LocalNetwork, Nics, SendOrder};
+pub use steps::step_length;
 
 /// A run.
 #[derive(Clone, Debug)]

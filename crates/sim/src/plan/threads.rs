@@ -18,12 +18,19 @@ const WORTH_A_THREAD: u64 = 1000;
 const WORTH_DIVIDING: u64 = 10_000_000;
 
 impl<F: AlgorithmFactory> Plan<F> {
+    /// Returns `true` if the network cannot be divided among threads, because something in it acts elsewhere without delay:
+    /// switches that pause ports or notify sources, or receivers of the LogGOPS model and the senders that wait for them.
+    #[must_use]
+    pub fn has_one_part(&self) -> bool {
+        self.pfc.is_some() || self.instant_signals || self.host.loggops.is_some()
+    }
+
     /// Returns how many threads shorten the run, at most `most`: by an estimate of its events if all hosts that
     /// send or receive are busy. Parts of a run meet once per smallest link delay, so each needs many events
     /// within it.
     #[must_use]
     pub fn threads_worth(&self, most: u32) -> u32 {
-        if most <= 1 || self.pfc.is_some() || self.instant_signals {
+        if most <= 1 || self.has_one_part() {
             return 1;
         }
         let window = self.topology.links.iter().map(|link| link.delay).min();

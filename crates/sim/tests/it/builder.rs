@@ -2,6 +2,7 @@
 
 use crate::support::{ConnectionPlan, Plan, Simulation, Topology};
 use apus_algorithms::registry::{AlgorithmConfig, build};
+use apus_sim::host_model::HostModel;
 use apus_sim::plan::OpArrival;
 use apus_transport::OpKind;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
@@ -106,7 +107,8 @@ fn plan_with_atomic_ops_is_refused() {
 }
 
 /// A packet of 4096 + 64 B takes 332.8 ns at 100 Gb/s, so a busy host sends 3 within a link delay of 1 us. Of 400 busy hosts
-/// that is 12,000 events (ten per packet), of one it is 30: too few for a second thread, as is a short run.
+/// that is 12,000 events (ten per packet), of one it is 30: too few for a second thread, as is a short run. A network with
+/// hosts of the LogGOPS model has one part.
 #[test]
 fn threads_are_worth_it_for_many_busy_hosts_and_long_runs() {
     let swift = algorithm("swift", &[]);
@@ -115,7 +117,11 @@ fn threads_are_worth_it_for_many_busy_hosts_and_long_runs() {
         let size = Bytes::new(64_000);
         let write = |from| ConnectionPlan::closed(host(from), host(to(from)), &swift, size);
         let plan = Plan::builder(topology, duration).connections((0..hosts).map(write)).build();
-        plan.expect("a plan").threads_worth(8)
+        let mut plan = plan.expect("a plan");
+        let worth = plan.threads_worth(8);
+        plan.host = HostModel::preset("loggops").expect("a model");
+        assert_eq!(plan.threads_worth(8), 1);
+        worth
     };
     let next = |host| (host + 1) % 400;
     assert_eq!(worth(400, next, Span::from_ms(10)), 8);

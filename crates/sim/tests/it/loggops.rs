@@ -1,10 +1,10 @@
 //! Jobs on hosts of the LogGOPS model: the times of the model on a fabric that is faster, and those of the fabric otherwise.
 
 use apus_jobs::loggops::{self, Parameters};
-use apus_jobs::{Done, Graph, Op, ProgramBuilder};
+use apus_jobs::{Action, Done, Graph, Op, ProgramBuilder};
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::JobPlan;
-use apus_units::{Rate, Span};
+use apus_units::{Rate, Span, Time};
 
 use crate::jobs::{hosts, job_of, plan_on, random_job};
 use crate::support::{Plan, Simulation, Topology, fingerprint, run, tier};
@@ -115,7 +115,91 @@ fn jobs_and_hosts_must_have_the_same_rules() {
     plan.host.loggops = None;
     let error = |plan: &Plan| Simulation::new(plan).err().expect("refused").to_string();
     assert!(error(&plan).contains("but the hosts have another model"), "{}", error(&plan));
-    let long = Parameters { gap_per_byte: Span::from_secs(1_000_000), ..Parameters::default() };
-    let plan = modelled(pair(1 << 20), fabric, long);
-    assert!(error(&plan).contains("more than 2^63 ps"), "{}", error(&plan));
+}
+
+/// The receive ends after the run, or beyond the range of times.
+#[test]
+fn a_job_that_takes_longer_than_its_run_has_not_ended() {
+    let fabric = (Rate::from_gbps(100), Span::from_us(1));
+    for long in [
+        Parameters { gap_per_byte: Span::from_secs(1), ..Parameters::default() },
+        Parameters { gap_per_byte: Span::from_secs(1_000_000), ..Parameters::default() },
+        Parameters { latency: Span::MAX, ..Parameters::default() },
+    ] {
+        let summary = run(&modelled(pair(1 << 10), fabric, long));
+        let job = job_of(&summary);
+        assert_eq!((job.completion_us, job.unfinished), (None, 1), "{job:?}");
+        assert_eq!(job.critical_steps, None, "{job:?}");
+        assert!(job.iterations_us.is_empty(), "{job:?}");
+        assert!(job.stuck.len() == 1 && job.stuck[0].ends_with(": started"), "{job:?}");
+    }
+}
+
+/// A message to the rank itself takes no time on a fabric, so a chain of four ranks with computations has the times of the
+/// model, and 87.5296 us (see above) for each of its three messages of 1 MiB.
+#[test]
+fn without_times_of_the_model_hosts_add_nothing_to_the_fabric() {
+    let none = Span::ZERO;
+    let zero = Parameters {
+        latency: none,
+        overhead: none,
+        overhead_per_byte: none,
+        gap: none,
+        gap_per_byte: none,
+        eager: 1 << 10,
+    };
+    let program = |rank: u32| {
+        let mut program = ProgramBuilder::new(rank, 4);
+        let mut ops = Vec::new();
+        if rank > 0 {
+            ops.push(Op::receive(rank - 1, 1 << 20, 7));
+        }
+        ops.push(Op::compute(Span::from_us(5 + u64::from(rank))));
+        ops.extend([Op::send(rank, 1 << 20, 8), Op::receive(rank, 1 << 20, 8)]);
+        if rank < 3 {
+            ops.push(Op::send(rank + 1, 1 << 20, 7));
+        }
+        // The message to itself is larger than S, so its send does not end before its receive.
+        for op in ops {
+            let own_receive = matches!(op.action, Action::Receive { from, .. } if from == rank);
+            let number = program.push(op).expect("op");
+            match number {
+                0 => {}
+                _ if own_receive => program.irequires(number, number - 1),
+                _ => program.requires(number, number - 1),
+            }
+        }
+        program.finish().expect("program")
+    };
+    let graph = Graph::new((0..4).map(program).collect()).expect("graph");
+    let model = loggops::run(&graph, &zero).expect("model");
+    assert_eq!(model.completion(), Time::ZERO + Span::from_us(5 + 6 + 7 + 8));
+    let job = JobPlan::new("chain", graph, hosts(4));
+    let summary = run(&modelled(job, (Rate::from_gbps(100), Span::from_us(1)), zero));
+    let job = job_of(&summary);
+    let expected = model.completion().since(Time::ZERO).as_us_f64() + 3.0 * 87.5296;
+    let found = job.completion_us.expect("ends");
+    assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
+}
+
+/// Whichever comes first, a send waits by the size of its own message.
+#[test]
+fn a_receive_of_another_size_ends_once() {
+    for (bytes, expected) in [(10, 100_000), (70_000, 10)] {
+        for late in [Span::ZERO, Span::from_ms(1)] {
+            let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+            programs[0].push(Op::send(1, bytes, 7)).expect("op");
+            programs[1].push(Op::compute(late)).expect("op");
+            programs[1].push(Op::receive(0, expected, 7)).expect("op");
+            programs[1].requires(1, 0);
+            let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+            let graph = Graph::new(programs.collect()).expect("graph");
+            let job = JobPlan::new("pair", graph, hosts(2));
+            let fabric = (Rate::from_gbps(100), Span::from_us(1));
+            let summary = run(&modelled(job, fabric, Parameters::default()));
+            let job = job_of(&summary);
+            assert_eq!((job.unfinished, job.unexpected), (0, 0), "{bytes} B, {late}: {job:?}");
+            assert!(job.completion_us.is_some_and(|us| us >= late.as_us_f64()), "{job:?}");
+        }
+    }
 }

@@ -15,5 +15,6 @@ mod physics;
 mod record;
 mod runs;
 mod stalls;
+mod steps;
 mod support;
 mod threads;
