@@ -131,7 +131,8 @@ const NIC: [(&str, Nic); 2] = [("pull", Nic::Pull), ("queue", Nic::Queue)];
 
 /// Reads `[host]`.
 pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
-    let mut model = HostModel::preset(section.word("model")?)?;
+    let name = section.word("model")?;
+    let mut model = HostModel::preset(name)?;
     let span = |key, field: &mut Span| *field = section.get_or(key, *field);
     span("jitter", &mut model.jitter);
     // No delays: clocks may differ by hours, and be read once per hour.
@@ -149,10 +150,11 @@ pub(super) fn read_host(section: Section<'_>) -> Option<HostModel> {
     // At most 10^6.
     model.clock_drift_ppb = section.get_or("clock_drift", drift).0 as i32;
     if model.engine.is_none() {
-        let why =
-            "with this model, whose engine costs nothing (models with an engine: t1, t1-quiet)";
-        section.no_effect("receive_queue", why);
-        section.no_effect("engine", why);
+        let why = format!(
+            "with the model \"{name}\", whose engine costs nothing (models with an engine: t1, t1-quiet)"
+        );
+        section.no_effect("receive_queue", &why);
+        section.no_effect("engine", &why);
     }
     if let Some(costs) = &mut model.engine {
         model.receive_queue = section.get_or("receive_queue", Memory(model.receive_queue)).0;

@@ -475,9 +475,15 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Reports a problem at the value of `key`, or at the table if the key is absent.
+    /// Reports a problem at the value of `key`, or at the table if the key is absent. The key may be that of a table
+    /// within, like `host.model`.
     pub(super) fn problem(&self, key: &str, message: impl Display) {
-        let place = self.table.get(key).map_or(self.place, |node| node.place);
+        let (mut place, mut table) = (self.place, Some(self.table));
+        for key in key.split('.') {
+            let Some(node) = table.and_then(|table| table.get(key)) else { break };
+            place = node.place;
+            table = if let Value::Table(table) = &node.value { Some(table) } else { None };
+        }
         self.problems.add(place, format!("`{}` {message}", self.name(key)));
     }
 

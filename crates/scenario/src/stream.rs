@@ -24,9 +24,6 @@ use crate::set::ConnectionPlan;
 
 /// Maximum length of a line. Rationale: bounds the memory for a file without line breaks.
 const MAX_LINE: u64 = 64 << 10;
-/// Part of the run whose messages a run holds at a time, as `sim::simulation` divides it. The estimate of
-/// memory counts the messages of the densest one.
-const STEPS: u64 = 200;
 
 /// Place of the text of a trace.
 #[derive(Clone, Debug)]
@@ -52,7 +49,7 @@ impl Text {
 }
 
 /// Reads messages line by line.
-struct Reader {
+pub(super) struct Reader {
     input: Box<dyn BufRead + Send>,
     line: Vec<u8>,
     number: usize,
@@ -61,7 +58,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(text: &Text) -> io::Result<Self> {
+    pub(super) fn open(text: &Text) -> io::Result<Self> {
         let (line, hash) = (Vec::new(), Sha256::new());
         Ok(Self { input: text.open()?, line, number: 0, has_header: false, hash })
     }
@@ -134,25 +131,22 @@ pub(super) struct Streamed {
     pub(super) last: Span,
     /// SHA-256 of the text.
     pub(super) digest: String,
-    /// Number of messages that the run holds at a time.
+    /// Messages of the densest step of the run, which it holds at a time, with those without room in their flows.
     pub(super) held: u64,
 }
 
 impl Streamed {
-    /// Checks the messages of `text` and counts those that start before `duration`.
+    /// Checks the messages of a text with its name and counts those that start before `duration`, the end of the run,
+    /// which proceeds by `step`.
     ///
     /// # Errors
     /// With line and remedy.
     pub(super) fn read(
-        text: Text,
-        name: String,
-        (hosts, duration): (u32, Span),
+        (text, name, mut reader): (Text, String, Reader),
+        (hosts, duration, step): (u32, Span, Span),
         flows_per_pair: u32,
     ) -> Result<Self, ImportError> {
-        let open = |error| ImportError { line: 1, message: format!("cannot be read: {error}") };
-        let mut reader = Reader::open(&text).map_err(open)?;
         let mut pairs: BTreeMap<(u32, u32), Pair> = BTreeMap::new();
-        let step = (duration / STEPS).max(Span::from_ps(1));
         let (mut first, mut before, mut last) = (None, Span::ZERO, Span::ZERO);
         let (mut messages, mut held, mut in_step) = (0, 0, (0, 0));
         while let Some(message) = reader.next()? {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use apus_sim::plan::step_length;
 use apus_units::Span;
 
 use super::frame::Frame;
 use super::section::Section;
-use super::stream::{Streamed, Text};
+use super::stream::{Reader, Streamed, Text};
 use super::tree::Value;
 use crate::import::{Message, Traffic};
 
@@ -129,15 +130,27 @@ impl Trace {
             section.problem(key, format_args!("{name} the path is not text (UTF-8)"));
             return None;
         };
-        let limits = (frame.hosts, frame.duration);
-        let streamed = match Streamed::read(text, name.clone(), limits, flows_per_pair) {
+        let reader = match Reader::open(&text) {
+            Ok(reader) => reader,
+            Err(error) => {
+                section.problem(key, format_args!("{name} cannot be read: {error}"));
+                return None;
+            }
+        };
+        // A topology that cannot be built is an error already.
+        let delay = frame.topology.build().map_or(Span::ZERO, |built| built.smallest_delay());
+        let step = step_length(frame.duration, delay);
+        let limits = (frame.hosts, frame.duration, step);
+        let text = (text, name.clone(), reader);
+        let streamed = match Streamed::read(text, limits, flows_per_pair) {
             Ok(streamed) => streamed,
             Err(why) => {
                 section.problem(key, format_args!("{name}{why}"));
                 return None;
             }
         };
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != streamed.digest) {
+        if let Some(wanted) = wanted.filter(|wanted| !wanted.eq_ignore_ascii_case(&streamed.digest))
+        {
             let found = &streamed.digest;
             let message = format_args!(
                 "is {wanted}, but that of the text is {found}: it has changed; remove `digest` to use it as it is"

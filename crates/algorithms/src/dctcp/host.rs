@@ -121,7 +121,9 @@ impl Dctcp {
         (self.acked, self.marked) = (0, 0);
     }
 
-    /// REPS's artifact b751588, `updateCwndOnAck_MPRDMA`, of which each acknowledgement is for one packet.
+    /// REPS's artifact b751588, `updateCwndOnAck_MPRDMA`, of which each acknowledgement is for one packet. deviation: its
+    /// `fast_increase` is left out, which adds half of what is acknowledged once a window of bytes has met delays below 1 us;
+    /// it is off there without `-enable_fi`, which `run_failures_test.py` sets.
     #[inline(never)] // only with `reaction = "per-packet"`
     fn count(&mut self, event: &AckEvent<'_>) {
         let marked = event.marked_packets.min(event.acked_packets);

@@ -64,7 +64,8 @@ impl<W: SwitchHalf> Port<W> {
     }
 
     /// Accepts a packet like [`Port::accept`] at a port that is served by events, if nothing but a limit can stop it and no
-    /// service is due before. Otherwise returns `false`, and the packet must be [offered](Port::offer).
+    /// service is due before. Otherwise returns `false`, and the packet must be [offered](Port::offer); the port may then have
+    /// caught up with a departure that is over, as an offer would have done first.
     #[inline(always)]
     pub(crate) fn accept_unhindered<P, S: Schedule>(
         &mut self,

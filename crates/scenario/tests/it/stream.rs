@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::{assert_reads_back, fingerprint, good, read, read_with, run_plan};
-use apus_scenario::{Options, Scenario, Simulation};
+use apus_scenario::{MemoryLimit, Options, Scenario, Simulation};
+use apus_units::Bytes;
 
 /// A trace over a fat tree of 16 hosts.
 fn scenario(workload: &str) -> String {
@@ -50,6 +51,30 @@ fn results_are_those_of_a_trace_in_memory() {
     }
 }
 
+/// 90 MB within 3 ms on one link of 100 Gb/s: ops wait for room in their flows over many steps, some beyond the end.
+#[test]
+fn ops_that_wait_over_many_steps_are_those_of_a_trace_in_memory() {
+    let rows: String = (0..300).map(|n| format!("{},0,13,{}\n", n * 10, 250_000 + n)).collect();
+    let rows = format!("start_us,from,to,bytes\n{rows}");
+    let kept = good(&text("flows_per_pair = 2\n", &rows));
+    let streamed = good(&text("flows_per_pair = 2\nstream = true\n", &rows));
+    assert_eq!(results(&streamed, 1), results(&kept, 1));
+}
+
+/// A run on links of 1 us proceeds by at least 16 us and at most 1 ms.
+#[test]
+fn the_estimate_of_memory_counts_the_messages_of_a_step_of_the_run() {
+    for (duration, gap, held) in [("100us", 1, 16), ("1s", 100, 10)] {
+        let rows: String = (0..90).map(|n| format!("{},0,1,5\n", n * gap)).collect();
+        let rows = format!("start_us,from,to,bytes\n{rows}");
+        let text = text("flows_per_pair = 1\nstream = true\n", &rows).replace("5ms", duration);
+        let memory = MemoryLimit { bytes: Bytes::new(1), reason: "there is 1 B".to_owned() };
+        let options = Options { memory: Some(memory), ..Options::default() };
+        let error = read_with(&text, &options).expect_err("too little memory").to_string();
+        assert!(error.contains(&format!("for {held} ops,")), "{duration}: {error}");
+    }
+}
+
 /// A folder that is removed at the end of a test.
 struct Folder(PathBuf);
 
@@ -88,11 +113,22 @@ fn a_file_is_not_kept_and_must_not_change() {
     let simulation = Simulation::new(&plan).map(|_| ());
     let error = simulation.expect_err("another text").to_string();
     assert!(error.contains("rows.csv: the text has changed since it was checked"), "{error}");
+    let upper = |text: &str| {
+        let digest = text.lines().find_map(|line| line.strip_prefix("digest = ")).expect("digest");
+        text.replace(digest, &digest.to_uppercase())
+    };
+    assert_ne!(upper(&effective), effective);
+    let same = read_with(&upper(&effective), &options);
+    assert!(same.expect_err("digest").to_string().contains("it has changed"));
+    fs::write(&file, rows()).expect("written");
+    let same = read_with(&upper(&effective), &options).expect("the same digest");
+    assert_eq!(same.runs[0].setup.to_toml(), effective);
+    fs::write(&file, rows().replace("2995.5,", "2995.6,")).expect("written");
     let error = read_with(&effective, &options).expect_err("digest").to_string();
     assert!(error.contains("`workload.digest` is ") && error.contains("it has changed"), "{error}");
     fs::remove_file(&file).expect("removed");
     let error = run(settings).expect_err("no file").to_string();
-    assert!(error.contains("rows.csv:1: cannot be read"), "{error}");
+    assert!(error.contains("rows.csv: cannot be read"), "{error}");
 }
 
 #[test]
