@@ -26,8 +26,10 @@ pub struct EndpointConfig {
     /// Abort a flow whose packets have gone unacknowledged for this long. `None`: never, as in the
     /// paper, which has no such rule; the reset after `RETX_RESET_THRESHOLD` timeouts only slows.
     pub give_up_after: Option<Span>,
-    /// Length up to which the retransmission timeout doubles with each one from the eighth of equal length in a row on, unless the
-    /// algorithm paces with a window below one packet, whose pacing delay is its back-off (Swift §3.4). Without it, an algorithm
+    /// After eight retransmission timeouts of equal length in a row, each further one doubles the timeout, up to this length, unless
+    /// the algorithm paces with a window below one packet, whose pacing delay is its back-off (Swift §3.4). After every second
+    /// timeout in a row, the first packet is new, so that a peer that has room for a newer message only gets it; this
+    /// holds for every window. Without it, an algorithm
     /// whose timeout does not grow sends the same packets as often as that expires to a peer that takes none, such as one without
     /// room for a message. `None`: as in the papers. Source: RFC 6298 §5.5. deviation: it doubles from the first timeout on; here
     /// the first eight stay those of the algorithm's paper.

@@ -240,9 +240,10 @@ impl SendSide {
         max_payload: u32,
         config: &EndpointConfig,
     ) -> Option<(PacketNumber, Segment)> {
-        let unsent = self.ops.has_unsent();
+        let ops = &self.ops;
         let lost = self.rare.as_mut().and_then(|rare| {
-            let new_first = core::mem::take(&mut rare.new_first) && unsent;
+            let is_new_first = core::mem::take(&mut rare.new_first);
+            let new_first = is_new_first && (ops.has_unsent() || rare.responses.has_unsent());
             if new_first { None } else { rare.retransmit.pop_front() }
         });
         let (range, segment) = match lost {

@@ -205,7 +205,8 @@ impl SendSide {
         rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
     }
 
-    /// Doubles the timeout after [`LATE_AFTER`] of equal length ([`EndpointConfig::max_backed_off`]).
+    /// Doubles the timeout after [`LATE_AFTER`] of equal length in a row, and has every second timeout without an acknowledgement
+    /// between send new data first ([`EndpointConfig::max_backed_off`]).
     pub(crate) fn back_off(&mut self, window: f64, config: &EndpointConfig) {
         let longest = config.max_backed_off.filter(|_| window >= 1.0);
         let doublings = match longest {
@@ -217,8 +218,8 @@ impl SendSide {
         rare.longest_rto = longest.unwrap_or(Span::ZERO);
         // A peer may have room for the rest of a newer message, and for an older one only after that: with a window of one
         // packet, the older one alone would be sent for ever.
-        rare.asked_new = config.max_backed_off.is_some() && !rare.asked_new;
-        rare.new_first = rare.asked_new;
+        rare.new_first = config.max_backed_off.is_some() && rare.new_after_next;
+        rare.new_after_next = !rare.new_after_next;
     }
 
     /// Returns the retransmission timeout where that of the algorithm is `rto`.
@@ -237,6 +238,7 @@ impl SendSide {
     pub(super) fn end_fruitless_timeouts(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.fruitless_timeouts = 0;
+            rare.new_after_next = false;
             self.doublings = 0;
         }
     }

@@ -65,9 +65,9 @@ pub(super) struct Rare {
     pub(super) fruitless_rto: Span,
     /// When the last of them was counted.
     pub(super) fruitless_at: Time,
-    /// Whether the next data packet is new, even if others wait to be sent again; and whether the last timeout asked for that.
+    /// Whether the next data packet is new, even if others wait to be sent again; and whether that holds after the next timeout.
     pub(super) new_first: bool,
-    pub(super) asked_new: bool,
+    pub(super) new_after_next: bool,
     /// Length up to which the timeout doubles.
     pub(super) longest_rto: Span,
     /// Packets that arrived trimmed.

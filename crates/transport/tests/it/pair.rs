@@ -305,6 +305,35 @@ fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
     assert!((300..=305).contains(&waits[17]), "{waits:?}");
 }
 
+/// The peer has room for all but the message, which the only packet of the window would carry again and again.
+#[test]
+fn timeout__every_second_one_sends_what_is_behind_an_op_without_room() {
+    let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
+    let config = build("constant", None, &settings).expect("constant");
+    let endpoint =
+        EndpointConfig { max_backed_off: Some(Span::from_ms(20)), ..EndpointConfig::default() };
+    let without_room = || {
+        let mut pair = Pair::new(&config, endpoint, 1);
+        pair.refuses =
+            |header| matches!(header.body, Body::Data(s) if s.kind == SegmentKind::Message);
+        pair.submit(0, OpKind::Message, 100);
+        pair
+    };
+    let mut pair = without_room();
+    pair.submit(0, WRITE, 5000);
+    pair.run_until(Time::ZERO + Span::from_ms(100));
+    assert_eq!(pair.sides[0].completions.len(), 1, "the write");
+    // The first timeout sends the message again: it may have been lost.
+    let ops: Vec<u64> = data_of(&pair, 0).into_iter().take(3).map(|(_, _, op, _)| op).collect();
+    assert_eq!(ops, [0, 0, 1]);
+
+    // The answer to a read of the peer.
+    let mut pair = without_room();
+    pair.submit(1, READ, 5000);
+    pair.run_until(Time::ZERO + Span::from_ms(100));
+    assert_eq!(pair.sides[1].completions.len(), 1, "the read");
+}
+
 /// Swift §3.4: below one packet the window becomes a delay of rtt / cwnd between packets; a window
 /// of 0.5 sends a packet every two RTTs.
 #[test]
