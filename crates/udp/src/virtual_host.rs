@@ -333,8 +333,8 @@ impl VirtualHost {
     /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number; `None`
     /// for datagrams that are not sealed.
     #[must_use]
-    pub fn nonce_of(&self, engine: usize, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
-        self.engines[engine].nonce_of(to, datagram)
+    pub fn nonce_of(&self, engine: usize, datagram: &[u8]) -> Option<(u64, u64)> {
+        self.engines[engine].nonce_of(datagram)
     }
 
     /// Seals a packet of any content under the keys of a connection, as a peer that has a key and breaks the protocol. `None`

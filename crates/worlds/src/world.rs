@@ -303,7 +303,7 @@ impl<'p> World<'p> {
             for datagram in datagrams {
                 if self.plan.sealed {
                     let up = self.machines[host].host.as_ref();
-                    let nonce = up.and_then(|up| up.nonce_of(engine, to, &datagram));
+                    let nonce = up.and_then(|up| up.nonce_of(engine, &datagram));
                     let checked = self.audit.on_sent(nonce, &datagram);
                     self.check("secrecy", checked);
                 }

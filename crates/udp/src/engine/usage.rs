@@ -1,7 +1,5 @@
 //! What an engine holds: the numbers that have bounds.
 
-use std::net::SocketAddr;
-
 use apus_units::Time;
 use apus_wire::Header;
 
@@ -53,8 +51,8 @@ impl Usage {
 
 impl<N: Network> Engine<N> {
     /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number.
-    pub(crate) fn nonce_of(&self, to: SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
-        self.protocol.connections.sessions.nonce_of(to, datagram)
+    pub(crate) fn nonce_of(&self, datagram: &[u8]) -> Option<(u64, u64)> {
+        self.protocol.connections.sessions.nonce_of(datagram)
     }
 
     /// Seals a packet of any content under the keys of a session; `None` if that cannot be.

@@ -55,14 +55,13 @@ impl Guard {
         Self::Sealed { sealer, opener, renew_at: initiator.then_some(renew_at) }
     }
 
-    /// Returns a fingerprint of the secret from which the sending keys are derived, if there is one, and the number of the next
-    /// packet.
+    /// Returns a fingerprint of the secret from which the sending keys are derived, and the number of a packet that was sealed
+    /// lately.
     #[cfg(any(test, feature = "worlds"))]
-    pub(crate) fn fingerprint(&self) -> Option<(u64, u64)> {
-        match self {
-            Self::Sealed { sealer, .. } => Some((sealer.fingerprint, sealer.next)),
-            Self::Insecure { .. } => None,
-        }
+    pub(crate) fn nonce_of(&self, packet: &[u8]) -> Option<(u64, u64)> {
+        let Self::Sealed { sealer, .. } = self else { return None };
+        let end = packet.len().checked_sub(NUMBERS_BYTES)?;
+        Some((sealer.fingerprint, sealer.number_of(packet[..end].last_chunk()?)?))
     }
 
     /// Guards `packet`, whose header ends at `header_end`: copies the payload behind the header, sealed, and writes the

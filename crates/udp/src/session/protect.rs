@@ -4,6 +4,9 @@
 //! wiped. The epoch of a key follows from the packet's number, so that a change of key needs no message and loses no
 //! packet: the receiver has the previous, the current and the next key.
 
+#[cfg(any(test, feature = "worlds"))]
+use std::collections::VecDeque;
+
 use apus_units::planted::{Bug, is_planted};
 use aws_lc_rs::hkdf;
 use zeroize::Zeroizing;
@@ -73,6 +76,10 @@ impl EpochSecret {
     }
 }
 
+/// Number of sealed packets that are remembered: more than an engine sends in one step.
+#[cfg(any(test, feature = "worlds"))]
+const SEALED: usize = 1024;
+
 /// The sending side of a session's keys. It counts packets, so that each number is used once.
 pub(crate) struct Sealer {
     cipher: Cipher,
@@ -83,6 +90,9 @@ pub(crate) struct Sealer {
     /// Of the first epoch's secret.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fingerprint: u64,
+    /// Ends of the tags of the packets that were sealed last, and their numbers.
+    #[cfg(any(test, feature = "worlds"))]
+    sealed: VecDeque<([u8; 8], u64)>,
 }
 
 impl Sealer {
@@ -95,6 +105,8 @@ impl Sealer {
             next: 0,
             #[cfg(any(test, feature = "worlds"))]
             fingerprint: u64::from_be_bytes(*secret.expand(b"apus fingerprint")),
+            #[cfg(any(test, feature = "worlds"))]
+            sealed: VecDeque::new(),
             secret,
         }
     }
@@ -114,6 +126,17 @@ impl Sealer {
     pub(crate) fn seal(&mut self, readable: &[u8], payload: &[u8], payload_and_tag: &mut [u8]) {
         let number = self.take_number();
         self.key.seal(number, readable, payload, payload_and_tag);
+        #[cfg(any(test, feature = "worlds"))]
+        if let Some(end) = payload_and_tag.last_chunk() {
+            self.sealed.truncate(SEALED - 1);
+            self.sealed.push_front((*end, number));
+        }
+    }
+
+    /// Returns the number of a packet that was sealed lately, by the end of its tag.
+    #[cfg(any(test, feature = "worlds"))]
+    pub(crate) fn number_of(&self, end: &[u8; 8]) -> Option<u64> {
+        self.sealed.iter().find(|(sealed, _)| sealed == end).map(|(_, number)| *number)
     }
 
     /// Uses up the next number, and changes to the key of its epoch.

@@ -9,6 +9,8 @@ use super::config::{Config, MAX_SESSIONS};
 use super::cookie::Baker;
 use super::counters::Counters;
 use super::event::{End, Event, SessionId};
+#[cfg(any(test, feature = "worlds"))]
+use super::guard::Guard;
 use super::guard::guard_bytes;
 use super::identity::PeerKey;
 use super::key::KeyId;
@@ -20,6 +22,10 @@ use super::ring::KeyRing;
 use super::share::Shares;
 use super::state::{Session, Stage, want};
 use super::window::Accepted;
+
+/// Number of ended sessions whose guards are kept.
+#[cfg(any(test, feature = "worlds"))]
+const ENDED: usize = 64;
 
 /// A place for a session.
 pub(super) struct Slot {
@@ -54,6 +60,9 @@ pub struct Sessions {
     pub(super) next_unknown: Time,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
+    /// The sessions that ended last, whose packets may still be on their way to the network: the peer's numbers, and guards.
+    #[cfg(any(test, feature = "worlds"))]
+    ended: VecDeque<(u32, Guard)>,
 }
 
 impl Sessions {
@@ -91,6 +100,8 @@ impl Sessions {
             next_unknown: Time::from_ps(0),
             events: VecDeque::new(),
             counters: Counters::default(),
+            #[cfg(any(test, feature = "worlds"))]
+            ended: VecDeque::new(),
         })
     }
 
@@ -156,26 +167,16 @@ impl Sessions {
         self.replies.len()
     }
 
-    /// Returns a fingerprint of the key under which a packet to `to` was sealed, and the packet's number, of which the packet
-    /// has the lowest 32 bits; `None` for other datagrams. The pair determines key and nonce. At most 2^31 numbers may have been used
-    /// since.
+    /// Returns a fingerprint of the secret under which a packet was sealed lately, and the packet's number: the pair determines key
+    /// and nonce. Returns `None` for other packets.
     #[cfg(any(test, feature = "worlds"))]
-    pub(crate) fn nonce_of(&self, to: std::net::SocketAddr, datagram: &[u8]) -> Option<(u64, u64)> {
-        use super::packet::{KIND_AT, is_own, kind};
-        // Packets that open a session, and those about an unknown one, have no guard.
-        let of = datagram.get(KIND_AT).copied()?;
-        if datagram[0] == 0 && is_own(of) && of != kind::CONTROL {
-            return None;
-        }
-        let (remote, number) = super::guard::numbers(true, datagram)?;
-        let leads = |s: &&Session| {
-            s.peer.address == to || s.ports.is_some() && s.peer.address.ip() == to.ip()
-        };
-        let mut sessions = self.all().filter(|s| leads(s) && s.remote == remote);
-        sessions.find_map(|session| {
-            let (fingerprint, next) = session.guard.as_ref()?.fingerprint()?;
-            Some((fingerprint, super::window::expand(number, next.checked_sub(1))))
-        })
+    pub(crate) fn nonce_of(&self, packet: &[u8]) -> Option<(u64, u64)> {
+        // Two sessions may have the same number of the peer's, as when an Init is repeated after its session has begun.
+        let (remote, _) = super::guard::numbers(true, packet)?;
+        let live = self.all().filter_map(|session| Some((session.remote, session.guard.as_ref()?)));
+        let ended = self.ended.iter().map(|(remote, guard)| (*remote, guard));
+        let mut own = live.chain(ended).filter(|(number, _)| *number == remote);
+        own.find_map(|(_, guard)| guard.nonce_of(packet))
     }
 
     /// Returns `true` if the table is empty.
@@ -323,10 +324,10 @@ impl Sessions {
         }
     }
 
-    /// The engine has polled its socket, and found a datagram that had waited there for this time. `empty` says that none is
-    /// left. An engine that is overloaded for long gives each peer its share.
+    /// The engine has polled its sockets: the oldest datagram found at a port of this number had waited there for this time. `empty`
+    /// says that none is left at any port. An engine that is overloaded for long gives each peer its share.
     #[inline]
-    pub fn on_poll(&mut self, now: Time, waited: Span, empty: bool) {
+    pub fn on_poll(&mut self, now: Time, waited: (u8, Span), empty: bool) {
         self.shares.on_poll(now, waited, empty);
     }
 
@@ -342,6 +343,11 @@ impl Sessions {
         self.set_timer(id, Time::MAX);
         let Some(slot) = self.slots.get_mut(id.index()) else { return };
         let Some(session) = slot.session.take_if(|s| s.id == id) else { return };
+        #[cfg(any(test, feature = "worlds"))]
+        if let Some(guard) = session.guard {
+            self.ended.truncate(ENDED - 1);
+            self.ended.push_front((session.remote, guard));
+        }
         self.free.push(id.index() as u32);
         if self.by_peer.get(&session.peer) == Some(&id) {
             self.by_peer.remove(&session.peer);

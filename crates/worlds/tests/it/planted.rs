@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use apus_units::planted::{Bug, plant};
 use apus_worlds::{Plan, Violation, run, run_seeds};
@@ -22,8 +21,7 @@ fn first_seed(bug: Bug) -> Option<(u64, Violation)> {
     let threads = NonZeroUsize::new(2).expect("not 0");
     (0..SEEDS / PART).find_map(|part| {
         let seeds = part * PART..(part + 1) * PART;
-        let failures = AtomicU64::new(0);
-        let batch = run_seeds(seeds, threads, |_| failures.load(Ordering::Relaxed) == 0);
+        let batch = run_seeds(seeds, threads, |_| true);
         let mut failures = batch.failures.into_iter();
         failures.find(|(seed, _)| {
             plant(None);
