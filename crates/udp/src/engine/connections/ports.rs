@@ -30,7 +30,7 @@ pub(in crate::engine) struct Ports {
     /// Whether none is left since the last one lost packets.
     lost_all: bool,
     /// When all ports were asked for together.
-    asked_all_at: Time,
+    asked_all_at: Option<Time>,
     /// Number of probes of the path's MTU, which leave by the usable ports in turn.
     probes: usize,
 }
@@ -111,7 +111,7 @@ impl Ports {
             usable,
             any_wanted,
             lost_all: false,
-            asked_all_at: now,
+            asked_all_at: None,
             probes: 0,
         }
     }
@@ -170,8 +170,8 @@ impl Ports {
 
     /// Asks for all ports that are not usable, but seldom: each request may be as long as a packet.
     fn ask_all(&mut self, now: Time) {
-        if now.since(self.asked_all_at) >= self.keepalive {
-            self.asked_all_at = now;
+        if self.asked_all_at.is_none_or(|at| now.since(at) >= self.keepalive) {
+            self.asked_all_at = Some(now);
             self.ports.iter_mut().filter(|port| !port.usable).for_each(|port| port.want(now));
             self.any_wanted = true;
         }
@@ -188,7 +188,6 @@ impl Ports {
         self.collect();
         if self.usable.is_empty() {
             self.lost_all = true;
-            self.ask_all(now);
         }
         true
     }

@@ -165,16 +165,18 @@ fn if_all_ports_are_lost_at_once_all_are_asked_for_and_answers_bring_each_back()
 }
 
 #[test]
-fn the_first_answer_after_a_long_outage_has_all_ports_asked_for() {
-    let mut ports = confirmed(8);
-    (0..8).for_each(|n| assert!(ports.suspect(at(10_000), n)));
-    for ms in 10_000..10_400 {
-        step(&mut ports, ms);
+fn the_first_answer_after_an_outage_of_any_length_has_all_ports_asked_for() {
+    for end in [10_500, 17_000, 50_000] {
+        let mut ports = confirmed(8);
+        (0..8).for_each(|n| assert!(ports.suspect(at(10_000), n)));
+        for ms in 10_000..10_400 {
+            step(&mut ports, ms);
+        }
+        assert!(step(&mut ports, end).0.is_empty());
+        assert!(ports.heard(at(end), 0, at(end - 1)), "the outage has ended");
+        let asked: Vec<u8> = (end..end + 2).flat_map(|ms| step(&mut ports, ms).0).collect();
+        assert_eq!(asked, (1..8).collect::<Vec<u8>>(), "{end} ms");
     }
-    assert!(step(&mut ports, 50_000).0.is_empty());
-    assert!(ports.heard(at(50_000), 0, at(49_999)), "the outage has ended");
-    let asked: Vec<u8> = (50_000..50_002).flat_map(|ms| step(&mut ports, ms).0).collect();
-    assert_eq!(asked, (1..8).collect::<Vec<u8>>());
 }
 
 /// Acknowledgements draw no answer by which their ports would be heard of.
