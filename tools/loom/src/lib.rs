@@ -1,4 +1,4 @@
-//! All orders of the steps of threads, by loom: the files of `apus-udp` that hold them, with loom's atomics.
+//! Orders of the steps of threads, tried by loom: the files of `apus-udp` that hold them, with loom's atomics.
 #![allow(dead_code, reason = "tests use a part")]
 
 mod sync {

@@ -336,12 +336,12 @@ impl<N: Network> Engine<N> {
         transmitter.take_departures(protocol, network);
         protocol.urgent = false;
         let status = Arc::clone(&protocol.status);
-        // Of the first datagram of the poll, the oldest.
+        // Of the first datagram of the poll, the oldest at its port.
         let mut waited = None;
         let polled = receiver.poll(network, &status.stats, |meta, bytes| {
             waited.get_or_insert_with(|| {
                 let now = network.now();
-                (now, now.since(network.received_at(meta, now)))
+                (now, (meta.port, now.since(network.received_at(meta, now))))
             });
             // Datagrams of one aggregate mostly belong to one op.
             let likely = if meta.segment < bytes.len() { protocol.regions.last() } else { None };
@@ -363,7 +363,7 @@ impl<N: Network> Engine<N> {
         if let Some((now, waited)) = waited {
             sessions.on_poll(now, waited, !receiver.unread);
         } else if sessions.counts_shares() {
-            sessions.on_poll(network.now(), Span::ZERO, true);
+            sessions.on_poll(network.now(), (0, Span::ZERO), true);
         }
         self.descheduled.on_read(self.receiver.received);
         self.unpublished |= polled != Polled::Empty;

@@ -41,9 +41,9 @@ const PACKET: i64 = 8192;
 enum Phase {
     /// The engine keeps up.
     Calm,
-    /// Datagrams have waited long in so many rounds in a row.
+    /// Datagrams waited long. The value is the number of such rounds in a row.
     Late(u32),
-    /// Shares are enforced; so many rounds in a row were without a drop.
+    /// Shares are enforced. The value is the number of rounds in a row without a drop.
     Enforced(u32),
 }
 
@@ -67,8 +67,11 @@ pub(crate) struct Shares {
     phase: Phase,
     round: u32,
     began: Time,
-    /// The smallest wait of this round.
-    wait: Span,
+    /// The smallest wait of this round at each of the engine's ports that had datagrams: a flood at one of them makes none wait at
+    /// another.
+    waits: Vec<(u8, Span)>,
+    /// Whether no port had datagrams left at some time of this round.
+    emptied: bool,
     /// The work of this round, and of a late one on average.
     spent: i64,
     capacity: i64,
@@ -87,7 +90,8 @@ impl Default for Shares {
             phase: Phase::Calm,
             round: 0,
             began: Time::ZERO,
-            wait: Span::MAX,
+            waits: Vec::new(),
+            emptied: false,
             spent: 0,
             capacity: 0,
             share: 0,
@@ -125,32 +129,43 @@ impl Shares {
         self.phase != Phase::Calm
     }
 
-    /// The engine has polled its socket, and found a datagram that had waited for this time. `empty` says that none is left.
+    /// The engine has polled its sockets, and found a datagram at one of its ports that had waited for this time. `empty` says that
+    /// none is left at any.
     #[inline]
-    pub(crate) fn on_poll(&mut self, now: Time, waited: Span, empty: bool) {
+    pub(crate) fn on_poll(&mut self, now: Time, (port, waited): (u8, Span), empty: bool) {
         let waited = if empty { Span::ZERO } else { waited };
         match self.phase {
             Phase::Calm if waited <= LONG => {}
             Phase::Calm => {
-                (self.phase, self.began, self.wait) = (Phase::Late(0), now, waited);
+                (self.phase, self.began) = (Phase::Late(0), now);
+                self.begin_round();
+                self.waits.push((port, waited));
                 (self.spent, self.capacity, self.seen, self.dropped) = (0, 0, [0; 2], false);
                 // No account has been seen in this window.
                 self.round = (self.round / WINDOW + 2) * WINDOW;
             }
-            Phase::Late(_) | Phase::Enforced(_) => self.on_counted_poll(now, waited),
+            Phase::Late(_) | Phase::Enforced(_) => {
+                self.emptied |= empty;
+                match self.waits.iter_mut().find(|(known, _)| *known == port) {
+                    Some((_, least)) => *least = waited.min(*least),
+                    None => self.waits.push((port, waited)),
+                }
+                self.on_counted_poll(now);
+            }
         }
     }
 
     #[cold]
-    fn on_counted_poll(&mut self, now: Time, waited: Span) {
-        self.wait = self.wait.min(waited);
+    fn on_counted_poll(&mut self, now: Time) {
         let passed = now.since(self.began);
         if passed < ROUND {
             return;
         }
         let rounds = (passed.as_ps() / ROUND.as_ps()).min(u64::from(QUIET)) as u32;
         // An engine that was not polled for long was not busy.
-        let wait = if rounds > WINDOW { Span::ZERO } else { self.wait };
+        let kept_up = self.emptied || rounds > WINDOW;
+        let longest = self.waits.iter().map(|(_, wait)| *wait).max();
+        let wait = longest.filter(|_| !kept_up).unwrap_or(Span::ZERO);
         let spent = self.spent / i64::from(rounds.max(1));
         let active = self.seen[0].max(self.seen[1]).max(1);
         self.phase = match self.phase {
@@ -166,7 +181,8 @@ impl Shares {
             Phase::Late(_) | Phase::Calm => Phase::Calm,
             Phase::Enforced(quiet) => {
                 if wait > SHORT {
-                    self.capacity += (spent - self.capacity) / 8;
+                    // Shares limit `spent`: less of it does not show that the engine can do less.
+                    self.capacity = self.capacity.max(self.capacity + (spent - self.capacity) / 8);
                     let least = (self.capacity / active).max(PACKET);
                     self.share = (self.share - self.share / 4).max(least);
                 } else {
@@ -181,7 +197,13 @@ impl Shares {
         if self.round / WINDOW != window {
             self.seen = [0, self.seen[0]];
         }
-        (self.began, self.wait, self.spent, self.dropped) = (now, Span::MAX, 0, false);
+        (self.began, self.spent, self.dropped) = (now, 0, false);
+        self.begin_round();
+    }
+
+    fn begin_round(&mut self) {
+        self.waits.clear();
+        self.emptied = false;
     }
 
     /// Returns `true` if a packet of this account may be handled now. Ask only if [`Shares::counts`].
@@ -189,17 +211,13 @@ impl Shares {
     pub(crate) fn admits(&mut self, place: usize) -> bool {
         let (round, share) = (self.round, self.share);
         let Some(account) = self.accounts.get_mut(place) else { return true };
-        if account.window != round / WINDOW {
-            account.window = round / WINDOW;
-            self.seen[0] += 1;
-        }
         if !matches!(self.phase, Phase::Enforced(_)) {
             // Who is late when shares begin has saved nothing.
             (account.credit, account.round) = (share, round);
             return true;
         }
         let passed = i64::from(round.wrapping_sub(account.round));
-        let earned = share.saturating_mul(passed.min(SAVED));
+        let earned = share.saturating_mul(passed);
         account.credit = account.credit.saturating_add(earned).min(share.saturating_mul(SAVED));
         account.round = round;
         let admitted = account.credit > 0;
@@ -212,8 +230,13 @@ impl Shares {
     pub(crate) fn charge(&mut self, place: usize, bytes: usize) {
         let cost = PACKET + bytes as i64; // at most 64 KiB
         self.spent += cost;
+        let window = self.round / WINDOW;
         if let Some(account) = self.accounts.get_mut(place) {
             account.credit -= cost;
+            if account.window != window {
+                account.window = window;
+                self.seen[0] += 1;
+            }
         }
     }
 
@@ -231,7 +254,7 @@ mod tests {
     use super::*;
     use crate::session::quota::source;
 
-    /// An engine that handles 100 packets without bytes per round, or drops 3000, and whose peers send so many each.
+    /// An engine that can handle 100 packets without payload per round, or drop 3000.
     struct Engine {
         shares: Shares,
         now: Time,
@@ -270,7 +293,7 @@ mod tests {
                 while self.busy < self.now {
                     let Some((peer, arrived)) = self.socket.pop_front() else {
                         self.busy = self.now;
-                        self.shares.on_poll(self.now, Span::ZERO, true);
+                        self.shares.on_poll(self.now, (0, Span::ZERO), true);
                         break;
                     };
                     let (at, place) = (self.busy, self.places[peer]);
@@ -280,7 +303,7 @@ mod tests {
                     }
                     ends[usize::from(!admitted)][peer] += 1;
                     self.busy += if admitted { HANDLES } else { DROPS };
-                    self.shares.on_poll(at, at.since(arrived), self.socket.is_empty());
+                    self.shares.on_poll(at, (0, at.since(arrived)), self.socket.is_empty());
                 }
             }
             ends
@@ -320,6 +343,34 @@ mod tests {
         lone.run(100, &[110.0]);
         let [handled, _] = lone.run(100, &[110.0]);
         assert!(handled[0] >= 9_500, "{handled:?}");
+    }
+
+    /// Datagrams that cost no share, such as forged ones, keep the engine late. A peer has its equal part of what the engine did
+    /// before shares were enforced: 55 of 110 packets per round.
+    #[test]
+    fn shares_do_not_fall_below_equal_parts_though_they_do_not_end_the_overload() {
+        let mut shares = Shares::default();
+        let places = [1, 2].map(|n| shares.open(source(([10, 0, 0, n]).into())));
+        let mut now = Time::ZERO;
+        let mut handled = [0, 0];
+        for round in 0..300 {
+            for (peer, wants) in [10, 100].into_iter().enumerate() {
+                for _ in 0..wants {
+                    if !shares.counts() || shares.admits(places[peer]) {
+                        if shares.counts() {
+                            shares.charge(places[peer], 0);
+                        }
+                        handled[peer] += u32::from(round >= 200);
+                    }
+                }
+            }
+            now += ROUND;
+            shares.on_poll(now, (0, Span::from_ms(1)), false);
+            // Nothing waits at another port.
+            shares.on_poll(now, (1, Span::ZERO), false);
+        }
+        assert_eq!(handled[0], 1000);
+        assert!((5400..=5600).contains(&handled[1]), "{handled:?}");
     }
 
     /// An engine that did not run for 5 ms catches up before shares are enforced.

@@ -319,7 +319,14 @@ impl Sessions {
         let packet = out.get_mut(..CONTROL_BYTES + payload.len() + self.overhead())?;
         packet[..CONTROL_BYTES].copy_from_slice(&command.header());
         let life = self.config.key_life;
-        let Session { guard: Some(guard), remote, .. } = self.get_mut(id)? else { return None };
+        let Self { slots, shares, .. } = self;
+        let session = find(slots, id)?;
+        if shares.counts()
+            && let Some(account) = session.account
+        {
+            shares.charge(account, packet.len());
+        }
+        let Session { guard: Some(guard), remote, .. } = session else { return None };
         let renewed = guard.renew(now, life);
         if !guard.seal(*remote, CONTROL_BYTES, payload, packet) {
             return None;

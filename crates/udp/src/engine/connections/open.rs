@@ -188,7 +188,10 @@ impl Connections {
                 let most = quota_ops.unwrap_or(4 * u64::from(max_flows) * u64::from(max_ops));
                 let ops = hello.flows.len() as u64 * u64::from(max_ops.min(hello.max_ops));
                 let Some(held) = self.uses.hold(key, ops, most) else {
-                    self.log.refused(now, peer, "its connections may have more ops than quota_ops");
+                    let why = format!(
+                        "with this connection its peer could have more than {most} ops outstanding (quota_ops)"
+                    );
+                    self.log.refused(now, peer, &why);
                     return self.sessions.refuse_beyond_quota(session);
                 };
                 Some(held)

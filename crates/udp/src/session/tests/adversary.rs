@@ -119,6 +119,23 @@ fn a_forged_unknown_ends_nothing_though_this_side_was_held_off_its_core() {
     assert_eq!(world.hosts[0].ends(), [(ours, End::Forgotten)]);
 }
 
+/// What is forged, or comes again, is no sign of life.
+#[test]
+fn a_silent_peer_is_ended_though_its_packets_are_repeated_and_forged() {
+    let (mut world, ours, theirs) = World::connected();
+    let real = world.sealed(1, theirs, 0, b"once");
+    assert_eq!(world.deliver(&real), None);
+    let mut forged = real.clone();
+    let tag = forged.bytes.len() - 9; // in front of session and number
+    forged.bytes[tag] ^= 1;
+    let end = world.now + Config::default().idle_timeout + Span::from_secs(1);
+    while world.now < end {
+        assert!(world.deliver(&real).is_some() && world.deliver(&forged).is_some());
+        world.run_cut(100);
+    }
+    assert_eq!(world.hosts[0].ends(), [(ours, End::Idle)]);
+}
+
 #[test]
 fn packets_from_another_address_or_session_are_not_opened() {
     let (mut world, ours, _) = World::connected();
