@@ -202,7 +202,7 @@ impl Pair {
         let data = matches!(header.body, Body::Data(_));
         if self.random.chance(self.faults.loss)
             || (data && self.lose.contains(&(side, header.seq.get())))
-            || (self.refuses)(&header)
+            || (self.refuses)(header)
         {
             return;
         }
