@@ -139,6 +139,23 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
 }
 
 #[test]
+fn quotas_of_keys_are_refused_without_keys_of_hosts() {
+    let set: [(&str, fn(&mut Config)); 2] = [
+        ("quota_ops", |config| config.quota_ops = Some(1 << 20)),
+        ("quota_queued_bytes", |config| config.quota_queued_bytes = Some(1 << 30)),
+    ];
+    for (name, set) in set {
+        let mut shared = config(SHARED);
+        set(&mut shared);
+        let error = Host::start(shared).err().expect("a setting without effect").to_string();
+        assert!(error.contains(&format!("{name} has no effect")), "{error}");
+        let mut own = settings(1, &[2]);
+        set(&mut own);
+        host(own);
+    }
+}
+
+#[test]
 fn the_connections_of_a_peer_have_a_limit_of_ops_together_and_it_is_told() {
     let mut server = settings(1, &[2, 3]);
     // Three flows.

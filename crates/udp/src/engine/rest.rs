@@ -1,0 +1,81 @@
+//! The end of an engine's work for now: what it still sends, and until when its thread may sleep.
+
+use apus_units::Time;
+use apus_units::planted::{Bug, is_planted};
+
+use super::Engine;
+use super::network::Network;
+use super::protocol::Protocol;
+use crate::containment::contain;
+
+impl<N: Network> Engine<N> {
+    /// Takes the commands of applications and sends, acknowledgements that were held too, without a poll of the socket.
+    pub(crate) fn flush(&mut self) {
+        if self.mailbox.status.has_failed() {
+            self.mailbox.drain();
+            return;
+        }
+        let held = std::mem::take(&mut self.holds);
+        let flushed = contain(|| {
+            if self.is_stopped() {
+                self.stop();
+            } else if let Some(now) = self.take_commands() {
+                self.send(now);
+                self.complete();
+            } else if held {
+                self.send(self.network.now());
+            }
+        });
+        if flushed.is_none() {
+            self.fail();
+        }
+    }
+
+    /// Returns when a timer is due; [`Time::MAX`] for never. It may be early. The comparison of clocks, which may be late, is left out.
+    pub(crate) fn next_due(&self) -> Time {
+        let Protocol { connections, ops, regions, .. } = &self.protocol;
+        ops.next_timeout().min(connections.next_timeout()).min(regions.next_check)
+    }
+
+    /// Makes [`Engine::next_due`] exact, for a thread that is about to sleep or to set an alarm.
+    pub(crate) fn settle_timers(&mut self) {
+        self.protocol.ops.endpoint.settle_timers();
+    }
+
+    /// Returns `true` if something that is not held is left to send, at once or when the socket has room.
+    pub(crate) fn has_left(&self) -> bool {
+        !self.holds && self.has_work()
+    }
+
+    /// Returns until when a thread that drives the engine may sleep; `None` if there is something to do at once.
+    pub(crate) fn rest(&mut self) -> Option<Rest> {
+        let sending = self.transmitter.is_blocked() && !is_planted(Bug::LostWakeUp);
+        let blocked = self.transmitter.is_blocked();
+        if self.is_stopped() || !blocked && self.protocol.has_transmit() {
+            return None;
+        }
+        let now = self.network.now();
+        let due = self.next_due();
+        if due <= now {
+            return None;
+        }
+        Some(Rest { due, sending })
+    }
+
+    /// Records that the thread that drives the engine has slept, and that no timer was due before `due`.
+    /// Compares the clocks if that is due, for the datagrams that have arrived meanwhile: no engine is woken for it.
+    pub(crate) fn slept(&mut self, due: Time) {
+        let now = self.network.now();
+        self.descheduled.on_slept(due, now);
+        self.network.compare_clocks(now);
+    }
+}
+
+/// What a thread that drives an engine may sleep for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    /// When the next timer is due; [`Time::MAX`] for never.
+    pub(crate) due: Time,
+    /// Whether room to send ends the sleep too.
+    pub(crate) sending: bool,
+}
