@@ -43,7 +43,6 @@ pub async fn main() -> Result<()> {
     }
 
     // Dropping the future cancels the call, also at the server.
-    let call = client.call(echo, b"never awaited").start()?;
-    assert!(tokio::time::timeout(Duration::ZERO, call).await.is_err());
+    drop(client.call(echo, b"never awaited").start()?);
     Ok(())
 }
