@@ -52,13 +52,9 @@ bench: $(APUS)
 	tools/instructions-per-hop $(APUS)
 	cargo bench -p apus-udp --locked
 
-# Five minutes of coverage-guided fuzzing per target; needs `cargo install cargo-fuzz` and a nightly
-# toolchain.
+# A minute of coverage-guided fuzzing per target.
 fuzz:
-	for target in $$(cd fuzz && cargo +nightly fuzz list); do \
-		(cd fuzz && mkdir -p corpus/$$target seeds/$$target && \
-		 cargo +nightly fuzz run $$target corpus/$$target seeds/$$target -- -max_total_time=300) || exit 1; \
-	done
+	tools/fuzz
 
 # A clear message if Rust is missing or too old.
 compiler:
