@@ -98,7 +98,8 @@ def test_hosts_with_keys_of_their_own_know_each_other(tmp_path: Path) -> None:
             two.connect(server.address, name="server").wait(60)
         with pytest.raises(apus.ConnectError, match="name the one to connect to"):
             two.connect(server.address).wait(60)
-        assert asked == [("127.0.0.1", 64, "one"), ("127.0.0.1", 64, "two")]
+        # A peer that asks again, since the answer is late, is asked about again.
+        assert list(dict.fromkeys(asked)) == [("127.0.0.1", 64, "one"), ("127.0.0.1", 64, "two")]
         region = server.register(64, "read-atomic", peers=[there.peer_key])
         assert here.read(region.key, 0, 8).wait(60) == bytes(8)
         assert here.fetch_add(region.key, 0, 2).wait(60) == 0

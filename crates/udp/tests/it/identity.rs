@@ -108,7 +108,11 @@ fn the_accept_hook_sees_who_asks_and_its_reason_is_told() {
     let known = |n: u8| (Some(format!("host-{n}")), Some(key(n)));
     let [(name2, key2), (name3, key3)] = [known(2), known(3)];
     let expected = [(name2, key2, 2), (name3, key3, 1), (None, Some(key(4)), 1)];
-    assert_eq!(*asked.lock().unwrap(), expected);
+    // A peer that asks again, since the answer is late, is asked about again.
+    let mut asked = asked.lock().unwrap();
+    asked.dedup();
+    assert_eq!(*asked, expected);
+    drop(asked);
     // The engine goes on.
     assert!(server.accept().is_ok());
 }
@@ -119,8 +123,11 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
     let address = server.local_addr();
     let connect = |n, peers: &[u8], name: Option<&str>| {
         let mut config = settings(n, peers);
-        config.session.handshake_timeout = apus_units::Span::from_ms(300);
-        config.session.retry = apus_units::Span::from_ms(100);
+        if name == Some("host-5") {
+            // Nobody answers this one.
+            config.session.handshake_timeout = apus_units::Span::from_ms(300);
+            config.session.retry = apus_units::Span::from_ms(100);
+        }
         let client = host(config);
         match name {
             None => client.connect(address),
@@ -140,11 +147,10 @@ fn who_is_not_listed_or_asks_for_another_is_told_what_is_wrong() {
 
 #[test]
 fn quotas_of_keys_are_refused_without_keys_of_hosts() {
-    let set: [(&str, fn(&mut Config)); 2] = [
-        ("quota_ops", |config| config.quota_ops = Some(1 << 20)),
-        ("quota_queued_bytes", |config| config.quota_queued_bytes = Some(1 << 30)),
-    ];
-    for (name, set) in set {
+    let quota_ops = |config: &mut Config| config.quota_ops = Some(1 << 20);
+    let quota_queued_bytes = |config: &mut Config| config.quota_queued_bytes = Some(1 << 30);
+    let sets: [&dyn Fn(&mut Config); 2] = [&quota_ops, &quota_queued_bytes];
+    for (name, set) in ["quota_ops", "quota_queued_bytes"].into_iter().zip(sets) {
         let mut shared = config(SHARED);
         set(&mut shared);
         let error = Host::start(shared).err().expect("a setting without effect").to_string();
