@@ -272,7 +272,7 @@ class Stalled(Numbers):
     at_end: int
     """Stalled flows that made no further progress; at the end of the drain."""
     flows: Sequence[Mapping[str, Any]]
-    """The first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
+    """The first 64 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
     end), the number of outstanding `ops`, and the `reason` if known."""
 
 

@@ -46,7 +46,7 @@ pub fn columns(rows: &[Vec<String>], indent: &str) -> String {
 
 /// Returns the text of a summary.
 pub fn summary(summary: &Summary) -> String {
-    with_table(summary, &workloads::table(summary))
+    with_table(summary, &workloads::table(summary, None))
 }
 
 /// Describes a run as [`run`] does, without the table of several workloads.

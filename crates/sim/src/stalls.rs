@@ -26,7 +26,7 @@ const LEAST_LOOKS: u64 = 4;
 const ALL_LOOKS: u64 = 20_000_000;
 
 /// Maximum number of flows that results name.
-const NAMED: usize = 16;
+const NAMED: usize = 64;
 /// Maximum number of flows that are reported while the run goes on.
 const TOLD: usize = 5;
 

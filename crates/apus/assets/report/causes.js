@@ -1,6 +1,28 @@
 // One op, followed to its cause: where its time went, its packets, its flow, the queues on its path, and who was in them.
-// Ports have colours of their own, in all pictures of an op; what is no queue is grey, and a loss red.
-const partColour = (part, op) => ({ before: () => theme.series[6], again: () => theme.bad, queue: () => colour(op.ports.findIndex(port => part[1].endsWith(port.name))), travel: () => theme.soft, host: () => theme.series[4], back: () => theme.back })[part[0]]();
+// The ports at which the slowest ops of all runs waited most have colours of their own; other ports of an op take those that are
+// left. What is no queue is purple or grey, and a loss red.
+const PORT_HUES = [0, 1, 2, 3, 5];
+let heaviest = null;
+function heaviestPorts() {
+  if (heaviest) return heaviest;
+  const weight = new Map();
+  for (const run of runs) for (const op of run.causes?.ops ?? []) {
+    const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
+    for (const wait of op.waits) { const name = op.ports.find(port => port.port === wait.port)?.name; weight.set(name, (weight.get(name) ?? 0) + wait.us / total); }
+  }
+  return heaviest = [...weight].sort((a, b) => b[1] - a[1]).slice(0, PORT_HUES.length).map(([name]) => name);
+}
+// The colours of the ports of an op, in their order.
+function portColours(op) {
+  const top = heaviestPorts(), own = op.ports.map(port => top.indexOf(port.name)), free = PORT_HUES.filter((_, n) => !own.includes(n));
+  const waited = port => op.waits.reduce((most, wait) => wait.port === port.port ? Math.max(most, wait.us) : most, 0);
+  const others = op.ports.map((port, i) => i).filter(i => own[i] < 0).sort((a, b) => waited(op.ports[b]) - waited(op.ports[a]));
+  return op.ports.map((_, i) => own[i] >= 0 ? colour(PORT_HUES[own[i]]) : others.indexOf(i) < free.length ? colour(free[others.indexOf(i)]) : theme.edge);
+}
+const KINDS = { ahead: () => theme.series[6], before: () => blend(theme.series[6], theme.card, 0.5), again: () => theme.bad, travel: () => theme.soft, host: () => theme.series[4], back: () => theme.back };
+const kindOf = (part, op) => part[0] === "before" && op.ahead?.[0] ? "ahead" : part[0];
+const partColour = (part, op) => part[0] === "queue" ? portColours(op)[op.ports.findIndex(port => part[1].endsWith(port.name))] : KINDS[kindOf(part, op)]();
+const patch = tint => h("i", { class: "dot", style: { background: tint } });
 
 // Index of the op among those that were followed; null if it was not.
 function causeOf(run, flow, op, submit) {
@@ -16,24 +38,36 @@ function causePictures() {
   const body = h("div"), all = h("div", { class: "grid" });
   box.append(all, body);
   const run = () => runs[runIndex()].causes ? runs[runIndex()] : withCauses[0];
-  const at = () => { const n = Number(state.op); return Number.isInteger(n) && run().causes.ops[n] ? n : 0; };
+  const at = () => { const n = Number(state.op); return state.op !== undefined && Number.isInteger(n) && run().causes.ops[n] ? n : typical(run().causes); };
   const fill = () => {
     forget(body);
     const causes = run().causes, op = causes.ops[at()];
     if (!op) { body.append(h("p", { class: "note", text: causes.failed ? capital(causes.failed) + "." : "No op was followed." })); return; }
     body.append(...followed(run(), causes, op, at()));
-    body.querySelectorAll("figure").forEach(figure => { if (figure.getBoundingClientRect().top < innerHeight + 300) figure.picture.draw(); });
+    body.querySelectorAll("figure").forEach(figure => { if (inSight(figure)) figure.picture.draw(); });
   };
   const overview = () => {
     forget(all);
     const found = causesOf(run());
     if (found) all.append(found);
-    all.querySelectorAll("figure").forEach(figure => figure.picture.draw());
+    all.querySelectorAll("figure").forEach(figure => { if (inSight(figure)) figure.picture.draw(); });
   };
   onState(["run", "op"], fill);
   onState(["run"], overview);
   queueMicrotask(() => { overview(); fill(); });
   return box;
+}
+
+// The op whose parts are nearest to the mean of the slowest ops of its workload, that of the slowest op.
+function typical({ ops }) {
+  const own = ops.map((op, i) => [op, i]).filter(([op]) => op.group === ops[0]?.group);
+  const label = (part, op) => part[0] === "queue" ? part[1].replace("acknowledgement waiting", "waiting") : kindOf(part, op);
+  const shares = own.map(([op]) => { const all = new Map(), total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1; for (const part of op.parts) all.set(label(part, op), (all.get(label(part, op)) ?? 0) + part[2] / total); return all; });
+  const mean = new Map();
+  for (const all of shares) for (const [key, share] of all) mean.set(key, (mean.get(key) ?? 0) + share / shares.length);
+  const far = all => [...mean].reduce((sum, [key, share]) => sum + Math.abs(share - (all.get(key) ?? 0)), 0);
+  const order = own.map(([, i], n) => [far(shares[n]), i]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  return order[0]?.[1] ?? 0;
 }
 
 // What held up the slowest ops of each workload, of all runs side by side if they are few: the mean share of each part of their time.
@@ -47,7 +81,7 @@ function causesOf(run) {
       for (const [op, i] of own) {
         const total = op.parts.reduce((sum, part) => sum + part[2], 0) || 1;
         for (const part of op.parts) {
-          const key = label(part, op), known = shares.get(key) ?? { key, kind: part[0], sum: 0, most: [0, i] };
+          const key = label(part, op), known = shares.get(key) ?? { key, kind: kindOf(part, op), port: part[0] === "queue" ? op.ports.find(port => part[1].endsWith(port.name))?.name : null, sum: 0, most: [0, i] };
           known.sum += part[2] / total;
           if (part[2] / total > known.most[0]) known.most = [part[2] / total, i];
           shares.set(key, known);
@@ -60,15 +94,19 @@ function causesOf(run) {
   if (members.reduce((sum, one) => sum + one.count, 0) < 2) return null;
   const several = new Set(members.map(one => one.run)).size > 1, grouped = new Set(members.map(one => one.group)).size > 1;
   const name = one => [several ? one.run.label : null, grouped ? one.group : null].filter(Boolean).join(", ");
-  // Ports have colours by their weight, the other parts those of the pictures of an op.
-  const ports = [...new Set(members.flatMap(one => one.parts.filter(part => part.kind === "queue")).sort((a, b) => b.share - a.share).map(part => part.key))];
-  const hues = [0, 1, 2, 3, 5], tint = part => part.kind === "queue" ? (ports.indexOf(part.key) < hues.length ? colour(hues[ports.indexOf(part.key)]) : theme.edge) : { before: theme.series[6], again: theme.bad, travel: theme.soft, host: theme.series[4], back: theme.back }[part.kind];
+  // The same colours as in the pictures of an op.
+  const tint = part => part.kind !== "queue" ? KINDS[part.kind]() : heaviestPorts().includes(part.port) ? colour(PORT_HUES[heaviestPorts().indexOf(part.port)]) : theme.edge;
+  const key = () => {
+    const parts = members.flatMap(one => one.parts).filter(part => part.share > 0.01), known = new Map();
+    for (const part of parts.sort((a, b) => b.share - a.share)) { const other = part.kind === "queue" && !heaviestPorts().includes(part.port), text = other ? "waiting at other ports" : part.key; if (!known.has(text)) known.set(text, tint(part)); }
+    return h("div", { class: "legend" }, ...[...known].map(([text, own]) => h("span", { class: "more item" }, patch(own), text)));
+  };
   const piece = (one, part) => h("button", { type: "button", style: { width: `${part.share * 100}%`, background: tint(part) }, "aria-label": `${name(one)}: ${part.key}, ${percent(part.share)}; follow the op in which it was largest`,
     onmousemove: event => showTip([h("div", { class: "tip-head", text: part.key }), h("div", { text: `${percent(part.share)} of the time of ${plural(one.count, "op")}` })], event.clientX + 14, event.clientY + 14), onmouseleave: hideTip,
     onclick: () => { hideTip(); setState({ run: runs.length > 1 ? runs.indexOf(one.run) : null, op: part.most[1], hop: null }); document.querySelector("#cause .cause")?.scrollIntoView({ behavior: "smooth" }); } });
   const self = picture({ id: "causes", title: `What held up the slowest ops${several || runs.length === 1 ? "" : ` of ${run.label}`}`, wide: true, about: "The mean share of each part of their time. A click on a part follows the op in which it was largest.",
     draw: () => h("div", {}, ...members.map(one => h("div", { class: "share-row" }, h("div", { class: "share-name" }, name(one) ? h("b", { text: name(one) }) : null, h("span", { class: "soft", text: ` ${plural(one.count, "op")}: ` }), h("span", { text: one.parts.filter(part => part.share >= 0.05).slice(0, 3).map(part => `${percent(part.share)} ${part.key}`).join(", ") })),
-      h("div", { class: "share-bar" }, ...one.parts.filter(part => part.share > 0.002).map(part => piece(one, part)))))),
+      h("div", { class: "share-bar" }, ...one.parts.filter(part => part.share > 0.002).map(part => piece(one, part))))), key()),
     rows: () => [["run", "workload", "part", "mean share of the time"], ...members.flatMap(one => one.parts.map(part => [one.run.label, one.group, part.key, part.share]))] });
   return self.figure;
 }
@@ -100,31 +138,26 @@ function followed(run, causes, op, place) {
   const faulty = run.recording.faults.filter(fault => op.ports.some(port => port.port === fault.port) && fault.at_us <= end && (fault.until_us ?? Infinity) >= begin).map(fault => fault.text);
   const head = h("div", { class: "card cause" },
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, runs.filter(one => one.causes).length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].causes), runs.indexOf(run), value => setState({ run: value, op: null, hop: null })) : null, move(-1), chooser, move(1))),
-    h("p", { class: "answer" }, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, second, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
+    h("p", { class: "answer" }, state.op === undefined && causes.ops.length > 1 ? h("span", { class: "soft", text: "A typical one of the slowest ops: " }) : null, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, second, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${faulty.join("; ")}.` }) : null),
     h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
   const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The way of the packet whose acknowledgement ended the op: from the submission of the op to that acknowledgement. The parts add up to the latency.",
     draw: width => {
       const left = 4, scale = (width - 8) / total, space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
-      const shown = op.parts.filter(part => part[2] > 0);
-      const rows = Math.ceil(shown.length / Math.max(1, Math.floor(width / 330)));
-      const per = Math.ceil(shown.length / rows), own = (width - 8) / per, height = 42 + rows * 22;
+      const shown = op.parts.filter(part => part[2] > 0), height = 32;
       const make = (tag, attributes, text) => { const node = document.createElementNS(space, tag); for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value); if (text) node.textContent = text; svg.append(node); return node; };
       for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-size": 12, "aria-label": shown.map(part => `${part[1]} ${unit(part[2])}`).join("; ") })) svg.setAttribute(key, value);
       let x = left;
-      shown.forEach((part, i) => {
+      shown.forEach(part => {
         const tint = partColour(part, op), w = Math.max(0.6, part[2] * scale);
         const bar = make("rect", { x, y: 2, width: Math.max(0.5, w - 0.8), height: 26, fill: tint });
         bar.addEventListener("pointermove", event => showTip(`${part[1]}: ${unit(part[2])}, ${share(part)}`, event.clientX + 14, event.clientY + 14));
         bar.addEventListener("pointerleave", hideTip);
         if (w > 46) make("text", { x: x + w / 2, y: 20, "text-anchor": "middle", fill: theme.card, "font-weight": 650, "pointer-events": "none" }, share(part));
-        const [cx, cy] = [left + (i % per) * own, 46 + Math.floor(i / per) * 22];
-        make("rect", { x: cx, y: cy - 8, width: 11, height: 11, rx: 2, fill: tint });
-        make("text", { x: cx + 17, y: cy + 2, fill: theme.ink }, `${pretty(part[1])}: ${unit(part[2])}`);
         x += w;
       });
-      return svg;
+      return h("div", {}, svg, h("div", { class: "legend" }, ...shown.map(part => h("span", { class: "item" }, patch(partColour(part, op)), `${pretty(part[0] === "before" && op.ahead?.[0] ? "behind other ops of its own flow" : part[0] === "before" ? "held back by the window and the pace of its flow" : part[1])}: ${unit(part[2])}`))));
     }, rows: () => [["kind", "part", "us"], ...op.parts] });
   const packets = picture({ id: "op-packets", title: "Its packets", wide: true, about: "A row per transmission, from left to right: waiting in a port has the colour of the port, travelling is grey, and the way back of the acknowledgement is light grey. A red cross is a loss, behind the last port that the packet left.",
     draw: width => ladder(width, op, domain, opFaults), note: () => `${op.packets.length < op.sent ? `${op.packets.length} of ${count(op.sent)} transmissions: those that were lost, the one that ended the op, and others spread evenly. ` : ""}${op.losses.length ? "Red lines: the flow declares packets lost." : "The flow declared no packet lost."}`,
@@ -149,7 +182,7 @@ function followed(run, causes, op, place) {
     x.forEach((t, i) => { if (i > 0 && t - x[i - 1] > gap) { bx.push((t + x[i - 1]) / 2); by.push(null); } bx.push(t); by.push(y[i]); });
     return { x: bx, y: by };
   };
-  const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: colour(i), ...broken(...(op.gap ? [port.at_us.filter(t => t < op.gap[0] || t > op.gap[1]), port.queue.filter((_, n) => port.at_us[n] < op.gap[0] || port.at_us[n] > op.gap[1])] : [port.at_us, port.queue])) })).filter(one => one.x.length);
+  const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: portColours(op)[i], ...broken(...(op.gap ? [port.at_us.filter(t => t < op.gap[0] || t > op.gap[1]), port.queue.filter((_, n) => port.at_us[n] < op.gap[0] || port.at_us[n] > op.gap[1])] : [port.at_us, port.queue])) })).filter(one => one.x.length);
   simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes, gap: op.gap });
   const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: `The packets that left the port while ${op.op === null ? "the packet of the op that waited longest" : "the op's last packet"} waited in it: in a FIFO queue those before it. Choose the port of the path.`,
     controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
@@ -164,7 +197,7 @@ function ladder(width, op, whole, faults) {
   const domain = zooms.get("op") ?? whole, left = 58, right = 14, top = 10, bottom = 36;
   const row = Math.max(3, Math.min(14, 420 / Math.max(1, op.packets.length))), height = top + bottom + row * op.packets.length;
   const x = svgScale(domain, "linear", left, width - right);
-  const marks = [], dots = [], crosses = [];
+  const marks = [], dots = [], crosses = [], tints = portColours(op);
   op.packets.forEach(([seq, , , sent, acked, fate, hops], i) => {
     let here = sent;
     for (const [port, leave, arrive] of hops) {
@@ -187,7 +220,7 @@ function ladder(width, op, whole, faults) {
       Plot.rectX(faults.filter(fault => !fault.instant).map(fault => [Math.max(fault.from, domain[0]), Math.min(fault.to, domain[1])]).filter(([a, b]) => a < b), { x1: d => d[0], x2: d => d[1], fill: theme.bad, fillOpacity: 0.1 }),
       Plot.ruleX([0, op.latency_us].filter(t => t >= domain[0] && t <= domain[1]), { stroke: theme.ink, strokeOpacity: 0.5 }),
       Plot.link(inside.filter(mark => !mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => mark.back ? theme.back : theme.soft, strokeWidth: thick * 0.45 }),
-      Plot.link(inside.filter(mark => mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => colour(mark.port ?? 0), strokeWidth: thick, strokeLinecap: "butt" }),
+      Plot.link(inside.filter(mark => mark.wait), { x1: "from", x2: "to", y1: "i", y2: "i", stroke: mark => tints[mark.port ?? 0], strokeWidth: thick, strokeLinecap: "butt" }),
       Plot.dot(dots.filter(dot => dot.at <= domain[1]), { x: "at", y: "i", r: dot => dot.end ? Math.max(4, row * 0.45) : Math.max(1.6, row * 0.25), fill: dot => dot.end ? theme.accent : theme.card, stroke: dot => dot.end ? theme.accent : theme.soft, strokeWidth: 1.5 }),
       Plot.dot(crosses.filter(one => one.fate === "open"), { x: "at", y: "i", r: Math.max(1.6, row * 0.25), fill: theme.edge }),
       ...(op.gap ? gapMarks(op.gap, domain) : []),
@@ -201,7 +234,7 @@ function ladder(width, op, whole, faults) {
   const tell = (i, px, py) => {
     const [seq, offset, length, sent, acked, fate, hops] = op.packets[i];
     let here = sent;
-    const lines = hops.map(([port, leave, arrive]) => { const line = h("div", { class: "tip-row" }, h("i", { style: { background: colour(port) } }), h("span", { text: pretty(op.ports[port].name) }), h("b", { text: `${micros(Math.max(0, leave - here))} in port` })); here = arrive; return line; });
+    const lines = hops.map(([port, leave, arrive]) => { const line = h("div", { class: "tip-row" }, h("i", { style: { background: tints[port] } }), h("span", { text: pretty(op.ports[port].name) }), h("b", { text: `${micros(Math.max(0, leave - here))} in port` })); here = arrive; return line; });
     showTip([h("div", { class: "tip-head", text: `Packet ${seq}: bytes ${offset} to ${offset + length}${seq === op.chain ? ", ended the op" : ""}` }), h("div", { text: `sent after ${micros(sent)}` }), ...lines,
       h("div", { class: acked === null ? "tip-fault" : "", text: acked !== null ? `acknowledged after ${micros(acked)}` : fate === "open" ? "neither acknowledged nor sent again in the recorded time" : `${fate}${hops.length ? " behind " + op.ports[hops.at(-1)[0]].name : ""}` })], px, py);
   };
@@ -213,21 +246,33 @@ function ladder(width, op, whole, faults) {
   box.addEventListener("dblclick", () => zoom("op", null));
   box.addEventListener("keydown", event => { const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]; if (!step || !op.packets.length) return; event.preventDefault(); place = Math.max(0, Math.min(op.packets.length - 1, place + step)); const rect = svg.getBoundingClientRect(); tell(place, rect.left + 80, rect.top + top + row * place + 20); say(tip.innerText.replaceAll("\n", ", ")); });
   box.addEventListener("blur", hideTip);
-  const item = (mark, text) => h("span", { class: "more item" }, mark, text), patch = tint => h("i", { class: "dot", style: { background: tint } }), glyph = (text, tint) => h("b", { style: { color: tint }, text });
+  const item = (mark, text) => h("span", { class: "more item" }, mark, text), glyph = (text, tint) => h("b", { style: { color: tint }, text });
   const key = h("div", { class: "legend" }, item(patch(theme.soft), "on its way"), item(patch(theme.back), "acknowledgement on its way back"), item(glyph("○", theme.soft), "acknowledged"), item(glyph("●", theme.accent), "ended the op"), crosses.some(one => one.fate === "lost") ? item(glyph("✕", theme.bad), "lost") : null, crosses.some(one => one.fate === "open") ? item(patch(theme.edge), "its fate is not recorded") : null,
-    ...op.ports.map((port, i) => [port, i]).filter(([, i]) => marks.some(mark => mark.wait && mark.port === i && mark.to - mark.from > 0.002 * (domain[1] - domain[0]))).map(([port, i]) => item(patch(colour(i)), `waiting at ${pretty(port.name)}`)));
+    ...op.ports.map((port, i) => [port, i]).filter(([, i]) => marks.some(mark => mark.wait && mark.port === i && mark.to - mark.from > 0.002 * (domain[1] - domain[0]))).map(([port, i]) => item(patch(tints[i]), `waiting at ${pretty(port.name)}`)));
   return h("div", {}, box, key);
 }
 
-// Bytes before the packet by flow; a click lists the ops of that flow.
+// Bytes before the packet by workload, if there are several, and by flow; a click lists the ops of that flow.
 function members(width, run, op, wait) {
   if (!wait.named.length) return h("p", { class: "note", text: "No other packet left the port while it waited." });
   const rest = wait.bytes - wait.named.reduce((sum, one) => sum + one[2], 0);
   // Of which workload a flow is, if there are several.
-  const groups = run.recording.ops.groups, workload = flow => { const group = groups[run.causes.flows[flow]?.[3]]; return group && Object.keys(groups).length > 1 ? `, ${group}` : ""; };
+  const groups = run.recording.ops.groups, several = Object.keys(groups).length > 1, workload = flow => { const group = groups[run.causes.flows[flow]?.[3]]; return group && several ? `, ${group}` : ""; };
   const bars = wait.named.map(([flow, packets, size]) => ({ flow, name: nameOf(run, flow) + workload(flow) + (flow === op.flow ? " (its own flow)" : ""), packets, size }));
   if (rest > 0) bars.push({ flow: null, name: `${plural(wait.flows - wait.named.length, "other flow")}`, size: rest });
-  const most = Math.max(...bars.map(bar => bar.size));
-  return h("ul", { class: "bars" }, ...bars.map(bar => h("li", {}, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => { setState({ tail: "0-1" }); setState({ find: `flow ${bar.flow}:` }, true); const find = document.querySelector("#ops input[type=search]"); find.value = `flow ${bar.flow}:`; find.dispatchEvent(new Event("input")); byId("ops").scrollIntoView({ behavior: "smooth" }); } }),
-    h("span", { class: "track" }, h("i", { style: { width: `${bar.size / most * 100}%`, background: bar.flow === op.flow ? theme.series[1] : bar.flow === null ? theme.edge : theme.series[0] } })), h("b", { text: bytes(bar.size) }))));
+  const whole = several ? wait.groups.map(([group, flows, size]) => ({ flow: null, name: `${groups[group] ?? "others"}: ${plural(flows, "flow")}`, size, strong: true })) : [];
+  // The rest is the sum of many: beside it the flows would have no length.
+  const most = Math.max(...bars.filter(bar => bar.flow !== null).map(bar => bar.size)), mostOf = Math.max(1, ...whole.map(bar => bar.size));
+  const line = (bar, longest) => h("li", { class: bar.strong ? "strong" : null }, bar.flow === null ? h("span", { text: bar.name }) : h("button", { type: "button", class: "quiet", text: bar.name, title: "List the slow ops of this flow", onclick: () => listFlow(bar.flow) }),
+    bar.flow === null && !bar.strong ? h("span") : h("span", { class: "track" }, h("i", { style: { width: `${bar.size / longest * 100}%`, background: bar.flow === op.flow ? theme.series[6] : theme.soft } })), h("b", { text: bytes(bar.size) }));
+  return h("div", {}, whole.length ? h("ul", { class: "bars" }, ...whole.map(bar => line(bar, mostOf))) : null, h("ul", { class: "bars" }, ...bars.map(bar => line(bar, most))));
+}
+
+// Lists the slow ops of a flow; a button there leads back.
+function listFlow(flow) {
+  const find = document.querySelector("#ops input[type=search]");
+  setState({ tail: "0-1", back: document.activeElement?.closest("#cause") ? "cause" : document.activeElement?.closest("#faults") ? "faults" : null });
+  find.value = `flow ${flow}:`;
+  find.dispatchEvent(new Event("input"));
+  byId("ops").scrollIntoView({ behavior: "smooth" });
 }

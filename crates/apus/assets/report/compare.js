@@ -8,7 +8,9 @@ function comparePictures() {
   const { rows, axes } = comparison, beside = data.command === "emulate";
   // Of the simulator and the kernel none is the better one: they should be equal.
   const metrics = beside ? comparison.metrics.map(metric => ({ ...metric, better: 0 })) : comparison.metrics;
-  const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null));
+  // A range of sizes that has all ops of its workload says the same as the workload.
+  const same = i => metrics.findIndex((_, j) => rows.every(row => JSON.stringify(row.numbers[j]) === JSON.stringify(row.numbers[i])));
+  const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null) && !(/[. ]size[. ]/.test(metrics[i].name) && same(i) < i && /slowdown/.test(metrics[same(i)].name)));
   if (!measured.length) return null;
   // Rows have colours of their own if they are few; of a sweep, those of the first setting.
   const colours = rows.map((row, i) => axes.length ? colour(Math.max(0, axes[0].values.indexOf(row.values[0])) % 8) : rows.length <= 8 ? colour(i) : theme.series[0]);
@@ -69,7 +71,7 @@ function comparePictures() {
       });
       return svg;
     },
-    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [beside ? "The nearer the points, the better the simulator meets the kernel." : best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [rows.some(row => [x, y].some(i => row.numbers[i] && row.numbers[i][3] < row.numbers[i][4])) ? "Thin bars: smallest to largest value over the seeds." : "", beside ? "The nearer the points, the better the simulator meets the kernel." : best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
   const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
@@ -104,7 +106,7 @@ function comparePictures() {
       return `: ${both(row)}${cost.length ? `. Its price: ${list(cost)}` : ""}`;
     };
     const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better in ${list(gain)}` : ""}${gain.length && loss.length ? "; " : ""}${loss.length ? `worse in ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference in any number"}.`); })() : null;
-    return h("div", {}, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)} over the seeds.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
+    return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)} over the seeds.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
       h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. A difference is clear if the ranges over the seeds do not overlap.` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };
@@ -113,7 +115,9 @@ function comparePictures() {
     draw: width => drawParallel(width), note: () => `${beside ? "All axes grow upwards." : "Up is better, except for numbers without a better direction, which grow upwards."} Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}: the pictures and the table below have all.` : ""}`, rows: () => tableRows() });
   let left = 0;
   function drawParallel(width) {
-    const first = [...comparison.against, ...measured.filter(i => !comparison.against.includes(i))].filter(i => measured.includes(i));
+    // Where there is room for few, a queue and an RTT are among them.
+    const kinds = ["mean_queue", "fabric_rtt"].map(kind => measured.find(i => metrics[i].name.includes(kind) && !comparison.against.includes(i))).filter(i => i !== undefined), begin = [...comparison.against, ...kinds];
+    const first = [...begin, ...measured.filter(i => !begin.includes(i))].filter(i => measured.includes(i));
     const varying = first.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; });
     const shown = varying.slice(0, Math.max(3, Math.floor(width / 92)));
     left = varying.length - shown.length;
@@ -232,28 +236,33 @@ function comparePictures() {
     if (!entry || entry[0] === null || entry[0] === 0 || isOpen(row, i) || isOpen(rows[0], i)) return null;
     const [mean, half] = entry, sure = half !== null && Math.abs(mean) > half, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
     const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = sure && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
+    // A mean of pairs may have another sign than the difference of the medians; so it is said only if it is clear.
+    if (half !== null && !sure) return h("span", { class: "beside", title: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])} ± ${quantity(half, metrics[i])} (95 %)`, text: "no clear difference" });
     return h("span", { class: `beside ${tone}`, title: half === null ? "one seed" : `± ${quantity(half, metrics[i])} (95 %)`, text: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${share}` });
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
   const cell = (row, i) => {
-    const entry = row.numbers[i], known = rows.map(one => one.numbers[i]?.[0]).filter(v => v !== null && v !== undefined), best = metrics[i].better > 0 ? Math.max(...known) : Math.min(...known);
-    return h("td", { class: metrics[i].better && entry && entry[0] === best && known.some(v => Math.abs(v - best) > 0.01 * Math.abs(best)) ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null, difference(row, i));
+    const entry = row.numbers[i], ranged = rows.some(one => one.numbers[i] && one.numbers[i][3] < one.numbers[i][4]);
+    // The best beyond the ranges over the seeds; without ranges, by more than 1 %.
+    const ahead = other => valueOf(other, i) === null || isOpen(other, i) || (ranged ? clearly(row, other, i) : atLeastAsGood(row, other, i) && Math.abs(valueOf(row, i) - valueOf(other, i)) > 0.01 * Math.abs(valueOf(row, i)));
+    const best = metrics[i].better && entry && entry[0] !== null && rows.length > 1 && rows.every(other => other === row || ahead(other));
+    return h("td", { class: best ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null, difference(row, i));
   };
   const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, where they differ by more than 1 %; below it the range over the seeds.${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse, grey: the interval includes 0; hovering shows it.` : ""}` }),
+    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, if its range over the seeds, which is below it, overlaps no other one (of one seed: if it is ahead by more than 1 %).${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse; none is clear if the interval includes 0, which hovering shows.` : ""}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
-    chosen ? h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), ".") : data.command === "compare" ? verdict() : null,
-    reasons.length ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
-    reasons.length > few ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
+    chosen ? h("div", { class: "verdict" }, h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), "."), h("ul", { class: "reasons" }, ...reasons.map(text => h("li", { text })))) : data.command === "compare" ? verdict() : null,
+    reasons.length && !chosen ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
+    reasons.length > few && !chosen ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
     h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, ...(data.command === "tune" && runs.length > 1 ? [h("h3", { text: "Before and after" }), numberTable()] : []), axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => h("details", { open: data.command === "emulate" }, h("summary", { text: capital(caption) }), plainTable(lines, caption))));
 }

@@ -29,9 +29,9 @@ function faultTable(run) {
   for (let i = 0; i < ops.rank.length; i++) if (!shown.some(fault => !lasts(recording, fault) && overlaps(i, fault))) outside.push(ops.slowdown[i] ?? Infinity);
   const usual = middle(outside);
   const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault)));
-  const head = ["fault", "when", "packets lost", "flows that it stopped", "ops outstanding", "flows with the slowest of these ops"];
-  return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
-    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there. Flows that the fault stopped come first, and those last whose ops were as slow already when it began, for example because they waited for earlier ops of their flow.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` faults.csv has ${events.size - shown.length} more.` : ""}` })];
+  const head = ["fault", "when", "packets lost", "ops outstanding", "flows that it stopped", "other flows slowed meanwhile"];
+  return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults stacked" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
+    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Stopped is a flow without progress whose path led over the link. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` faults.csv has ${events.size - shown.length} more.` : ""}` })];
 }
 
 function faultRow(run, fault, overlaps) {
@@ -39,28 +39,27 @@ function faultRow(run, fault, overlaps) {
   for (let i = 0; i < ops.rank.length; i++) if (overlaps(i)) inside.push(ops.slowdown[i] ?? Infinity);
   // Flows whose path led over the broken link.
   const stopped = (run.stalled ?? []).filter(one => fault.subjects.some(subject => contains(one.reason, subject)));
-  // Those that it stopped come first.
-  const isStopped = ([flow]) => stopped.some(one => one.flow === flow);
-  const slowed = [...fault.slowed].sort((a, b) => isStopped(b) - isStopped(a)), all = fault.slowed_flows;
+  const slowOf = new Map(fault.slowed.map(([flow, , , slow]) => [flow, slow ?? Infinity])), isStopped = flow => stopped.some(one => one.flow === flow);
+  const all = fault.slowed_flows, listed = fault.slowed.filter(([flow]) => !isStopped(flow)), both = fault.slowed.length - listed.length;
+  const fresh = listed.filter(([, , , , before]) => !before), before = (fault.slowed_before ?? 0) - fault.slowed.filter(([flow, , , , already]) => already && isStopped(flow)).length;
   const name = { down: "Link down", slow: "Slow link", loss: "Random loss", corrupt: "Corruption", reorder: "Reordering", "avoided-local": "Avoided by the switches at its ends", "avoided-global": "Avoided by all switches" }[fault.kind] ?? capital(fault.kind);
   const places = [...new Set(fault.subjects.map(subject => pretty(subject.split(" -> ").sort().join(" <-> "))))];
-  const follow = flow => {
-    const find = document.querySelector("#ops input[type=search]"), slowest = run.causes?.ops.findIndex(one => one.flow === flow) ?? -1;
-    setState({ tail: "0-1" });
-    find.value = `flow ${flow}:`;
-    find.dispatchEvent(new Event("input"));
+  const link = (flow, from, to, more) => h("button", { type: "button", class: "quiet slowed", text: `flow ${flow}: host ${from} → host ${to}${more}`, title: "List the slow ops of this flow", onclick: () => {
+    const slowest = run.causes?.ops.findIndex(one => one.flow === flow) ?? -1;
+    listFlow(flow);
     if (slowest >= 0) setState({ op: slowest, hop: null });
-    byId("ops").scrollIntoView({ behavior: "smooth" });
-  };
-  const link = (flow, from, to, more) => h("button", { type: "button", class: "quiet slowed", text: `flow ${flow}: host ${from} → host ${to}${more}`, title: "List the slow ops of this flow", onclick: () => follow(flow) });
-  const time = one => one.until_us === null ? "to the end" : micros(one.until_us - one.since_us);
-  return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), places.length > 4 ? h("div", { class: "soft", text: `and ${places.length - 4} more` }) : null),
-    h("td", {}, h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? h("div", { class: "soft", text: `felt until ${micros(fault.slowed_until_us)}` }) : null),
-    h("td", { class: "n", text: count(fault.lost) }),
-    h("td", {}, stopped.length ? [...stopped.slice(0, 4).map(one => h("div", { text: `host ${one.host} → host ${one.peer}, ${time(one)}` })), stopped.length > 4 ? h("div", { class: "soft", text: `and ${run.stalled.length >= 16 ? "at least " : ""}${stopped.length - 4} more` }) : null] : h("span", { class: "soft", text: "none" })),
-    h("td", {}, h("div", { text: count(inside.length) }), h("div", { class: "soft", text: inside.length ? `median slowdown ${slowness(middle(inside))}` : "" })),
-    h("td", {}, ...slowed.slice(0, 4).map(([flow, from, to, slow]) => link(flow, from, to, ` (${slowness(slow ?? Infinity)})`)), all > 4 ? h("div", { class: "soft", text: `and ${count(all - 4)} more; ${whoOf(run, slowed, all)}` }) : null,
-      all ? null : h("span", { class: "soft", text: whole ? "lasts the whole run: compare with a run without it" : all === 0 ? "none" : fault.kind.startsWith("avoided-") ? "see the fault" : "not counted: only the first 64 faults are" })));
+  } });
+  const more = (n, text = "") => n > 0 ? h("div", { class: "soft", text: `and ${count(n)} more${text}` }) : null, soft = text => h("div", { class: "soft", text });
+  // The slowest of the stopped flows first.
+  const first = [...stopped].sort((a, b) => (slowOf.get(b.flow) ?? 0) - (slowOf.get(a.flow) ?? 0)), time = one => one.until_us === null ? "to the end" : `for ${micros(one.until_us - one.since_us)}`;
+  const others = all - both, cell = (label, ...children) => h("td", { "data-label": label }, ...children);
+  return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), more(places.length - 4)),
+    cell("when", h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? soft(`felt until ${micros(fault.slowed_until_us)}`) : null),
+    h("td", { class: "n", "data-label": "packets lost", text: count(fault.lost) }),
+    cell("ops outstanding", h("div", { text: count(inside.length) }), inside.length ? soft(`median slowdown ${slowness(middle(inside))}`) : null),
+    cell("flows that it stopped", ...(stopped.length ? [h("b", { text: plural(stopped.length, "flow") }), ...first.slice(0, 4).map(one => link(one.flow, one.host, one.peer, `, ${time(one)}${slowOf.has(one.flow) ? ` (${slowness(slowOf.get(one.flow))})` : ""}`)), more(stopped.length - 4, run.stalled.length >= 64 ? " or more" : "")] : [soft("none")])),
+    cell("other flows slowed meanwhile", ...(all === null ? [soft(whole ? "lasts the whole run: compare with a run without it" : fault.kind.startsWith("avoided-") ? "see the fault" : "not counted: only the first 64 faults are")] : others <= 0 ? [soft("none")] : [h("b", { text: plural(others, "flow") }), ...fresh.slice(0, 4).map(([flow, from, to, slow]) => link(flow, from, to, ` (${slowness(slow ?? Infinity)})`)),
+      more(others - Math.min(4, fresh.length), fresh.length > 4 ? `; ${whoOf(run, fresh, others)}` : ""), both > 0 ? soft(`with ${plural(both, "flow")} of those that it stopped: ${count(all)} slowed`) : null, before > 0 ? soft(`${count(before)} of these were as slow already when it began: they waited, for example for earlier ops of their flow`) : null])));
 }
 
 // The switch or host at which most of these flows begin or end.

@@ -12,10 +12,10 @@ function whatWasRun() {
   const all = runs.length ? runs.map(run => run.setup) : [data.setup];
   if (!all[0]) return null;
   const line = (name, key) => {
-    const texts = [...new Set(all.map(setup => setup?.[key] ?? ""))].filter(Boolean);
+    const texts = [...new Set(all.flatMap(setup => setup?.[key] ?? []))].filter(Boolean), most = Math.max(3, all[0][key]?.length && Array.isArray(all[0][key]) ? all[0][key].length : 0);
     if (!texts.length) return;
-    const shown = texts.slice(0, 3);
-    box.append(h("dt", { text: name }), h("dd", {}, ...shown.map(text => h("div", { text })), texts.length > 3 ? h("div", { class: "soft", text: `and ${texts.length - 3} more, which differ in their settings` }) : null));
+    const shown = texts.slice(0, most);
+    box.append(h("dt", { text: name }), h("dd", {}, ...shown.map(text => h("div", { text })), texts.length > most ? h("div", { class: "soft", text: `and ${texts.length - most} more, which differ in their settings` }) : null));
   };
   line("Topology", "topology");
   line("Load", "load");
@@ -46,13 +46,30 @@ function verdictLine() {
   return { level: bad ? "bad" : of("differs") ? "warn" : "good", text, more, of: [] };
 }
 
+// What filled the port that a sentence names: the workloads before the followed op that waited there longest, and a way to it.
+function filled(text) {
+  const run = runs.find(one => one.causes && one.busiest_port && text.startsWith(one.busiest_port) && /in use/.test(text));
+  const waits = run?.causes.ops.flatMap((op, i) => op.waits.filter(wait => op.ports.find(port => port.port === wait.port)?.name === run.busiest_port).map(wait => [wait, i])).sort((a, b) => b[0].us - a[0].us);
+  if (!waits?.length) return null;
+  const [wait, op] = waits[0], groups = run.recording.ops.groups, of = wait.groups.filter(([, , size]) => size > 0.1 * wait.bytes).slice(0, 3);
+  return h("button", { type: "button", class: "quiet", text: `${of.length ? `Before the op that waited there longest (${micros(wait.us)}): ${of.map(([group, flows, size]) => `${bytes(size)} of ${plural(flows, "flow")} of ${groups[group] ?? "others"}`).join(", ")}` : "The op that waited there longest"} →`, onclick: () => { setState({ run: runs.length > 1 ? runs.indexOf(run) : null, op, hop: null }); byId("cause")?.scrollIntoView({ behavior: "smooth" }); } });
+}
+
+// A comparison has numbers of all seeds, a status that of one.
+function overSeeds(run, text) {
+  const all = data.comparison, i = all?.metrics.findIndex(metric => metric.name === "op_latency_us.unfinished") ?? -1;
+  const entry = i >= 0 && /had not ended/.test(text) ? all.rows.find(row => row.label === run.label)?.numbers[i] : null;
+  return entry && entry[3] < entry[4] ? `over the seeds: median ${count(entry[0] ?? entry[1])}, ${count(entry[3])} to ${count(entry[4])} ops` : null;
+}
+
 const LEVELS = { bad: ["✕", "Problem"], warn: ["!", "Warning"], info: ["i", "Note"], good: ["✓", "Finished"] };
 function statusBlock() {
   const list = h("ul", { class: "status", "aria-label": "Did it finish?" });
   // Equal sentences of several runs are one.
   const lines = new Map();
   for (const run of runs) {
-    for (const { level, text, more } of run.status) {
+    for (const { level, text, more: own } of run.status) {
+      const more = [own, overSeeds(run, text)].filter(Boolean).join("; ");
       const key = level + text + more;
       if (!lines.has(key)) lines.set(key, { level, text, more, of: [] });
       lines.get(key).of.push(run.label);
@@ -78,7 +95,7 @@ function statusBlock() {
   const more = all.length > 6;
   const show = ({ level, text, more, of, joined }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
     h("span", { class: "unseen", text: LEVELS[level][1] + ": " }),
-    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + (data.comparison && data.command !== "emulate" ? `, seed ${runs[0].seed}` : "") + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: joined ? pretty(more) : capital(pretty(more)) }) : null));
+    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + (data.comparison && data.command !== "emulate" ? `, seed ${runs[0].seed}` : "") + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: joined ? pretty(more) : capital(pretty(more)) }) : null, filled(text)));
   list.append(...(more ? all.slice(0, 5) : all).map(show));
   if (more) {
     list.append(h("li", { class: "more" }, h("button", { type: "button", text: `Show ${all.length - 5} more`, onclick: event => {
@@ -105,7 +122,8 @@ function settingsLine() {
 function numberCards(run) {
   const cards = h("div", { class: "cards" });
   for (const part of [...new Set(data.metrics.map(metric => metric.part))]) {
-    const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name]);
+    // Flows of several workloads are not meant to be equal.
+    const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name] && !(metric.name === "jain" && run.workloads.length));
     if (!rows.length) continue;
     cards.append(h("div", { class: "card" }, h("h3", { text: part === "Ops" && run.workloads.length ? "Ops of all workloads" : part }), h("table", { class: "numbers" },
       h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col", text: "number" }), h("th", { scope: "col", text: "value" }))),
@@ -117,7 +135,7 @@ function numberCards(run) {
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
-            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value * 1.02 ? "as " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
+            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value * 1.02 ? "no more than " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
             port, spread ? h("span", { class: "beside", text: spread }) : null));
       })))));
   }
@@ -158,10 +176,10 @@ function plainTable(lines, caption, header = true) {
     h("tbody", {}, ...rest.map(row => h("tr", {}, ...row.map((text, i) => i === 0 && header ? h("th", { scope: "row", text }) : h("td", { class: (header ? isColumn(i) : isNumber(text)) ? "n" : null, text })))))));
 }
 
-// Times of a table with the unit that makes them readable.
+// Times and sizes of a table with the unit that makes them readable.
 function timed(lines) {
-  const times = lines[0].map(head => head.endsWith(", us"));
-  return lines.map((row, r) => row.map((cell, i) => cell === "-" ? "–" : !times[i] ? cell : r === 0 ? cell.slice(0, -4) : cell.replace(/\d+(\.\d+)?/g, value => micros(Number(value)))));
+  const units = lines[0].map(head => head.endsWith(", us") ? micros : head.endsWith(", B") ? bytes : null);
+  return lines.map((row, r) => row.map((cell, i) => cell === "-" ? "–" : !units[i] ? cell : r === 0 ? cell.replace(/, \w+$/, "") : cell.replace(" .. ", " … ").replace(/\d+(\.\d+)?/g, value => units[i](Number(value)))));
 }
 
 function checksBlock() {
@@ -210,9 +228,9 @@ function firstScreen() {
     box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
     // A comparison has its own numbers, over all seeds.
     if (["emulate", "tune"].includes(data.command) || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
-    box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
     // The numbers of all ops mix workloads.
-    if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card" }, plainTable(timed(runs[0].workloads), "Each workload by itself: the numbers above are those of all ops")));
+    if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card workloads" }, plainTable(timed(runs[0].workloads), "Each workload by itself; the numbers below are those of all ops together")));
+    box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());
   }
   return box;
 }

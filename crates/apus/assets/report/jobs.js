@@ -1,49 +1,56 @@
 // Each job: its critical path, what ranks did, its parts, the messages that held it up, and ranks over time.
-// A bar of several lengths, each with its name.
-function jobBar(title, pieces) {
-  const whole = pieces.reduce((sum, piece) => sum + piece[1], 0) || 1;
-  const shown = pieces.filter(piece => piece[1] > 0);
-  const share = value => `${micros(value)}, ${percent(value / whole)}`;
-  return h("div", {}, h("h4", { text: title }),
-    h("div", { style: { display: "flex", height: "14px", borderRadius: "3px", overflow: "hidden" } },
-      ...shown.map(([name, value, colour]) => h("i", { title: `${name}: ${share(value)}`, style: { width: `${100 * value / whole}%`, background: colour } }))),
-    h("p", { class: "lead" }, ...shown.flatMap(([name, value, colour]) => [
-      h("i", { style: { display: "inline-block", width: "9px", height: "9px", borderRadius: "2px", background: colour, marginRight: "5px" } }), `${name} ${share(value)}   `])));
+// Bars of several lengths: what the ranks did, and the critical path.
+function jobBars(job, id) {
+  const bars = () => [["Ranks, mean", [["computing", job.compute_us, theme.series[0]], ["sending", job.send_us, theme.series[1]], ["waiting", job.wait_us, theme.edge]]],
+    job.critical_steps === null ? null : [`Critical path: ${count(job.critical_steps)} operations and messages`, [["computing", job.critical_compute_us, theme.series[0]],
+      ["messages as without other traffic", job.critical_wire_us, theme.series[2]], ["messages held up", job.critical_delay_us, theme.series[1]]]]].filter(Boolean);
+  const bar = ([title, pieces]) => {
+    const whole = pieces.reduce((sum, piece) => sum + piece[1], 0) || 1, shown = pieces.filter(piece => piece[1] > 0), share = value => `${micros(value)}, ${percent(value / whole)}`;
+    return h("div", { class: "share-row" }, h("div", { class: "share-name", text: title }),
+      h("div", { class: "share-bar" }, ...shown.map(([name, value, own]) => h("i", { title: `${name}: ${share(value)}`, style: { display: "block", width: `${100 * value / whole}%`, background: own } }))),
+      h("div", { class: "legend" }, ...shown.map(([name, value, own]) => h("span", { class: "item" }, patch(own), `${name} ${share(value)}`))));
+  };
+  return picture({ id: `job-bars-${id}`, title: "Where the time of the job went", wide: true, about: "What the ranks did, as a mean over them, and what the longest chain of operations that wait for each other consists of.",
+    draw: () => h("div", {}, ...bars().map(bar)), rows: () => [["bar", "part", "us"], ...bars().flatMap(([title, pieces]) => pieces.map(([name, value]) => [title, name, value]))] }).figure;
 }
 
-// Computations and sends of ranks over time, as SVG.
-function jobTimeline({ ranks, end_us, note }) {
+// Computations and sends of ranks over time, with the faults of the run.
+function jobTimeline(run, { ranks, end_us, note }, id) {
   if (!ranks.length) return null;
-  const row = 15, left = 70, width = 1200, height = ranks.length * row + 20;
-  const svg = (tag, attributes, text) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    if (text) node.textContent = text;
-    return node;
-  };
-  const x = time => left + time / end_us * (width - left - 4);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": "Computations and messages of ranks over time" });
-  ranks.forEach(({ rank, spans }, i) => {
-    picture.append(svg("text", { x: 2, y: i * row + 11, "font-size": 11, fill: "var(--soft)" }, `rank ${rank}`));
-    // One path per kind keeps a page of 20,000 operations quick.
-    for (const [kind, colour, top, tall] of [[0, "var(--s0)", 1, 7], [1, "var(--s1)", 9, 4]]) {
-      const d = spans.filter(span => span[0] === kind).map(([, from, to]) => `M${x(from).toFixed(2)} ${i * row + top}h${Math.max(0.4, x(to) - x(from)).toFixed(2)}v${tall}h${-Math.max(0.4, x(to) - x(from)).toFixed(2)}z`).join("");
-      if (d) picture.append(svg("path", { d, fill: colour }));
+  const row = 15, left = 64, right = 18, top = 6, bottom = 36;
+  const draw = width => {
+    const height = top + ranks.length * row + bottom, x = svgScale([0, end_us], "linear", left, width - right), space = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(space, "svg");
+    const make = (tag, attributes, text) => { const node = document.createElementNS(space, tag); for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value); if (text) node.textContent = text; svg.append(node); return node; };
+    for (const [key, value] of Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "font-size": 11, "font-family": "inherit", "aria-label": `Computations and messages of ${plural(ranks.length, "rank")} over ${micros(end_us)}` })) svg.setAttribute(key, value);
+    for (const fault of run.recording ? faultsOf(run.recording) : []) {
+      const [a, b] = [fault.from, fault.instant ? fault.from : Math.min(fault.to, end_us)];
+      if (a > end_us) continue;
+      const band = make("rect", { x: x.to(a), y: top, width: Math.max(1, x.to(b) - x.to(a)), height: ranks.length * row, fill: theme.bad, "fill-opacity": fault.instant ? 0.6 : fault.after ? 0.05 : 0.12 });
+      band.addEventListener("pointermove", event => showTip(fault.text, event.clientX + 14, event.clientY + 14));
+      band.addEventListener("pointerleave", hideTip);
     }
-  });
-  for (let tick = 0; tick <= 4; tick++) {
-    picture.append(svg("text", { x: x(end_us * tick / 4), y: height - 5, "font-size": 11, fill: "var(--soft)", "text-anchor": tick === 4 ? "end" : "start" }, micros(end_us * tick / 4)));
-  }
-  return h("div", {}, h("h4", { text: "Ranks over time: computations above, messages from send to its end below" }), note ? h("p", { class: "lead", text: note }) : null, picture);
+    ranks.forEach(({ rank, spans }, i) => {
+      make("text", { x: 2, y: top + i * row + 11, fill: theme.soft }, `rank ${rank}`);
+      // One path per kind keeps a page of 20,000 operations quick.
+      for (const [kind, own, from, tall] of [[0, theme.series[0], 1, 7], [1, theme.series[1], 9, 4]]) {
+        const d = spans.filter(span => span[0] === kind).map(([, begin, end]) => `M${x.to(begin).toFixed(2)} ${top + i * row + from}h${Math.max(0.4, x.to(end) - x.to(begin)).toFixed(2)}v${tall}h${-Math.max(0.4, x.to(end) - x.to(begin)).toFixed(2)}z`).join("");
+        if (d) make("path", { d, fill: own, "pointer-events": "none" });
+      }
+    });
+    const ticks = Math.max(2, Math.min(8, Math.floor(width / 120)));
+    for (let tick = 0; tick <= ticks; tick++) make("text", { x: x.to(end_us * tick / ticks), y: height - 20, fill: theme.soft, "text-anchor": tick === ticks ? "end" : tick === 0 ? "start" : "middle" }, micros(end_us * tick / ticks));
+    label(svg, width / 2 + 20, height - 4, "simulated time", "middle");
+    return h("div", {}, svg, h("div", { class: "legend" }, h("span", { class: "item" }, patch(theme.series[0]), "computation"), h("span", { class: "item" }, patch(theme.series[1]), "message, from its send to its end")));
+  };
+  return picture({ id: `job-timeline-${id}`, title: "Ranks over time", wide: true, about: "A row per rank: computations above, messages from send to end below.", draw, note: () => note ?? "",
+    rows: () => [["rank", "kind", "start, us", "end, us"], ...ranks.flatMap(({ rank, spans }) => spans.map(([kind, from, to]) => [rank, kind ? "message" : "computation", from, to]))] }).figure;
 }
 
 function jobDetails(run, job) {
   const parts = [h("h3", { text: runs.length > 1 ? `${job.name}, ${run.label}` : job.name })];
-  parts.push(jobBar("Ranks, mean", [["computing", job.compute_us, "var(--s0)"], ["sending", job.send_us, "var(--s1)"], ["waiting", job.wait_us, "var(--edge)"]]));
-  if (job.critical_steps !== null) {
-    parts.push(jobBar(`Critical path: ${count(job.critical_steps)} operations and messages`, [["computing", job.critical_compute_us, "var(--s0)"],
-      ["messages as without other traffic", job.critical_wire_us, "var(--s2)"], ["messages held up", job.critical_delay_us, "var(--s1)"]]));
-  }
+  const id = `${runs.indexOf(run)}-${run.jobs.indexOf(job)}`;
+  parts.push(h("div", { class: "grid" }, jobBars(job, id)));
   if (job.critical_messages.length) {
     parts.push(plainTable([["from", "to", "size", "start", "end", "ideal", "held up", "busiest port of the path"],
       ...job.critical_messages.map(one => [`rank ${one.from}`, `rank ${one.to}`, bytes(one.bytes), micros(one.start_us), micros(one.end_us), micros(one.ideal_us), micros(one.delay_us), one.link ?? "–"])],
@@ -65,6 +72,6 @@ function jobDetails(run, job) {
   for (const [title, list] of [["Operations that have not ended", job.stuck], ["Messages that no receive took", job.leftover]]) {
     if (list.length) parts.push(h("h4", { text: title }), h("ul", {}, ...list.map(text => h("li", { text }))));
   }
-  if (job.timeline) parts.push(jobTimeline(job.timeline));
+  if (job.timeline) parts.push(h("div", { class: "grid" }, jobTimeline(run, job.timeline, id)));
   return parts.filter(Boolean);
 }

@@ -67,7 +67,7 @@ function lineChart(width, options) {
       Plot.text([ref], { frameAnchor: "right", y: "value", text: "text", dy: -7, textAnchor: "end", fill: theme.soft, fontSize: 11 }));
   }
   if (low === Infinity) [low, high] = [0, 1];
-  const floor = yFrom !== undefined ? Math.min(yFrom, low) : yType === "log" ? Math.max(low, 1e-9) : yZero ? Math.min(0, low) : low;
+  const floor = yFrom !== undefined ? Math.min(yFrom, low) : yType === "log" ? Math.max(low * 0.93, 1e-9) : yZero ? Math.min(0, low) : low;
   const yTicks = yType === "log" ? logTicks(floor, high * 1.15) : 5;
   const svg = plotOf({
     width, height, marginLeft: left, marginRight: right, marginBottom: bottom, marginTop: top,

@@ -12,7 +12,10 @@ function build() {
   const content = [firstScreen(), faultPictures(), paperFigures(), checksBlock(), jobsBlock(), comparePictures(), slowdownPictures(), causePictures(), networkPictures(), overTime(), runs.length ? details() : null].filter(Boolean);
   forget(byId("main"));
   byId("main").append(...content);
-  report.pictures.forEach(one => { if (printing || one.figure.getBoundingClientRect().top < innerHeight + 300) { one.visible = true; one.draw(); } });
+  // The answer of a comparison comes before what was compared.
+  const verdict = document.querySelector("#comparison .verdict");
+  if (verdict) document.querySelector("#summary h2").after(h("div", { class: "card first" }, verdict));
+  report.pictures.forEach(one => { if (printing || inSight(one.figure)) { one.visible = true; one.draw(); } });
   return content;
 }
 const content = build();

@@ -10,6 +10,10 @@ const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, par
   ["queue", "queue", bytes, "Time average of the wire bytes in the port; of a group, its longest queue"],
   ["drops", "drops", count, "Packets dropped at the port for any reason"], ["marks", "ECN marks", count, "Packets whose ECN field the port set to congested"], ["pauses", "pauses", count, "Times that a class of the port was paused (PFC)"]];
 
+// Names of nodes by letters where there is little room.
+const LETTERS = [["aggregation", "A"], ["switch", "sw"], ["spine", "S"], ["leaf", "L"], ["host", "h"], ["edge", "E"], ["core", "C"], ["agg", "A"], ["pods", "p"], ["pod", "p"]];
+const abbreviated = name => LETTERS.reduce((text, [word, letter]) => text.replace(new RegExp(`\\b${word}\\b ?(?=\\d)`, "g"), letter).replace(new RegExp(`\\b${word}\\b`, "g"), letter), name).replace(" → ", "→");
+
 // Rows and values of a run, by groups or by links.
 function heatOf(run, level, measure) {
   const net = run.recording.network, columns = net.times_us.length, top = topTier(net);
@@ -47,7 +51,9 @@ function networkPictures() {
     note: () => {
       const net = run().recording.network;
       const text = MEASURES.find(([key]) => key === measure)[3];
-      return `${text}. ${level === "links" ? (net.links.length < net.link_count ? `${net.links.length} of ${count(net.link_count)} sampled switch ports: those with most drops, then with the longest queues.` : "All sampled switch ports; those of hosts are in the folded rows.") : `${count(net.port_count)} ports in ${plural(net.groups.length, "group")}; in brackets the links of a group.`}${faultsOf(run().recording).length ? " Red bands above: faults." : ""}`;
+      const short = map.short ? ` Names: ${LETTERS.filter(([word]) => map.short.some(name => new RegExp(`\\b${word}\\b`).test(name))).map(([word, letter]) => `${letter} ${word}`).join(", ")}.` : "";
+      const full = ["utilisation", "busiest"].includes(measure) ? " A packet counts when it has left, so that an interval can have up to one packet more than its link carries: shown as 100 %." : "";
+      return `${text}.${full}${short} ${level === "links" ? (net.links.length < net.link_count ? `${net.links.length} of ${count(net.link_count)} sampled switch ports: those with most drops, then with the longest queues.` : "All sampled switch ports; those of hosts are in the folded rows.") : `${count(net.port_count)} ports in ${plural(net.groups.length, "group")}; in brackets the links of a group.`}${faultsOf(run().recording).length ? " Red bands above: faults." : ""}`;
     },
     rows: () => { const { names, values, times, columns } = heat(); return [["link", ...times.map(t => `${t} us`)], ...names.map((name, row) => [name, ...Array.from({ length: columns }, (_, c) => Number(values.at(row, c).toPrecision(4)))])]; } });
   const slider = h("input", { type: "range", min: 0, max: run().recording.network.times_us.length - 1, value: time(), id: "slider", "aria-label": "Time of the topology", oninput: () => setState({ t: number(run().recording.network.times_us[slider.value], 7).replace(/\u202f/g, "") }) });
@@ -71,8 +77,12 @@ function networkPictures() {
   return section("network", "The network over time", null, h("div", { class: "grid" }, map.figure, topology.figure, spread ? spread.figure : null));
 
   function drawHeat(width, { names, values, columns, times }, which, of, at, choose) {
-    const longest = Math.max(...names.map(name => name.length));
-    const left = Math.round(Math.min(width * 0.34, 12 + longest * 6.1)), right = 18, top = 18, bottom = 34;
+    let longest = Math.max(...names.map(name => name.length));
+    map.short = 12 + longest * 6.1 > width * 0.34 ? names : null;
+    const shownNames = map.short ? names.map(abbreviated) : names;
+    longest = Math.max(...shownNames.map(name => name.length));
+    const bands = faultsOf(of.recording).filter(fault => !fault.instant && !fault.after);
+    const left = Math.round(Math.min(width * 0.34, 12 + longest * 6.1)), right = 18, top = bands.length ? 32 : 18, bottom = 34;
     const rowHeight = Math.max(1, Math.min(20, Math.floor(460 / names.length))), shownRows = names.length;
     const height = Math.max(60, Math.min(520, rowHeight * shownRows));
     const per = Math.max(1, Math.ceil(shownRows / height)), lines = Math.ceil(shownRows / per);
@@ -97,7 +107,7 @@ function networkPictures() {
     const svg = plotOf({ width, height: height + top + bottom, marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom,
       style: { background: "transparent", color: theme.ink, fontSize: "11px", fontFamily: "inherit" }, x: { domain, label: null }, y: { domain: [lines, 0], axis: null },
       marks: [Plot.axisX({ label: null, color: theme.soft, ticks: Math.max(3, Math.round(width / 110)), tickFormat: micros, tickSize: 4 }),
-        Plot.text(Array.from({ length: lines }, (_, i) => i).filter(i => i % every === 0), { x: domain[0], y: i => i + 0.5, dx: -6, textAnchor: "end", text: i => names[i * per].length * 6.1 > left ? names[i * per].slice(0, Math.floor(left / 6.1) - 1) + "…" : names[i * per], fill: i => broken.has(names[i * per]) ? theme.bad : theme.ink, fontSize: Math.min(11, Math.max(8, height / lines * every)) }),
+        Plot.text(Array.from({ length: lines }, (_, i) => i).filter(i => i % every === 0), { x: domain[0], y: i => i + 0.5, dx: -6, textAnchor: "end", text: i => (broken.has(names[i * per]) ? "✕ " : "") + (shownNames[i * per].length * 6.1 > left ? shownNames[i * per].slice(0, Math.floor(left / 6.1) - 1) + "…" : shownNames[i * per]), fontWeight: i => broken.has(names[i * per]) ? 700 : 400, fill: i => broken.has(names[i * per]) ? theme.bad : theme.ink, fontSize: Math.min(11, Math.max(8, height / lines * every)) }),
         Plot.rectX(faults.filter(f => !f.instant && !f.after), { x1: f => Math.max(f.from, domain[0]), x2: f => Math.min(f.to, domain[1]), y1: -lines * 0.03, y2: -lines * 0.008, fill: theme.bad, insetTop: 0, clip: false }),
       ] });
     const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "image");
@@ -117,6 +127,17 @@ function networkPictures() {
         for (const [key, value] of Object.entries({ x: a, y: top - 9, width: Math.max(1, b - a), height: 5, fill: theme.bad })) band.setAttribute(key, value);
         svg.append(band);
       }
+    }
+    // What is broken, above its band; both directions of a link are one, and of several faults at a time the first is named.
+    let free = -Infinity;
+    for (const [key, fault] of new Map(bands.map(fault => [[fault.from, fault.to].join(), fault]))) {
+      const same = of.recording.faults.filter(one => !one.instant && [one.at_us, one.until_us ?? of.recording.duration_us].join() === key), places = [...new Set(same.map(one => one.subject.split(/ <?-> /).sort().join(" ↔ ")))];
+      const name = { down: "down: ", slow: "slow: ", "avoided-local": "avoided: ", "avoided-global": "avoided: " }[same[0]?.kind] ?? "fault: ", text = `${name}${map.short ? abbreviated(places[0] ?? "") : places[0] ?? ""}${places.length > 1 ? ` and ${places.length - 1} more` : ""}`;
+      const at = Math.max(left, Math.min(x.to(Math.max(fault.from, domain[0])), width - right - text.length * 6.2));
+      if (at < free) continue;
+      free = at + text.length * 6.2 + 12;
+      label(svg, at, top - 13, text, "start");
+      svg.lastChild.setAttribute("fill", theme.bad);
     }
     label(svg, left, height + top + bottom - 3, "simulated time", "start");
     const rule = document.createElementNS(space, "line");

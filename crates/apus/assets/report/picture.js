@@ -39,6 +39,7 @@ function picture({ title, about, note, controls, draw, rows, wide, id }) {
   return self;
 }
 let printing = false;
+const inSight = figure => { const { top, bottom } = figure.getBoundingClientRect(); return top < innerHeight + 300 && bottom > -300; };
 // Paper is white: pictures are printed as in light mode, those out of sight too.
 let themeBefore;
 addEventListener("beforeprint", () => {

@@ -49,7 +49,7 @@ function slowdownPictures() {
     },
     note: () => {
       const unfinished = open();
-      return [unfinished.length ? "Ops that had not ended are beyond the end of the lines: " + unfinished.map(([run]) => `${run.label}, ${plural(run.recording.ops.sizes[0].bins.reduce((n, bin) => n + bin.unfinished, 0), "op")}`).join("; ") + "." : "",
+      return [`Shaded: the range whose ops are listed below; a drag chooses another one.`, unfinished.length ? "Ops that had not ended are beyond the end of the lines: " + unfinished.map(([run]) => `${run.label}, ${plural(run.recording.ops.sizes[0].bins.reduce((n, bin) => n + bin.unfinished, 0), "op")}`).join("; ") + "." : "",
         recorded().some(run => run.recording.ops.groups_left_out) && runs.length === 1 ? `Of more than 12 workloads, the first 12 have lines; ${runs[0].recording.ops.groups_left_out} are in “all ops” only.` : ""].join(" ").trim();
     },
     rows: () => [["run", "fraction of ops", "slowdown"], ...series.flatMap(one => one.fractions.map((f, i) => [one.name, f, one.y[i]]))],
@@ -63,7 +63,9 @@ function slowdownPictures() {
   let stat = "p99";
   const stats = [["p50", "median"], ["p95", "p95"], ["p99", "p99"], ["p99_9", "p99.9"], ["max", "slowest"]];
   const all = recorded().filter(run => run.recording.ops.count > 0);
-  const sets = all.length > 1 ? all.map(run => [run.label, run.recording.ops.sizes[0].bins, hueOf(run)]) : all[0].recording.ops.sizes.map((one, i) => [one.name, one.bins, i]);
+  let sets = all.length > 1 ? all.map(run => [run.label, run.recording.ops.sizes[0].bins, hueOf(run)]) : all[0].recording.ops.sizes.map((one, i) => [one.name, one.bins, i]);
+  // If each size is of one workload, all ops together say nothing more.
+  if (all.length === 1 && sets.length > 2 && sets.slice(1).reduce((sum, [, bins]) => sum + bins.length, 0) === sets[0][1].length) sets = sets.slice(1);
   const sizes = [...new Set(sets.flatMap(([, bins]) => bins.map(bin => bin.size)))].sort((a, b) => a - b);
   const upTo = sets.some(([, bins]) => bins.some(bin => bin.up_to));
   const several = sets.length > 1;
@@ -74,6 +76,8 @@ function slowdownPictures() {
     draw: width => {
       const lines = several ? sets.map(([name, bins, i]) => ({ name, colour: colour(i), dash: dash(i), x: bins.map(bin => sizes.indexOf(bin.size)), y: bins.map(bin => bin[stat]) })) :
         stats.slice(0, 4).map(([key, name], i) => ({ name, colour: colour([0, 5, 1, 3][i]), x: sets[0][1].map(bin => sizes.indexOf(bin.size)), y: sets[0][1].map(bin => bin[key]) }));
+      // Between a few sizes there is nothing.
+      if (sizes.length < 5) lines.forEach(line => { line.width = 0; });
       const step = Math.ceil(sizes.length / Math.max(3, width / 70));
       const domain = [-0.5, sizes.length - 0.5];
       const chart = lineChart(width, { series: lines, xLabel: "op size", yLabel: "slowdown", height: 300, points: true, xDomain: domain, yType: "log", yFrom: 1,
@@ -81,7 +85,10 @@ function slowdownPictures() {
         readout: i => { const bins = sets.map(([, bins]) => bins.find(bin => bin.size === sizes[i])).filter(Boolean); return `${upTo ? "up to " + binary(sizes[i]) : bytes(sizes[i])}, ${plural(bins.reduce((n, bin) => n + bin.ops, 0), "op")}`; } });
       return h("div", {}, chart, legend(lines, () => {}));
     },
-    note: () => { const n = sets.flatMap(([, bins]) => bins).reduce((sum, bin) => sum + bin.unfinished, 0); return n && !several ? `${plural(n, "op")} had not ended; a percentile among them is left out.` : ""; },
+    note: () => {
+      const bins = sets.flatMap(([, bins]) => bins), n = bins.reduce((sum, bin) => sum + bin.unfinished, 0), least = { p95: 20, p99: 100, p99_9: 1000 }[stat], few = least && several ? bins.filter(bin => bin.ops < least).length : 0;
+      return [n && !several ? `${plural(n, "op")} had not ended; a percentile among them is left out.` : "", few ? `Of fewer than ${count(least)} ops the slowest one is shown: at ${few} of ${plural(bins.length, "point")}; pointing at one says how many ops it has.` : ""].join(" ").trim();
+    },
     rows: () => [["run or workload", "size_bytes", "ops", "unfinished", ...stats.map(([, name]) => name)], ...sets.flatMap(([name, bins]) => bins.map(bin => [name, bin.size, bin.ops, bin.unfinished, ...stats.map(([key]) => bin[key])]))],
   });
   return section("slowdown", "How slow were ops?", LEAD,
@@ -112,10 +119,11 @@ function opList() {
   let sort = ["slowdown", -1], limit = 12, filter = state.find ?? "";
   const columns = [["slowdown", "slowdown"], ["latency_us", "latency"], ["size", "size"], ["submit_us", "submitted at"], ["flow", "flow"], ["group", "workload"]];
   const run = () => runs[runIndex()];
+  const back = h("button", { type: "button", class: "quiet", text: "← back", onclick: () => { const to = state.back; find.value = ""; find.dispatchEvent(new Event("input")); setState({ back: null, tail: null }); byId(to)?.scrollIntoView({ behavior: "smooth" }); } });
   const find = h("input", { type: "search", placeholder: "host 3, flow 12, a workload…", "aria-label": "Filter ops by host, flow or workload", value: filter, oninput: () => { filter = find.value; limit = 12; setState({ find: filter }, true); fill(); } });
   const heads = columns.map(([key, text]) => h("th", { scope: "col", class: key === "flow" || key === "group" ? null : "n" }, h("button", { type: "button", text, onclick: () => { sort = [key, sort[0] === key ? -sort[1] : -1]; fill(); } })));
   const pickRun = recorded().length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].recording), runIndex(), value => setState({ run: value, op: null, hop: null })) : null;
-  box.append(h("div", { class: "head" }, heading, h("div", { class: "controls" }, pickRun, find, h("button", { type: "button", text: "CSV", title: "Copy these ops as CSV", onclick: () => copy(csv([["rank", ...columns.map(([key]) => key), "op"], ...places().map(i => { const ops = run().recording.ops; return [ops.rank[i] + 1, ops.slowdown[i], ops.latency_us[i], ops.size[i], ops.submit_us[i], flowName(run(), ops.flow[i]), ops.groups[ops.group[i]], ops.op[i]]; })])) }))),
+  box.append(h("div", { class: "head" }, heading, h("div", { class: "controls" }, back, pickRun, find, h("button", { type: "button", text: "CSV", title: "Copy these ops as CSV", onclick: () => copy(csv([["rank", ...columns.map(([key]) => key), "op"], ...places().map(i => { const ops = run().recording.ops; return [ops.rank[i] + 1, ops.slowdown[i], ops.latency_us[i], ops.size[i], ops.submit_us[i], flowName(run(), ops.flow[i]), ops.groups[ops.group[i]], ops.op[i]]; })])) }))),
     remark, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ops of the tail" }, h("table", { class: "ops" }, h("thead", {}, h("tr", {}, ...heads, h("th", { scope: "col", text: "cause" }))), body)), more);
   more.addEventListener("click", () => { limit += 50; fill(); });
   function places() {
@@ -138,6 +146,7 @@ function opList() {
     if (!ops) { heading.textContent = "No ops were recorded"; return; }
     const [low, high] = tailRange();
     const all = places();
+    back.hidden = !state.back;
     const inRange = Math.max(1, Math.round((high - low) * ops.count));
     heading.textContent = filter.trim() ? `Ops of “${filter.trim().replace(/:$/, "")}”` : low <= 0 && high >= 1 ? "All ops, the slowest first" : high >= 1 ? `The slowest ${number((1 - low) * 100, 2)} % of ops` : `Ops from ${rankName(low)} to ${rankName(high)}`;
     remark.textContent = ops.kept === ops.count ? `${plural(all.length, "op")} of ${count(ops.count)}.` :
@@ -155,7 +164,7 @@ function opList() {
     more.hidden = all.length <= limit;
     more.textContent = `Show more of ${count(all.length)}`;
   }
-  onState(["tail", "run", "op"], () => { if (pickRun) pickRun.value = runIndex(); fill(); });
+  onState(["tail", "run", "op", "back"], () => { if (pickRun) pickRun.value = runIndex(); fill(); });
   fill();
   return box;
 }

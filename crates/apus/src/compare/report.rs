@@ -356,7 +356,7 @@ impl Report<'_> {
         };
         let subtitle = self.scenario.title.as_deref().unwrap_or_default();
         let report = report::Report::new("compare", &self.scenario.name, subtitle);
-        let setup = Some(&self.scenario.runs[0].setup);
+        let setup = report::describe_all(self.scenario.runs.iter().map(|run| &run.setup).take(1));
         report::Report { setup, runs, comparison: Some(comparison), ..report }.html()
     }
 }

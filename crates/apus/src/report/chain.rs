@@ -153,11 +153,26 @@ fn others(
     let first = all.partition_point(|packet| packet.left <= arrived);
     let end = all.partition_point(|packet| packet.left < hop.left);
     let mut by_flow: BTreeMap<Option<u32>, (u64, u64)> = BTreeMap::new();
+    // By workload: the flows and their bytes.
+    let mut by_group: BTreeMap<u32, (BTreeSet<u32>, u64)> = BTreeMap::new();
     for packet in all.get(first..end).unwrap_or_default() {
         let entry = by_flow.entry(packet.connection).or_default();
         entry.0 += 1;
         entry.1 += u64::from(packet.wire_bytes);
+        if let Some(flow) = packet.connection {
+            let group = seen.recording.flows[flow as usize].group;
+            let (flows, bytes) = by_group.entry(group).or_default();
+            flows.insert(flow);
+            *bytes += u64::from(packet.wire_bytes);
+        }
     }
+    let mut groups: Vec<_> = by_group.into_iter().collect();
+    groups.sort_by_key(|(group, (_, bytes))| (core::cmp::Reverse(*bytes), *group));
+    let groups: Vec<Value> = groups
+        .into_iter()
+        .take(MAX_NAMED)
+        .map(|(group, (flows, bytes))| json!([group, flows.len(), bytes]))
+        .collect();
     let total: u64 = by_flow.values().map(|(_, bytes)| bytes).sum();
     let count = by_flow.len();
     let mut order: Vec<_> = by_flow.into_iter().collect();
@@ -173,5 +188,6 @@ fn others(
         "bytes": total,
         "flows": count,
         "named": named,
+        "groups": groups,
     })
 }

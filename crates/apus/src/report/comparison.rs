@@ -121,7 +121,7 @@ impl Comparison {
     pub(super) fn json(&self) -> Value {
         let metric = |(name, heading): (&String, &String)| {
             json!({ "name": name, "heading": heading, "unit": unit_of(name),
-                    "better": better(name), "fraction": apus_sim::results::is_fraction(name) })
+                    "better": better(name), "fraction": is_fraction(name) })
         };
         let number = |number: &Option<(Bounds, f64, f64)>| {
             let Some((median, min, max)) = number else { return Value::Null };
@@ -160,14 +160,17 @@ impl Comparison {
     }
 }
 
+/// Returns whether a metric is a share, also one that `emulate` names in words.
+fn is_fraction(name: &str) -> bool {
+    apus_sim::results::is_fraction(name) || name.starts_with("utilisation")
+}
+
 /// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0).
 pub(super) fn better(name: &str) -> i8 {
     let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
     if words(&["duplicate"]) {
         -1
-    } else if words(&["goodput", "throughput", "utilisation", "jain", "bandwidth"])
-        || name.ends_with("ops")
-    {
+    } else if words(&["goodput", "throughput", "jain", "bandwidth"]) || name.ends_with("ops") {
         1
     } else if words(&[
         "_us",

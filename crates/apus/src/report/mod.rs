@@ -9,6 +9,7 @@ mod command;
 mod comparison;
 mod jobs;
 mod joined;
+mod load;
 mod matrix;
 mod network;
 mod numbers;
@@ -31,6 +32,7 @@ use crate::program;
 pub use command::ReportCommand;
 pub use comparison::{Axis, Comparison, Differences, Distribution, PairedDifference, Row};
 pub use second_run::SecondRun;
+pub(crate) use setup::describe_all;
 
 const PAGE: &str = include_str!("../../assets/report/page.html");
 const STYLE: &str = include_str!("../../assets/report/report.css");
@@ -65,8 +67,8 @@ pub struct Report<'a> {
     pub title: &'a str,
     /// Subtitle.
     pub subtitle: &'a str,
-    /// Setup of a comparison without runs.
-    pub setup: Option<&'a Setup>,
+    /// Set-up of a comparison without runs ([`describe_all`]); `null` if it is not known.
+    pub setup: Value,
     /// Runs ([`RunPage::json`]); those with a recording have pictures.
     pub runs: Vec<Value>,
     /// Checks of an experiment.
@@ -100,7 +102,7 @@ impl<'a> Report<'a> {
             command,
             title,
             subtitle,
-            setup: None,
+            setup: Value::Null,
             runs: Vec::new(),
             checks: &[],
             shown: &[],
@@ -126,7 +128,7 @@ impl<'a> Report<'a> {
             "program": program::BUILD,
             "title": self.title,
             "subtitle": self.subtitle,
-            "setup": self.setup.map(setup::describe),
+            "setup": self.setup,
             "checks": self.checks,
             "shown": self.shown,
             "figures": self.figures,
@@ -142,6 +144,7 @@ impl RunPage<'_> {
     /// Returns the data of the run, for a page with `runs` recorded runs.
     pub fn json(&self, runs: usize) -> Value {
         let summary = self.summary;
+        let recorded = summary.recording.as_deref().map(|one| ops::of_workloads(summary, one));
         let mut value = json!({
             "name": summary.name,
             "label": self.label,
@@ -153,7 +156,7 @@ impl RunPage<'_> {
                 .then_some(&summary.busiest_port.name),
             "numbers": numbers::of(summary, &self.seeds),
             "text": crate::text::overview(summary),
-            "workloads": crate::text::workloads::table(summary),
+            "workloads": crate::text::workloads::table(summary, recorded.as_deref()),
             "jobs": jobs::json(summary),
             "notes": summary.notes,
             "stalled": summary.stalled.flows,

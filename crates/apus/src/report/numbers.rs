@@ -173,12 +173,16 @@ pub(super) fn status(summary: &Summary) -> Value {
     if measured.unfinished_ops > 0 {
         let all = measured.unfinished_ops + summary.op_latency_us.count;
         let oldest = number(measured.oldest_unfinished_us);
+        let drained = number(summary.drain.seconds * 1e6);
         let level = if summary.op_latency_us.count == 0 { "bad" } else { "warn" };
-        let text = format!(
-            "{} of {all} ops had not ended, the oldest after {oldest} us",
-            measured.unfinished_ops
+        let when = match summary.drain.seconds {
+            0.0 => "at the end of the load".to_owned(),
+            _ => format!("{drained} us after the end of the load, when the run stopped"),
+        };
+        let text = format!("{} of {all} ops had not ended {when}", measured.unfinished_ops);
+        let more = format!(
+            "the oldest was {oldest} us old; latencies are lower bounds where they depend on these ops"
         );
-        let more = "latencies are lower bounds where they depend on these ops".to_owned();
         lines.push(Line::new(level, text).with(more));
     }
     for job in summary.jobs.iter().filter(|job| job.unfinished > 0) {
@@ -199,7 +203,13 @@ pub(super) fn status(summary: &Summary) -> Value {
     if port.utilisation >= FULL {
         let text =
             format!("{} was in use {} % of the time", port.name, number(port.utilisation * 100.0));
-        let more = format!("its mean queue was {} kB", number(port.mean_queue_bytes * 1e-3));
+        // The time that the port takes to send its mean queue.
+        let rate_gbps = port.throughput_gbps / port.utilisation;
+        let more = format!(
+            "its mean queue was {} kB, {} us at its rate",
+            number(port.mean_queue_bytes * 1e-3),
+            number(port.mean_queue_bytes * 8e-3 / rate_gbps)
+        );
         lines.push(Line::new("info", text).with(more));
     }
     if summary.losses.packets > 0 {

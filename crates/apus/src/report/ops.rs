@@ -8,6 +8,7 @@ use apus_units::Time;
 use serde_json::{Value, json};
 
 use super::short;
+use crate::text::workloads::Recorded;
 
 /// Ops that a page holds one by one, over all runs.
 const MAX_OPS: usize = 4_000;
@@ -61,6 +62,22 @@ pub(super) fn measured(recording: &Recording) -> Vec<Op> {
     all.sort_by(|a, b| {
         b.slowdown.total_cmp(&a.slowdown).then(b.us.total_cmp(&a.us)).then(a.flow.cmp(&b.flow))
     });
+    all
+}
+
+/// Returns the ops of the measured phase by workload: their number, and their smallest and largest payload.
+pub(super) fn of_workloads(summary: &Summary, recording: &Recording) -> Vec<Recorded> {
+    let mut all = vec![Recorded::default(); summary.groups.len()];
+    let ended = recording.ops.iter().map(|op| (op.flow, op.submitted, op.size));
+    let open = recording.open_ops.iter().map(|op| (op.flow, op.submitted, op.size));
+    for (flow, submitted, size) in ended.chain(open) {
+        let group = recording.flows[flow as usize].group as usize;
+        if let Some(one) = all.get_mut(group).filter(|_| submitted >= recording.warmup) {
+            one.ops += 1;
+            let (least, most) = one.sizes.unwrap_or((size, size));
+            one.sizes = Some((least.min(size), most.max(size)));
+        }
+    }
     all
 }
 

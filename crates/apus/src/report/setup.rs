@@ -1,9 +1,14 @@
 //! What was run, in a line each: topology, load, algorithms and time.
 
+use apus_algorithms::registry::AlgorithmConfig;
 use apus_scenario::Setup;
 use serde_json::{Value, json};
 use toml::Table;
 
+use super::load;
+
+/// Workloads that have a line.
+const MAX_LOADS: usize = 6;
 /// Settings of a table that its line names, after its kind.
 const MOST: usize = 7;
 /// Settings that say nothing at these values.
@@ -34,45 +39,108 @@ const FIRST: [&str; 16] = [
     "flows_per_pair",
 ];
 
+/// Text in place of a setting that differs between the runs of a sweep.
+const VARIED: &str = "(varied)";
+
 /// Returns the lines of a run, and all of its settings as a scenario.
 pub(super) fn describe(setup: &Setup) -> Value {
     let text = setup.to_annotated_toml();
     let all: Table = toml::from_str(&text).unwrap_or_default();
-    let table = |key: &str| all.get(key).and_then(toml::Value::as_table);
+    let mut lines = lines(&all, setup.algorithms().count() == 1);
+    lines["algorithms"] = several(algorithms(setup)).into();
+    lines["time"] = time(&all).into();
+    lines["settings"] = text.into();
+    lines
+}
+
+/// Returns the lines of several runs: settings that are not equal in all of them are named as varied.
+pub(crate) fn describe_all<'a>(setups: impl Iterator<Item = &'a Setup>) -> Value {
+    let (mut all, mut single, mut names) = (None::<Table>, true, Vec::new());
+    for setup in setups {
+        let table: Table = toml::from_str(&setup.to_annotated_toml()).unwrap_or_default();
+        match &mut all {
+            None => all = Some(table),
+            Some(first) => mark_varied(first, &table),
+        }
+        single &= setup.algorithms().count() == 1;
+        for name in algorithms(setup) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let Some(all) = all else { return Value::Null };
+    let mut lines = lines(&all, single);
+    lines["algorithms"] = several(names).into();
+    lines["time"] = time(&all).into();
+    lines
+}
+
+/// Replaces the values that differ in another table.
+fn mark_varied(own: &mut Table, other: &Table) {
+    for (key, value) in own.iter_mut() {
+        match (value, other.get(key)) {
+            (toml::Value::Table(own), Some(toml::Value::Table(other))) => mark_varied(own, other),
+            (toml::Value::Array(own), Some(toml::Value::Array(other)))
+                if own.len() == other.len() && own.iter().all(toml::Value::is_table) =>
+            {
+                for (own, other) in own.iter_mut().zip(other) {
+                    if let (toml::Value::Table(own), toml::Value::Table(other)) = (own, other) {
+                        mark_varied(own, other);
+                    }
+                }
+            }
+            (value, other) if Some(&*value) != other => *value = VARIED.into(),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the lines of topology and load.
+fn lines(all: &Table, single: bool) -> Value {
     let loads = all.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
     // A single algorithm has a line of its own.
-    let single = setup.algorithms().count() == 1;
-    let load = |load: &toml::Value| {
-        let mut load = load.as_table()?.clone();
+    let of_load = |load: &toml::Value| {
+        let mut table = load.as_table()?.clone();
         if single {
-            load.remove("algorithm");
+            table.remove("algorithm");
         }
-        Some(line(&load))
+        Some(load::workload(&table).unwrap_or_else(|| line(&table)))
     };
-    let loads: Vec<String> = loads.filter_map(load).collect();
-    let algorithms: Vec<String> = setup
-        .algorithms()
-        .map(|(label, config)| {
-            let (name, profile) = (config.info().name, config.profile());
-            let own = if label == name { String::new() } else { format!("{label}: ") };
-            format!("{own}{name} (parameters: {profile})")
-        })
-        .collect();
-    let warmup = match setup.warmup() {
-        span if span.is_zero() => "no warm-up".to_owned(),
-        span => format!("warm-up {span}"),
+    let loads: Vec<String> = loads.filter_map(of_load).collect();
+    let more = loads.len().saturating_sub(MAX_LOADS);
+    let mut loads: Vec<String> = loads.into_iter().take(MAX_LOADS).collect();
+    if more > 0 {
+        loads.push(format!("and {more} more"));
+    }
+    let topology = all.get("topology").and_then(toml::Value::as_table);
+    let topology = topology.map(|table| load::topology(table).unwrap_or_else(|| line(table)));
+    json!({ "topology": topology, "load": loads })
+}
+
+/// Returns the algorithms of a run with their profiles.
+fn algorithms(setup: &Setup) -> Vec<String> {
+    let one = |(label, config): (&str, &AlgorithmConfig)| {
+        let (name, profile) = (config.info().name, config.profile());
+        let own = if label == name { String::new() } else { format!("{label}: ") };
+        format!("{own}{name} (parameters: {profile})")
     };
-    let drain = match setup.drain() {
-        span if span.is_zero() => String::new(),
-        span => format!(", then up to {span} to finish"),
+    setup.algorithms().map(one).collect()
+}
+
+/// Returns when load is offered, when it is measured, and how long ops have to end.
+fn time(all: &Table) -> String {
+    let text = |key: &str| all.get(key).map(load::short);
+    let zero = |time: &String| matches!(time.as_str(), "0s" | "0\u{a0}s");
+    let duration = text("duration").unwrap_or_default();
+    let measured = match text("warmup").filter(|time| !zero(time)) {
+        Some(warmup) => format!("measured after a warm-up of {warmup}"),
+        None => "measured from the start".to_owned(),
     };
-    json!({
-        "topology": table("topology").map(line),
-        "load": several(loads),
-        "algorithms": several(algorithms),
-        "time": format!("load for {}, {warmup}{drain}", setup.duration()),
-        "settings": text,
-    })
+    let drain = text("drain").filter(|time| !zero(time));
+    let drain =
+        drain.map_or_else(String::new, |time| format!("; then at most {time} for ops to end"));
+    format!("{duration} of load, {measured}{drain}")
 }
 
 /// Returns at most three texts, and the number of the others.
@@ -87,24 +155,14 @@ fn several(all: Vec<String>) -> String {
 
 /// Returns the kind of a table and its settings: "star, hosts 4, rate 100Gbps".
 fn line(table: &Table) -> String {
-    let text = |value: &toml::Value| match value {
-        toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Integer(number) => Some(number.to_string()),
-        toml::Value::Float(number) => Some(number.to_string()),
-        toml::Value::Array(all) => match &all[..] {
-            [one] => Some(format!("{one}").trim_matches('"').to_owned()),
-            [] => None,
-            all => Some(format!("{} values", all.len())),
-        },
-        _ => None,
-    };
+    let text = |value: &toml::Value| Some(load::short(value)).filter(|text| !text.is_empty());
     let kind = table.get("kind").and_then(text).unwrap_or_default();
     let mut others: Vec<(&String, &toml::Value)> =
         table.iter().filter(|(key, _)| *key != "kind").collect();
     let place = |key: &String| FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len());
     others.sort_by_key(|(key, _)| place(key));
     let others = others.into_iter().filter_map(|(key, value)| {
-        let value = text(value).filter(|value| value != "0s")?;
+        let value = text(value).filter(|value| value != "0\u{a0}s")?;
         if USUAL.contains(&(key.as_str(), value.as_str())) {
             return None;
         }
@@ -126,7 +184,7 @@ mod tests {
             "hosts = 4\nkind = \"star\"\nrate = \"100Gbps\"\nsenders = [1, 2]\nclass = [{}]\n";
         let table = toml::from_str(table).expect("TOML");
         let line = line(&table);
-        assert!(line.starts_with("star, ") && line.contains("rate 100Gbps"), "{line}");
+        assert!(line.starts_with("star, ") && line.contains("rate 100\u{a0}Gb/s"), "{line}");
         assert!(line.contains("senders 2 values"), "{line}");
         let four = several(["a", "b", "c", "d"].map(str::to_owned).to_vec());
         assert_eq!(four, "a; b; c; and 1 more");

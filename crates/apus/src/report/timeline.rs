@@ -73,10 +73,11 @@ fn fault(recording: &Recording, fault: &FaultRecord) -> Value {
         "until_us": fault.until_us,
         "slowed_until_us": fault.slowed_until_us,
         "slowed_flows": fault.slowed_flows,
-        // Flow, its hosts, and the slowdown of its slowest op; `null` if that had not ended.
-        "slowed": fault.slowed.iter().map(|&(flow, slowdown)| {
-            let of = &recording.flows[flow as usize];
-            json!([flow, of.from.get(), of.to.get(), short(slowdown)])
+        "slowed_before": fault.slowed_before,
+        // Flow, its hosts, the slowdown of its slowest op, `null` if that had not ended, and whether it was as slow before.
+        "slowed": fault.slowed.iter().map(|one| {
+            let of = &recording.flows[one.flow as usize];
+            json!([one.flow, of.from.get(), of.to.get(), short(one.slowdown), one.before])
         }).collect::<Vec<_>>(),
         "even_again_us": fault.even_again_us,
         "instant": fault.kind == "reroute",

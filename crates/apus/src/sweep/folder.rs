@@ -57,9 +57,9 @@ impl SweepFolder {
             };
             runs.push(Done { summary: store.load(setup), point, failure: None });
         }
-        let metrics = table::default_metrics(setups);
+        let metrics = table::default_metrics(setups.iter().copied());
         let points = runs.iter().map(|run| run.point.clone()).collect();
-        let plan = Plan::new(file, vary, metrics, points);
+        let plan = Plan::new(file, vary, metrics, points, &setups);
         plan.save(&store)?;
         let partial = Partial::new(Some(dir.clone()), &plan, runs)?;
         Ok(Self { dir, store, plan, partial })

@@ -129,7 +129,8 @@ impl Sweep {
             [] => table::default_metrics(&setups),
             given => given.to_vec(),
         };
-        let plan = Plan::new(file, &self.vary, metrics, points);
+        let described: Vec<&Setup> = setups.iter().collect();
+        let plan = Plan::new(file, &self.vary, metrics, points, &described);
         let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
         let shared = if self.shard.is_some() { plan.share(&store) } else { plan.save(&store) };

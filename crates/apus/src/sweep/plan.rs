@@ -3,16 +3,22 @@
 use std::fs;
 use std::path::Path;
 
+use apus_scenario::Setup;
 use apus_sim::results::SCHEMA_VERSION;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::grid::{Axis, Point};
 use crate::output::{to_json, write_shared};
 use crate::program::BUILD;
+use crate::report;
 use crate::store::Store;
 
 /// Name of its file in the store.
 const FILE: &str = "plan.json";
+
+/// Maximum number of runs whose set-up is described. Rationale: more values are not named.
+const MAX_DESCRIBED: usize = 64;
 
 /// Plan of a sweep. All shards of a sweep have the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,14 +35,32 @@ pub struct Plan {
     pub vary: Vec<Axis>,
     /// The metrics of the chart.
     pub metrics: Vec<String>,
+    /// What is run, for the page ([`report::describe_all`]).
+    #[serde(default)]
+    pub setup: Value,
     /// All runs, in the order of the table.
     pub points: Vec<Point>,
 }
 
 impl Plan {
-    /// Returns the plan of these runs.
-    pub fn new(file: &str, vary: &[Axis], metrics: Vec<String>, points: Vec<Point>) -> Self {
+    /// Returns the plan of these runs, whose set-ups are `setups`.
+    pub fn new(
+        file: &str,
+        vary: &[Axis],
+        metrics: Vec<String>,
+        points: Vec<Point>,
+        setups: &[&Setup],
+    ) -> Self {
+        // Each value of each setting, and each variant, is in one of the runs that differ from the first in it alone.
+        let near = |point: &Point| {
+            let Some(first) = points.first() else { return false };
+            let differ = point.values.iter().zip(&first.values).filter(|(a, b)| a != b).count();
+            point.seed == first.seed && differ + usize::from(point.variant != first.variant) <= 1
+        };
+        let described = points.iter().zip(setups).filter(|(point, _)| near(point));
+        let described = described.take(MAX_DESCRIBED).map(|(_, setup)| *setup);
         Self {
+            setup: report::describe_all(described),
             schema_version: SCHEMA_VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             build: BUILD.to_owned(),

@@ -78,7 +78,8 @@ pub fn write(
     let reasons = runs.iter().filter_map(|run| run.failure.clone()).collect();
     let comparison = of_rows(caption, &plan.vary, rows, &plan.metrics, None, reasons);
     let comparison = Some(Comparison { distributions: distributions(runs), ..comparison });
-    let report = Report { comparison, ..Report::new("sweep", &title, "") };
+    let report =
+        Report { setup: plan.setup.clone(), comparison, ..Report::new("sweep", &title, "") };
     dir.write("report.html", &report.html())
 }
 

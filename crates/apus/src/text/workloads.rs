@@ -14,9 +14,19 @@ const MAX_ROWS: usize = 64;
 /// Text of a number that does not exist or is not measured.
 const NONE: &str = "-";
 
+/// The ops of a workload that a recorded run has one by one.
+#[derive(Clone, Copy, Default)]
+pub struct Recorded {
+    /// Their number: those of the measured phase, ended or not.
+    pub ops: u64,
+    /// Smallest and largest payload.
+    pub sizes: Option<(u64, u64)>,
+}
+
 /// Returns the workloads of a run as a table with a header, and the totals of those with the same
-/// name, algorithm or class. Empty if there is at most one.
-pub fn table(summary: &Summary) -> Vec<Vec<String>> {
+/// name, algorithm or class. Empty if there is at most one. With `recorded`, an entry per workload, the
+/// table is that of a page, which has room for more columns.
+pub fn table(summary: &Summary, recorded: Option<&[Recorded]>) -> Vec<Vec<String>> {
     let groups = &summary.groups;
     if groups.len() < 2 {
         return Vec::new();
@@ -25,12 +35,14 @@ pub fn table(summary: &Summary) -> Vec<Vec<String>> {
         class: groups.iter().any(|group| group.class.is_some()),
         oldest: groups.iter().any(|group| group.share.unfinished_ops > 0),
         late: summary.workload.values().any(|workload| workload.late_lower.is_some()),
+        page: recorded.is_some(),
     };
     let mut rows = vec![shown.header()];
-    rows.extend(groups.iter().take(MAX_ROWS).map(|group| {
+    let place = |place: usize| recorded.and_then(|all| all.get(place)).copied();
+    rows.extend(groups.iter().enumerate().take(MAX_ROWS).map(|(index, group)| {
         let times = summary.times_of_group(group);
         let late = times.slowdown.and_then(|_| summary.workload.get(&group.workload));
-        shown.row(names(group), &group.share, times, late)
+        shown.row(names(group), &group.share, times, late, place(index))
     }));
     if groups.len() > MAX_ROWS {
         let more = groups.len() - MAX_ROWS;
@@ -41,7 +53,16 @@ pub fn table(summary: &Summary) -> Vec<Vec<String>> {
         let own = (total.by == Common::Workload).then_some(total.name.as_str());
         let times = own.map_or_else(GroupTimes::default, |name| summary.times_of(name));
         let late = own.and_then(|name| summary.workload.get(name));
-        shown.row(names_of_total(total), &total.share, times, late)
+        let of_total = |(index, group): (usize, &Group)| match total.by {
+            Common::Workload => (group.workload == total.name).then(|| place(index)),
+            Common::Algorithm => (group.algorithm == total.name).then(|| place(index)),
+            Common::Class => {
+                (group.class.as_deref() == Some(&total.name[..])).then(|| place(index))
+            }
+        };
+        let all = groups.iter().enumerate().filter_map(of_total).flatten();
+        let sum = recorded.map(|_| Recorded { ops: all.map(|one| one.ops).sum(), sizes: None });
+        shown.row(names_of_total(total), &total.share, times, late, sum)
     }));
     rows
 }
@@ -61,6 +82,7 @@ struct Shown {
     class: bool,
     oldest: bool,
     late: bool,
+    page: bool,
 }
 
 impl Shown {
@@ -69,6 +91,7 @@ impl Shown {
             (true, "workload"),
             (true, "algorithm"),
             (self.class, "class"),
+            (self.page, "op size, B"),
             (true, "ops"),
             (true, "unfinished"),
             (self.oldest, "oldest, us"),
@@ -76,6 +99,7 @@ impl Shown {
             (true, "share, %"),
             (true, "latency p50, us"),
             (true, "latency p99, us"),
+            (self.page, "latency p99.9, us"),
             (true, "slowdown p99"),
             (self.late, "late, %"),
         ];
@@ -88,22 +112,31 @@ impl Shown {
         share: &Share,
         times: GroupTimes<'_>,
         workload: Option<&WorkloadSummary>,
+        recorded: Option<Recorded>,
     ) -> Vec<String> {
         let percent = |share: f64| number(share * 100.0);
         let oldest = Some(share.oldest_unfinished_us).filter(|_| share.unfinished_ops > 0);
         let p50 = |d: &DistributionSummary| stat(d, |d| d.p50);
         let p99 = |d: &DistributionSummary| stat(d, |d| d.p99);
+        let p99_9 = |d: &DistributionSummary| stat(d, |d| d.p99_9);
+        let sizes = recorded.and_then(|one| one.sizes).map(|(least, most)| {
+            if least == most { least.to_string() } else { format!("{least} .. {most}") }
+        });
+        // The ops that latencies are of: also those that ended after the measured phase.
+        let ops = recorded.map_or(share.ops, |one| one.ops);
         let cells = [
             (true, Some(name.to_owned())),
             (true, Some(algorithm.to_owned())),
             (self.class, Some(class.to_owned())),
-            (true, Some(share.ops.to_string())),
+            (self.page, sizes),
+            (true, Some(ops.to_string())),
             (true, Some(share.unfinished_ops.to_string())),
             (self.oldest, oldest.map(number)),
             (true, Some(number(share.goodput_gbps))),
             (true, share.goodput_share.map(percent)),
             (true, times.op_latency_us.and_then(p50)),
             (true, times.op_latency_us.and_then(p99)),
+            (self.page, times.op_latency_us.and_then(p99_9)),
             (true, times.slowdown.and_then(p99)),
             (self.late, workload.and_then(late)),
         ];

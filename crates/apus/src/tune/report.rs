@@ -280,7 +280,8 @@ impl Report<'_> {
         }
         let subtitle = format!("target delay of {}", self.label);
         let report = crate::report::Report::new("tune", self.setup.name(), &subtitle);
-        let (setup, comparison) = (Some(self.setup), Some(comparison));
+        let setup = crate::report::describe_all(std::iter::once(self.setup));
+        let comparison = Some(comparison);
         crate::report::Report { setup, runs, comparison, ..report }.html()
     }
 

@@ -56,8 +56,9 @@ fn a_fault_tells_whom_it_slowed_and_until_when() {
     let until = fault.slowed_until_us.expect("a time");
     assert!((2000.0..2040.0).contains(&until), "{until}");
     assert_eq!(fault.slowed.len(), 1);
-    let (flow, slowdown) = fault.slowed[0];
-    assert!(flow == 0 && slowdown > 2.0, "{:?}", fault.slowed);
+    let one = fault.slowed[0];
+    assert!(one.flow == 0 && one.slowdown > 2.0 && !one.before, "{:?}", fault.slowed);
+    assert_eq!(fault.slowed_before, 0);
     // Without a recording nothing is known.
     let alone = Simulation::new(&setup.plan().expect("plan")).expect("plan");
     let alone = alone.run("slowed", &mut |_| {}).expect("run");
@@ -81,6 +82,7 @@ fn an_op_that_was_slow_before_a_fault_is_not_the_one_it_slowed_most() {
     let fault = &summary.faults[0];
     assert_eq!(fault.slowed_flows, Some(2));
     assert_eq!(fault.slowed_most.as_deref(), Some("host 2 -> host 3"));
-    let [(_, first), (_, second)] = fault.slowed[..] else { panic!("{:?}", fault.slowed) };
-    assert!(second > 50.0 && second > first, "{:?}", fault.slowed);
+    let [first, second] = fault.slowed[..] else { panic!("{:?}", fault.slowed) };
+    assert!(second.slowdown > 50.0 && second.slowdown > first.slowdown, "{:?}", fault.slowed);
+    assert_eq!((first.before, second.before, fault.slowed_before), (false, true, 1));
 }

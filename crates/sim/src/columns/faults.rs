@@ -53,13 +53,27 @@ row! {
         /// Egress port of the link.
         #[serde(skip)]
         pub port: Option<PortId>,
-        /// The slowed flows, those of `slowed_most` first, and the slowdown of the op of each; at most 64.
+        /// The slowed flows, that of `slowed_most` first; at most 64.
         #[serde(skip)]
-        pub slowed: Vec<(u32, f64)>,
+        pub slowed: Vec<SlowedFlow>,
+        /// Those of `slowed_flows` whose op was as slow already when the fault began.
+        #[serde(skip)]
+        pub slowed_before: u64,
         /// Index in the faults of the plan.
         #[serde(skip)]
         pub fault: Option<usize>,
     }
+}
+
+/// A flow with an op that was slow during a fault.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowedFlow {
+    /// Number of the flow.
+    pub flow: u32,
+    /// Slowdown of the op; infinite if it had not ended.
+    pub slowdown: f64,
+    /// Whether the op was as slow already when the fault began, for example because it waited for earlier ops of its flow.
+    pub before: bool,
 }
 
 /// Adds the packets that each fault of the plan has cost.

@@ -19,7 +19,7 @@ pub(crate) use metric::{BUCKETS, fits};
 
 pub use cell::{Cell, CellType, Value};
 pub use declare::{Cells, Column, Columns, Declared, Kind, Row, Table, gbps};
-pub use faults::FaultRecord;
+pub use faults::{FaultRecord, SlowedFlow};
 pub use flows::FlowRow;
 pub use job_ops::JobOpRow;
 pub use metric::{STATS, unit_of};

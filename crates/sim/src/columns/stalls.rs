@@ -33,7 +33,7 @@ summary! {
         pub noticed: u64 = number("over the whole run and its drain"),
         /// stalled flows that made no further progress
         pub at_end: u64 = number("at the end of the drain"),
-        /// the first 16 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
+        /// the first 64 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
         /// end), the number of outstanding `ops`, and the `reason` if known
         pub flows: Vec<StalledFlow> = list("-"),
     }

@@ -1,7 +1,7 @@
 //! Which flows a fault slowed, and for how long.
 
 use super::Recording;
-use crate::columns::FaultRecord;
+use crate::columns::{FaultRecord, SlowedFlow};
 
 /// A flow is slowed if an op of it was slower than the median by this factor. deviation: no source; rationale: flows
 /// that share a link with one other are as slow as that without a fault.
@@ -83,8 +83,14 @@ impl Recording {
                 format!("{} -> {}", flow.from, flow.to)
             });
             fault.slowed_until_us = (!slowed.is_empty()).then_some(until);
-            let named = slowed.into_iter().take(MAX_NAMED);
-            fault.slowed = named.map(|flow| (flow as u32, worst[flow].slowdown)).collect();
+            let before = slowed.iter().filter(|&&flow| !worst[flow].fresh).count();
+            fault.slowed_before = before as u64;
+            let named = slowed.into_iter().take(MAX_NAMED).map(|flow| SlowedFlow {
+                flow: flow as u32,
+                slowdown: worst[flow].slowdown,
+                before: !worst[flow].fresh,
+            });
+            fault.slowed = named.collect();
         }
     }
 
