@@ -55,6 +55,7 @@ mod status;
 pub mod switch;
 mod sync;
 mod sys;
+mod uses;
 #[cfg(any(test, feature = "worlds"))]
 pub mod virtual_host;
 

@@ -15,6 +15,7 @@ use crate::containment::contain;
 use crate::driver::{HoldingLocks, hold_locks};
 use crate::grant::{Access, Caller, Grant};
 use crate::session::Randomness;
+use crate::uses::Uses;
 
 /// Memory of a region, or target of a read.
 ///
@@ -52,11 +53,9 @@ pub(crate) struct Registered {
     grant: Option<RwLock<Grant>>,
     length: u64,
     memory: RwLock<Box<dyn Memory>>,
-    withdrawn: AtomicBool,
+    uses: Uses,
     /// Whether the answers to outstanding reads are given up.
     revoked: AtomicBool,
-    /// One bit per engine that still sends from it.
-    engines: AtomicU64,
 }
 
 impl Drop for Registered {
@@ -77,7 +76,7 @@ impl Registered {
         address: u64,
         length: u64,
     ) -> Result<(), RejectReason> {
-        if self.withdrawn.load(Ordering::Acquire) && !is_planted(Bug::WithdrawnUsed) {
+        if self.uses.is_withdrawn() && !is_planted(Bug::WithdrawnUsed) {
             return Err(RejectReason::NoRegion);
         }
         if !self.access.allows(access) && !is_planted(Bug::ReadOnlyWritten) {
@@ -102,11 +101,6 @@ impl Registered {
     /// Returns `true` if only some peers may use it.
     pub(crate) fn is_restricted(&self) -> bool {
         self.grant.is_some()
-    }
-
-    /// Returns `true` if the region was withdrawn and no engine uses it.
-    fn is_free(&self) -> bool {
-        self.withdrawn.load(Ordering::Acquire) && self.engines.load(Ordering::Acquire) == 0
     }
 
     fn lock(&self) -> Locked<'_> {
@@ -284,10 +278,9 @@ impl Regions {
             grant: grant.map(RwLock::new),
             length: memory.bytes().len() as u64,
             memory: RwLock::new(memory),
-            withdrawn: AtomicBool::new(false),
-            revoked: AtomicBool::new(false),
             // Under the table's lock, as in `leave`, so that no engine is missed.
-            engines: AtomicU64::new(self.engines.load(Ordering::Acquire)),
+            uses: Uses::new(self.engines.load(Ordering::Acquire)),
+            revoked: AtomicBool::new(false),
         });
         table[place] = Some(Arc::clone(&registered));
         Ok(registered)
@@ -305,7 +298,7 @@ impl Regions {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         self.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
         for region in table.iter().flatten() {
-            region.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
+            region.uses.leave(engine);
         }
         remove_free(&mut table);
     }
@@ -344,12 +337,12 @@ impl Regions {
         let mut held = false;
         let mut any_free = false;
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        for region in table.iter().flatten().filter(|r| r.withdrawn.load(Ordering::Acquire)) {
+        for region in table.iter().flatten().filter(|r| r.uses.is_withdrawn()) {
             if sends_from(region.key) {
                 held = true;
             } else {
-                region.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
-                any_free |= region.is_free();
+                region.uses.leave(engine);
+                any_free |= region.uses.is_free();
             }
         }
         drop(table);
@@ -362,7 +355,7 @@ impl Regions {
 
 fn remove_free(table: &mut [Option<Arc<Registered>>]) {
     for place in table {
-        place.take_if(|region| region.is_free());
+        place.take_if(|region| region.uses.is_free());
     }
 }
 
@@ -446,7 +439,7 @@ impl Region {
 
     /// Withdraws it: later ops of peers are refused. Outstanding answers to reads are completed.
     pub fn withdraw(&self) {
-        if !self.registered.withdrawn.swap(true, Ordering::AcqRel) {
+        if self.registered.uses.withdraw() {
             self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
             if self.is_free() {
                 // All engines have ended before.
@@ -468,7 +461,7 @@ impl Region {
     /// withdrawal when it wakes ([`Host::look`](crate::Host::look)).
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.registered.is_free()
+        self.registered.uses.is_free()
     }
 }
 

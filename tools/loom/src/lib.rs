@@ -3,22 +3,26 @@
 
 mod sync {
     pub(crate) use loom::sync::Arc;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 }
 
 #[path = "../../../crates/udp/src/sleepers.rs"]
 mod sleepers;
 #[path = "../../../crates/udp/src/slots.rs"]
 mod slots;
+#[path = "../../../crates/udp/src/uses.rs"]
+mod uses;
 
 #[cfg(test)]
 mod tests {
+    use loom::cell::UnsafeCell;
     use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
 
     use crate::sleepers::{Sleeper, Sleepers};
     use crate::slots::Slots;
+    use crate::uses::Uses;
 
     /// An eventfd.
     struct EventFd {
@@ -153,6 +157,35 @@ mod tests {
             });
             threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
             assert!(slots.take().is_ok());
+        });
+    }
+
+    /// The memory of a withdrawn region is free only after the last use by an engine: loom reports two accesses at once.
+    #[test]
+    fn memory_that_is_free_is_used_by_no_engine() {
+        loom::model(|| {
+            let shared = Arc::new((Uses::new(1), UnsafeCell::new(0), EventFd::new()));
+            let engine = Arc::clone(&shared);
+            let thread = thread::spawn(move || {
+                let (uses, memory, wake) = &*engine;
+                // A packet that reads the region, and what follows the packet or a wake-up.
+                if !uses.is_withdrawn() {
+                    memory.with(|_| ());
+                }
+                if !uses.is_withdrawn() {
+                    wake.wait();
+                }
+                assert!(uses.is_withdrawn());
+                uses.leave(0);
+            });
+            let (uses, memory, wake) = &*shared;
+            assert!(!uses.is_free() && uses.withdraw() && !uses.withdraw());
+            wake.write();
+            if uses.is_free() {
+                memory.with_mut(|_| ());
+            }
+            thread.join().expect("no panic");
+            assert!(uses.is_free());
         });
     }
 }
