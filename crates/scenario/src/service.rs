@@ -1,11 +1,10 @@
 //! `[workload.service]`: the device that reads wait for at the host that answers them.
 
-use apus_transport::OpKind;
 use apus_units::Span;
 
 use super::declared::{Keys, Kind, key};
 use super::section::{MAX_DELAY, Section};
-use apus_sim::plan::Service;
+use apus_sim::plan::{OpType, Service};
 
 /// Keys of `service`.
 pub(super) static SERVICE: Keys = Keys::of(&[
@@ -38,11 +37,11 @@ impl ServiceSpec {
 
 /// Reads `service` of a workload whose op is `op`; the outer `None` means that an error was
 /// reported.
-pub(super) fn read(workload: &Section<'_>, op: Option<OpKind>) -> Option<Option<ServiceSpec>> {
+pub(super) fn read(workload: &Section<'_>, op: Option<OpType>) -> Option<Option<ServiceSpec>> {
     if workload.node("service").is_none() {
         return Some(None);
     }
-    if op.is_some_and(|op| !matches!(op, OpKind::Read { .. })) {
+    if op.is_some_and(|op| op != OpType::Read) {
         workload.no_effect("service", "on ops that are not answered; it is for `op = \"read\"`");
         return None;
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use apus_algorithms::BuiltInPath;
 use apus_cc::{PathPolicy, SwitchChoice};
-use apus_transport::OpKind;
 use apus_units::{Span, suggestion};
 
 use super::closed::ClosedLoops;
@@ -22,7 +21,7 @@ use super::topology::TopologySpec;
 use super::trace::Trace;
 use super::tree::Value;
 use apus_sim::measure::NamedWorkload;
-use apus_sim::plan::Spreading;
+use apus_sim::plan::{OpType, Spreading};
 use keys::OPS;
 pub(super) use keys::WORKLOAD;
 pub use keys::WORKLOADS;
@@ -35,7 +34,7 @@ pub(super) struct Workload {
     pub(super) kind: &'static str,
     /// Label in results: the name, or one derived from the kind.
     pub(super) label: String,
-    pub(super) op: OpKind,
+    pub(super) op: OpType,
     /// Whether each flow sets up its connection before its first op.
     pub(super) handshake: bool,
     pub(super) start: Span,
@@ -112,7 +111,7 @@ impl Workload {
             Some(kind) => ClosedLoops::read(&section, frame, kind, &times).map(Demand::Closed),
         };
         let op = match kind {
-            Some("partition-aggregate") => Some(OpKind::Message),
+            Some("partition-aggregate") => Some(OpType::Message),
             _ if is_job => {
                 section.no_effect("op", "on a job, whose messages are writes");
                 Some(OPS[0].1)

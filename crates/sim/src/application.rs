@@ -6,10 +6,10 @@ use std::mem::size_of;
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
-use apus_transport::{Completion, Endpoint, Op, OpKind, Outcome};
+use apus_transport::{Completion, Endpoint, Op, Outcome};
 use apus_units::{Bytes, FlowId, OpId, Span, Time};
 
-use crate::plan::{ConnectionPlan, Load, OpArrival};
+use crate::plan::{ConnectionPlan, Load, OpArrival, OpType};
 
 /// Submits ops to one flow.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub(crate) struct Source {
     pub(crate) flow: FlowId,
     pub(crate) start: Time,
     pub(crate) stop: Time,
-    pub(crate) kind: OpKind,
+    pub(crate) kind: OpType,
     pub(crate) feed: Feed,
     /// The flow sets up a connection before the first op of an open loop.
     pub(crate) handshake: bool,
@@ -116,7 +116,7 @@ struct State {
     handshake: Handshake,
     /// End of submission.
     stop: Time,
-    kind: OpKind,
+    kind: OpType,
     feed: Feed,
     /// Number of due ops for which the flow had no room. The flow limits the span of outstanding op
     /// numbers, so it can refuse an op that the count of the loop would allow if ops complete out
@@ -325,7 +325,7 @@ impl Application {
         let completion = Completion {
             flow,
             op: OpId::new(u64::from(state.submitted.saturating_sub(1))),
-            submitted: Op { kind: state.kind, length: answer.get(), user: index as u64 },
+            submitted: Op { kind: state.kind.op(), length: answer.get(), user: index as u64 },
             submitted_at: state.submitted_at,
             completed_at: local,
             outcome: Outcome::Done,
@@ -433,7 +433,7 @@ impl Application {
         while state.owed > 0 {
             let (length, number) = (state.next_size().get(), state.submitted);
             let user = index as u64 | u64::from(number) << 32;
-            let op = Op { kind: state.kind, length, user };
+            let op = Op { kind: state.kind.op(), length, user };
             if endpoint.submit(local, state.flow, op).is_err() {
                 return;
             }

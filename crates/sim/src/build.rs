@@ -42,8 +42,6 @@ pub enum PlanError {
     Job(JobError),
     /// A simulation for a program outside without exactly one job for its messages.
     NotExternal,
-    /// The connection with this index has atomic ops, which need memory.
-    AtomicOps(usize),
     /// A path policy has fewer entropy values than its hosts have pairs of ports.
     FewValues {
         /// Index of the connection.
@@ -73,11 +71,6 @@ impl fmt::Display for PlanError {
             Self::NotExternal => f.write_str(
                 "a program needs exactly one workload of kind \"external\" for its messages",
             ),
-            Self::AtomicOps(connection) => write!(
-                f,
-                "connection {connection} has atomic ops, but simulated hosts have no memory; use writes, reads \
-                 or messages"
-            ),
             Self::FewValues { connection, values, pairs } => write!(
                 f,
                 "the path policy of connection {connection} has {values} entropy values for {pairs} pairs of ports, each \
@@ -99,9 +92,6 @@ pub(crate) fn build_network<F: AlgorithmFactory>(
 ) -> Result<Network<Header, F::Switch>, PlanError> {
     if plan.ends_with_ops && plan.trace_ops.is_none() && plan.jobs.is_empty() {
         return Err(PlanError::EndsWithOps);
-    }
-    if let Some(atomic) = plan.connections.iter().position(|c| c.kind.is_atomic()) {
-        return Err(PlanError::AtomicOps(atomic));
     }
     let network = plan.topology.build_at_least(plan.seed, plan.least_ports);
     let mut network = network.map_err(PlanError::Topology)?;

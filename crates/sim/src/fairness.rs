@@ -5,7 +5,7 @@ use apus_fabric::Network;
 use apus_units::{Span, Time};
 
 use crate::distribution::jain;
-use crate::plan::Plan;
+use crate::plan::{OpType, Plan};
 
 /// Max-min fair rates of flows over links of given capacities, by progressive filling (Bertsekas
 /// and Gallager, Data Networks, §6.5.2): raise all rates together, and freeze the flows of each link
@@ -77,7 +77,7 @@ impl FairShare {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
                 // The bytes of a read come from the peer.
                 let ends = plan.terminals(c);
-                let (src, dst) = if c.kind.is_answered() { (ends.1, ends.0) } else { ends };
+                let (src, dst) = if c.kind == OpType::Read { (ends.1, ends.0) } else { ends };
                 let route = network.route(src, dst, index as u64, 0);
                 let links = route.map_or_else(|_| Vec::new(), |r| network.route_ports(r));
                 (c.start, c.stop, links.into_iter().map(|port| port.index()).collect())

@@ -19,3 +19,21 @@ pub const fn idle_connection_bytes<F: AlgorithmFactory>() -> usize {
         + BYTES_PER_SOURCE
         + size_of::<Connection>()
 }
+
+#[cfg(test)]
+mod tests {
+    use apus_algorithms::AlgorithmConfig;
+
+    use super::*;
+
+    /// A million connections are a million plans and sources beside two million flows.
+    #[test]
+    fn a_connection_without_ops_takes_little_beside_its_flows() {
+        let sizes =
+            [size_of::<ConnectionPlan<AlgorithmConfig>>(), BYTES_PER_SOURCE, size_of::<HostFlow>()];
+        assert!(
+            sizes.iter().zip([96, 88, 20]).all(|(size, most)| *size <= most),
+            "{sizes:?} bytes"
+        );
+    }
+}

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchFeedback, SwitchHalf};
 use apus_fabric::{Buffer, Node as FabricNode};
-use apus_sim::plan::{FINE_TIMERS_LOG2_PS, Load};
-use apus_transport::{EndpointConfig, OpKind};
+use apus_sim::plan::{FINE_TIMERS_LOG2_PS, Load, OpType};
+use apus_transport::EndpointConfig;
 use apus_udp::Config;
 use apus_units::{Bytes, Span};
 
@@ -178,7 +178,7 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     );
     not(any(|c| largest_op(c) > 1 << 30), "workload.size: at most 1GB can be emulated");
     not(
-        any(|c| c.kind == OpKind::Message && largest_op(c) > 1 << 20),
+        any(|c| c.kind == OpType::Message && largest_op(c) > 1 << 20),
         "workload.size: a message has at most 1 MiB; use op = \"write\"",
     );
     not(
@@ -203,7 +203,7 @@ pub(super) fn check_traffic(plan: &Plan, problems: &mut Vec<String>) {
     );
     let slow = plan.host.engine.is_some_and(|costs| costs.receive_packet >= SLOW_RECEIVER);
     let sends = |host| plan.connections.iter().any(|c| c.from == host);
-    let both = |c: &ConnectionPlan| sends(c.to) || matches!(c.kind, OpKind::Read { .. });
+    let both = |c: &ConnectionPlan| sends(c.to) || c.kind == OpType::Read;
     if slow && plan.connections.iter().any(both) {
         problems.push(format!(
             "host.engine.receive_packet: from {SLOW_RECEIVER} on only for hosts that do nothing but \

@@ -1,8 +1,7 @@
 //! From the connections of a run to the flows of a host's process.
 
 use apus_scenario::{ConnectionPlan, Plan};
-use apus_sim::plan::Load;
-use apus_transport::OpKind;
+use apus_sim::plan::{Load, OpType};
 use apus_units::Time;
 
 use super::spec::{FlowSpec, LoadSpec, OpName};
@@ -39,11 +38,9 @@ pub(super) fn flows(plan: &Plan, host: u32) -> Vec<FlowSpec> {
             index,
             to: connection.to.get(),
             op: match connection.kind {
-                OpKind::Write { .. } => OpName::Write,
-                OpKind::Read { .. } => OpName::Read,
-                OpKind::Message => OpName::Message,
-                // No workload has them, and the simulator refuses plans that do.
-                OpKind::CompareAndSwap { .. } | OpKind::FetchAdd { .. } => return None,
+                OpType::Write => OpName::Write,
+                OpType::Read => OpName::Read,
+                OpType::Message => OpName::Message,
             },
             load: load(connection)?,
             start_ns: ns(connection.start),

@@ -1,7 +1,6 @@
 //! Keys of `[[workload]]`, by kind.
 
-use apus_transport::OpKind;
-use apus_wire::RegionKey;
+use apus_sim::plan::OpType;
 
 use crate::closed::{FLOW, OUTSTANDING, START_SPREAD};
 use crate::declared::{Keys, Kind, KindKeys, key, words_of};
@@ -270,9 +269,6 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
 ];
 
-/// Words for the type of an op. In a simulation no byte is stored: one region is used for all ops.
-pub(super) const OPS: [(&str, OpKind); 3] = [
-    ("write", OpKind::Write { region: RegionKey::new(1), address: 0 }),
-    ("read", OpKind::Read { region: RegionKey::new(1), address: 0 }),
-    ("message", OpKind::Message),
-];
+/// Words for the type of an op.
+pub(super) const OPS: [(&str, OpType); 3] =
+    [("write", OpType::Write), ("read", OpType::Read), ("message", OpType::Message)];

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use apus_cc::{AlgorithmFactory, CreditLimit, SwitchHalf};
 use apus_fabric::{Node, PortKind, Topology};
-use apus_transport::{EndpointConfig, OpKind};
+use apus_transport::EndpointConfig;
 use apus_units::{Bytes, ClassId, HostId, Span, Time};
-use apus_wire::RegionKey;
 
-use super::{ConnectionPlan, JobPlan, Load, OpArrival, Plan, Rerouting};
+use super::{ConnectionPlan, JobPlan, Load, OpArrival, OpType, Plan, Rerouting};
 use crate::credits::divide_ports;
 use crate::host_model::{HostModel, Nic};
 use crate::measure::Measures;
@@ -21,9 +20,6 @@ use crate::switch_halves::{has_switch_half, have_same_switch_half, place_switch_
 /// 131 ns of the transport a rate would be up to half too low, and all credits would leave in step: a
 /// port that drops the last of a step would always drop those of the same flow.
 pub const FINE_TIMERS_LOG2_PS: u32 = 13;
-
-/// The region that the ops of every connection write.
-const REGION: RegionKey = RegionKey::new(1);
 
 /// A plan that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -261,7 +257,7 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
             to,
             start: Time::ZERO,
             stop: Time::MAX,
-            kind: OpKind::Write { region: REGION, address: 0 },
+            kind: OpType::Write,
             load,
             handshake: false,
             algorithm: algorithm.clone(),

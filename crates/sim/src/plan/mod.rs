@@ -14,6 +14,7 @@ use apus_cc::{AlgorithmFactory, CreditLimit};
 use apus_fabric::{PfcConfig, PortKind, Rehash, Topology};
 use apus_transport::{EndpointConfig, OpKind, SpreadConfig};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, Time};
+use apus_wire::RegionKey;
 
 use crate::host_model::HostModel;
 use crate::measure::Measures;
@@ -107,8 +108,8 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub start: Time,
     /// End of submission.
     pub stop: Time,
-    /// Kind of the ops.
-    pub kind: OpKind,
+    /// Type of the ops.
+    pub kind: OpType,
     /// Number, sizes and times of the ops.
     pub load: Load,
     /// Whether an empty packet and its acknowledgement are exchanged before the first op of an open
@@ -126,6 +127,31 @@ pub struct ConnectionPlan<F: AlgorithmFactory> {
     pub reroute: Option<Box<Reroute>>,
     /// Policy that chooses the path of each packet; `None`: one path, by a hash of the connection.
     pub spread: Option<Arc<Spreading<F::Path>>>,
+}
+
+/// Type of the ops of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpType {
+    /// One-sided writes.
+    Write,
+    /// One-sided reads.
+    Read,
+    /// Messages.
+    Message,
+}
+
+impl OpType {
+    /// Returns the op of the transport. No byte is stored in a simulation, so that one region serves all ops.
+    #[inline]
+    #[must_use]
+    pub const fn op(self) -> OpKind {
+        let (region, address) = (RegionKey::new(1), 0);
+        match self {
+            Self::Write => OpKind::Write { region, address },
+            Self::Read => OpKind::Read { region, address },
+            Self::Message => OpKind::Message,
+        }
+    }
 }
 
 /// How a connection spreads its packets over the shortest paths.
@@ -188,7 +214,7 @@ impl<F: AlgorithmFactory> ConnectionPlan<F> {
     pub(crate) fn data_ends(&self) -> (HostId, HostId) {
         let answered = match (&self.load, self.kind) {
             (Load::Round { request, answer, .. }, _) => answer > request,
-            (_, kind) => kind.is_answered(),
+            (_, kind) => kind == OpType::Read,
         };
         if answered { (self.to, self.from) } else { (self.from, self.to) }
     }

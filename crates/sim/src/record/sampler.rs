@@ -226,7 +226,7 @@ impl Sampler {
                 from: connection.from,
                 to: connection.to,
                 group: groups.of(index),
-                kind: connection.kind,
+                kind: connection.kind.op(),
                 algorithm: connection.algorithm.name(),
                 fields: connection.algorithm.fields(),
                 ideal: self.ideals[index],

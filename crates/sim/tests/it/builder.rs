@@ -4,9 +4,7 @@ use crate::support::{ConnectionPlan, Plan, Simulation, Topology};
 use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::OpArrival;
-use apus_transport::OpKind;
 use apus_units::{Bytes, ClassId, HostId, Rate, Span, Time};
-use apus_wire::RegionKey;
 
 use crate::support::{run, tier};
 
@@ -91,19 +89,6 @@ fn plan_that_ends_with_an_unknown_number_of_ops_is_refused() {
     plan.ends_with_ops = true;
     let error = Simulation::new(&plan).err().expect("refused");
     assert!(error.to_string().contains("needs a job, or trace_ops"), "{error}");
-}
-
-#[test]
-fn plan_with_atomic_ops_is_refused() {
-    let swift = algorithm("swift", &[]);
-    let write = ConnectionPlan::closed(host(0), host(1), &swift, Bytes::new(8));
-    let (region, address) = (RegionKey::new(1), 0);
-    for kind in [OpKind::FetchAdd { region, address }, OpKind::CompareAndSwap { region, address }] {
-        let atomic = ConnectionPlan { kind, ..write.clone() };
-        let plan = star().connections([write.clone(), atomic]).build().expect("a plan");
-        let error = Simulation::new(&plan).err().expect("refused").to_string();
-        assert!(error.starts_with("connection 1 has atomic ops"), "{error}");
-    }
 }
 
 /// A packet of 4096 + 64 B takes 332.8 ns at 100 Gb/s, so a busy host sends 3 within a link delay of 1 us. Of 400 busy hosts
