@@ -37,6 +37,8 @@ counters! {
     key_changes,
     /// Replies dropped because too many were waiting.
     replies_dropped,
+    /// Datagrams by which a host that waits for the answer to a handshake asks whether this port is open.
+    reach_probes,
     /// Dropped: not a packet of this protocol.
     dropped_malformed,
     /// Dropped: a handshake of the other mode (insecure, or with keys).

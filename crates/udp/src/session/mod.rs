@@ -99,6 +99,7 @@ pub(crate) use guard::guard_bytes;
 pub use handshake::{MAX_HANDSHAKE_BYTES, MAX_HELLO_BYTES};
 pub use identity::{KeyPair, PeerKey};
 pub use key::{KeyId, SharedKey};
+pub(crate) use packet::REACH_PROBE;
 pub use peer::Peer;
 pub use ports::MAX_PORTS;
 pub use quota::Principal;

@@ -57,6 +57,9 @@ pub(crate) fn is_own(kind: u8) -> bool {
 pub(crate) const KIND_AT: usize = 2;
 /// Bytes before a control packet's guard.
 pub(crate) const CONTROL_BYTES: usize = 4;
+/// A probe of an address that does not answer (`sys::reach`), which shows by an ICMP error that its port is closed. No packet is as short,
+/// and nobody answers it.
+pub(crate) const REACH_PROBE: [u8; 1] = [0];
 /// Bytes of an Unknown.
 pub(crate) const UNKNOWN_BYTES: usize = 16;
 

@@ -8,7 +8,7 @@ use apus_wire::{
 
 use super::event::{Dropped, End, Event, Received, SealError, SessionId};
 use super::guard::numbers;
-use super::packet::{CONTROL_BYTES, Command, KIND_AT, is_own, kind};
+use super::packet::{CONTROL_BYTES, Command, KIND_AT, REACH_PROBE, is_own, kind};
 use super::peer::Peer;
 use super::state::{Session, Stage, want};
 use super::table::{Sessions, find};
@@ -60,7 +60,7 @@ impl Sessions {
             return self.receive_own(now, from, datagram);
         }
         let Ok(decoded) = decode_extended(datagram) else {
-            return self.drop(Dropped::Malformed);
+            return self.on_undecodable(datagram);
         };
         let Decoded { header, length: header_end, .. } = decoded;
         if let Body::Signal(_) = header.body {
@@ -92,6 +92,16 @@ impl Sessions {
                 }
             }
         }
+    }
+
+    /// Receives a datagram that is no packet: a probe of a host that has no answer yet, or nothing of ours.
+    #[cold]
+    fn on_undecodable(&mut self, datagram: &[u8]) -> Received<'static> {
+        if datagram != REACH_PROBE {
+            return self.drop(Dropped::Malformed);
+        }
+        self.counters.reach_probes += 1;
+        Received::Own
     }
 
     /// Receives a switch's signal: a separate datagram that only a checksum protects (Bolt §4.3). It shows nothing about the

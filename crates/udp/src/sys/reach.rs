@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 use super::socket::unspecified;
+use crate::session::REACH_PROBE;
 
 /// The network's report on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(crate) enum Unreachable {
     Host,
 }
 
-/// A probe: a datagram of one byte, which no Apus host answers, and the socket that receives the network's report.
+/// A probe: a datagram of one byte, which Apus hosts count and do not answer, and the socket that receives the network's report.
 #[derive(Debug)]
 pub(crate) struct Reach(io::Result<UdpSocket>);
 
@@ -28,7 +29,7 @@ impl Reach {
             let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0))?;
             socket.set_nonblocking(true)?;
             socket.connect(peer)?;
-            socket.send(&[0])?;
+            socket.send(&REACH_PROBE)?;
             Ok(socket)
         };
         Self(send())
@@ -72,6 +73,9 @@ mod tests {
         }
         let asked = Reach::probe(any, silent.local_addr().expect("bound"));
         assert_eq!(asked.verdict(), None);
+        let mut heard = [1; 2];
+        assert_eq!(silent.recv(&mut heard).expect("the probe"), REACH_PROBE.len());
+        assert_eq!(heard[..1], REACH_PROBE);
         let refused = |code| Reach::failed(code).verdict();
         assert_eq!(refused(libc::ENETUNREACH), Some(Unreachable::Host));
         assert_eq!(refused(libc::EACCES), None);

@@ -107,6 +107,24 @@ fn bolt_4_3_a_switchs_signal_is_taken_from_the_peers_address_only() {
     assert_eq!(receive(peer, &src[..26]), Err(Dropped::Malformed));
 }
 
+/// A host whose handshake has no answer yet asks by one byte whether the port is open (`sys::reach`).
+#[test]
+fn a_probe_of_an_open_port_is_counted_and_is_no_fault() {
+    let (mut world, ours, _) = World::connected();
+    let before = *world.hosts[0].table.counters();
+    let from = world.hosts[1].address;
+    let mut receive = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        matches!(world.hosts[0].table.receive(world.now, from, &mut bytes), Received::Own)
+    };
+    assert!(receive(&REACH_PROBE));
+    assert!(!receive(&[]) && !receive(&[1]) && !receive(&[0, 0]));
+    let after = *world.hosts[0].table.counters();
+    assert_eq!(after.reach_probes - before.reach_probes, 1);
+    assert_eq!(after.dropped_malformed - before.dropped_malformed, 3);
+    assert!(world.hosts[0].table.is_connected(ours));
+}
+
 #[test]
 fn a_short_buffer_uses_nothing_up() {
     let (mut world, ours, _) = World::connected();
