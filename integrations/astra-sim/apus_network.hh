@@ -5,56 +5,12 @@
 #define APUS_NETWORK_HH
 
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "apus_fabric.hh"
 #include "astra-sim/common/AstraNetworkAPI.hh"
 
-extern "C" {
-#include "apus_sim.h"
-}
-
 namespace Apus {
-
-// An error of the simulation, or of ASTRA-sim's calls.
-class Error : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
-
-// The simulated network, and which ranks have finished.
-class Fabric {
-  public:
-    // Reads a scenario with a workload of kind "external".
-    explicit Fabric(const std::string& scenario);
-
-    // Number of ranks.
-    int ranks() const;
-    // Simulated time in picoseconds.
-    std::uint64_t now() const;
-    // Runs until all ranks have finished. Throws an Error that names what waits if nothing is left that could happen.
-    void run();
-    // Checks the result of a call. While the simulation runs, an error ends the run, which then throws it: no exception
-    // may pass the library's frames.
-    void check(int status);
-    void fail(const std::string& why);
-    // A rank has finished its workload.
-    void finish(int rank);
-
-    apus_sim* handle() const { return sim_.get(); }
-
-  private:
-    struct Destroy {
-        void operator()(apus_sim* sim) const { apus_sim_destroy(sim); }
-    };
-    std::unique_ptr<apus_sim, Destroy> sim_;
-    std::vector<bool> finished_;
-    int left_ = 0;
-    bool running_ = false;
-    std::string error_;
-};
 
 // The network of one rank.
 class Network : public AstraSim::AstraNetworkAPI {

@@ -1,4 +1,4 @@
-//! The header, its examples and the ASTRA-sim back end: compiled by the compilers of this machine. Skipped with a message
+//! The header, its examples and the back ends of ASTRA-sim and SimAI: compiled by the compilers of this machine. Skipped with a message
 //! if there is none.
 
 use std::fs;
@@ -102,7 +102,7 @@ fn the_astra_sim_back_end_bears_the_traps_of_its_caller() {
         return;
     }
     let root = folder().join("../../integrations/astra-sim");
-    let sources = [root.join("test/stand_in.cc"), root.join("apus_network.cc")];
+    let sources = ["test/stand_in.cc", "apus_network.cc", "apus_fabric.cc"].map(|name| root.join(name));
     let includes = [root.clone(), root.join("test"), folder().join("include")];
     let said = run(&["c++", "-std=c++17"], &sources, &includes, &[&scenario()]);
     let ring = said.lines().find(|line| line.starts_with("ring ")).expect("a ring");
@@ -118,6 +118,38 @@ fn the_astra_sim_back_end_bears_the_traps_of_its_caller() {
     assert!(said.contains("refused: rank 1 is both sender and receiver"), "{said}");
     assert!(said.contains("refused: a message has 0 bytes"), "{said}");
     assert!(said.contains("scenario: no such file: "), "{said}");
+}
+
+#[test]
+fn the_simai_back_end_returns_flows_and_bears_the_traps_of_its_caller() {
+    if !has("c++") {
+        return;
+    }
+    let root = folder().join("../../integrations");
+    let sources =
+        ["simai/test/simai_stand_in.cc", "simai/simai_network.cc", "astra-sim/apus_fabric.cc"]
+            .map(|name| root.join(name));
+    let includes = [
+        root.join("simai"),
+        root.join("simai/test"),
+        root.join("astra-sim"),
+        folder().join("include"),
+    ];
+    let said = run(&["c++", "-std=c++17"], &sources, &includes, &[&scenario()]);
+    let line = |name: &str| said.lines().find(|line| line.starts_with(name)).expect("a line");
+    assert_is_a_ring(line("ring "));
+    assert!(said.contains("keys a1c2d3e4\n"), "{said}");
+    // Two links of 1 us, and twice 65 B at 100 Gb/s.
+    assert_eq!(line("byte "), "byte 2.0104 us");
+    assert!(
+        said.contains(
+            "unfinished: 1 ranks have not finished (3): nothing is left that could happen; no \
+             message for a receive from rank 5 to rank 3 with tag 42; no receive for a message \
+             from rank 4 to rank 3 with tag 41\n"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("refused: rank 1 is both sender and receiver"), "{said}");
 }
 
 /// The header declares exactly the functions of the library.

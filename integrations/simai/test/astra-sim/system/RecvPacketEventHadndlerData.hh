@@ -1,0 +1,16 @@
+// A stand-in for the header of SimAI's argument of handlers of receives.
+#ifndef STAND_IN_SIMAI_RECV_HH
+#define STAND_IN_SIMAI_RECV_HH
+
+#include "AstraNetworkAPI.hh"
+
+namespace AstraSim {
+
+class RecvPacketEventHadndlerData : public BasicEventHandlerData, public MetaData {
+  public:
+    ncclFlowTag flowTag;
+};
+
+}  // namespace AstraSim
+
+#endif
