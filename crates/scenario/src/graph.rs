@@ -4,6 +4,7 @@ use crate::set::{LinkSpec, Tier, Topology};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use apus_sim::plan::{LocalNetwork, Nics};
 use apus_fabric::{MAX_HOST_PORTS, Node, SwitchSpec, ports_of_hosts};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
@@ -11,7 +12,11 @@ use super::declared::{Keys, Kind, key};
 use super::links::{BUFFER, DELAY, RATE};
 use super::links::{Links, Memory, check_holds_packet, read_links};
 use super::section::{Section, Setting};
-use crate::import::{End, Graph};
+use crate::import::{End, Graph, Servers};
+
+mod nics;
+
+pub(super) use nics::read_scale_up;
 
 /// A link of the topology `links`.
 pub(super) static LINK: Keys = Keys::of(&[
@@ -38,6 +43,10 @@ pub(super) struct GraphSpec {
     pub(super) pipeline_latency: Span,
     /// What the file has and the topology has not, as a sentence.
     pub(super) left_out: Option<String>,
+    /// NICs of each host that ranks of jobs have one of.
+    pub(super) nics: Option<Nics>,
+    /// Network within hosts.
+    pub(super) scale_up: Option<LocalNetwork>,
 }
 
 /// A link, equal in both directions except for a host's buffer, which is unlimited.
@@ -78,25 +87,30 @@ impl GraphSpec {
 
     /// Reads the links; `default` contains the topology's settings for all of them.
     pub(super) fn read(section: &Section<'_>, shared: bool, packet: u64) -> Option<Arc<Self>> {
-        let graph = if section.node("file").is_some() {
+        let given = ["file", "text"].into_iter().find(|key| section.node(key).is_some());
+        let (graph, servers) = if given.is_some() {
             section.no_effect("link", "with a `file`");
             for key in ["rate", "delay"] {
                 section.no_effect(key, "with a `file`, which states it for each link");
             }
             Self::import(section, shared, packet)?
         } else {
-            Self::list(section, shared, packet)?
+            section.no_effect("servers", "without a `file`; use `nics`");
+            (Self::list(section, shared, packet)?, None)
         };
-        match graph.check() {
-            Ok(()) => Some(Arc::new(graph)),
-            Err(why) => {
-                section.problem(if section.node("file").is_some() { "file" } else { "link" }, why);
-                None
-            }
+        if let Err(why) = graph.check() {
+            section.problem(given.unwrap_or("link"), why);
+            return None;
         }
+        nics::read(section, graph, servers).map(Arc::new)
     }
 
-    fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
+    /// Reads a file. Returns the servers too, if they are the hosts.
+    fn import(
+        section: &Section<'_>,
+        shared: bool,
+        packet: u64,
+    ) -> Option<(Self, Option<Servers>)> {
         // No format states the size of buffers.
         let buffer = if shared { Bytes::MAX } else { read_buffer(section, packet)? };
         let (key, name, text) =
@@ -108,6 +122,18 @@ impl GraphSpec {
                 return None;
             }
         };
+        let (graph, servers) = if section.peek("servers").unwrap_or(false) {
+            let servers = graph.servers;
+            match graph.of_servers() {
+                Ok(graph) => (graph, servers),
+                Err(why) => {
+                    section.problem("servers", format_args!("cannot be: {name} {why}"));
+                    return None;
+                }
+            }
+        } else {
+            (graph, None)
+        };
         let links = graph.links.iter().map(|link| OneLink {
             a: link.a,
             b: link.b,
@@ -116,10 +142,12 @@ impl GraphSpec {
         let graph = Self {
             hosts: graph.hosts.len() as u32,
             links: links.collect(),
-            numbers: graph.hosts,
+            numbers: if servers.is_some() { Vec::new() } else { graph.hosts },
             switches: graph.switches,
             pipeline_latency: graph.pipeline_latency,
             left_out: graph.left_out,
+            nics: None,
+            scale_up: None,
         };
         for OneLink { a, b, links } in &graph.links {
             let link = section.effective().append("link");
@@ -131,7 +159,7 @@ impl GraphSpec {
                 link.set("buffer", Memory(links.buffer).value());
             }
         }
-        Some(graph)
+        Some((graph, servers))
     }
 
     fn list(section: &Section<'_>, shared: bool, packet: u64) -> Option<Self> {
@@ -187,7 +215,8 @@ impl GraphSpec {
         }
         let numbers = Vec::new();
         let pipeline_latency = Span::ZERO;
-        Some(Self { hosts, switches, links, numbers, pipeline_latency, left_out: None })
+        let (left_out, nics, scale_up) = (None, None, None);
+        Some(Self { hosts, switches, links, numbers, pipeline_latency, left_out, nics, scale_up })
     }
 
     /// Every host must have one link or several, every pair of hosts a path.
@@ -231,8 +260,8 @@ impl GraphSpec {
         rates.into_iter().map(Rate::from_bps).collect()
     }
 
-    /// Hosts pass nothing on: two hosts need a link, or links to switches that links between switches join.
-    fn check_paths(&self) -> Result<(), String> {
+    /// Returns for each switch the number of its group: switches that links between switches join.
+    fn joined_switches(&self) -> Vec<usize> {
         let mut groups: Vec<usize> = (0..self.switches.len()).collect();
         fn root(groups: &mut [usize], mut node: usize) -> usize {
             while groups[node] != node {
@@ -247,12 +276,18 @@ impl GraphSpec {
                 groups[a] = b;
             }
         }
+        (0..groups.len()).map(|switch| root(&mut groups, switch)).collect()
+    }
+
+    /// Hosts pass nothing on: two hosts need a link, or links to switches that links between switches join.
+    fn check_paths(&self) -> Result<(), String> {
+        let groups = self.joined_switches();
         // By host: the groups of switches that it has a port on, and its links to hosts.
         let mut reached = vec![BTreeSet::new(); self.hosts as usize];
         for (index, link) in self.links.iter().enumerate() {
             match (link.a, link.b) {
                 (End::Host(host), End::Switch(switch)) | (End::Switch(switch), End::Host(host)) => {
-                    reached[host as usize].insert(root(&mut groups, switch as usize));
+                    reached[host as usize].insert(groups[switch as usize]);
                 }
                 (End::Host(a), End::Host(b)) => {
                     let link = self.switches.len() + index;

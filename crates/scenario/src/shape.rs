@@ -26,6 +26,18 @@ const fn upper(name: &'static str, doc: &'static str) -> Key {
     key(name, Kind::Table(&LINKS), doc)
 }
 
+const SCALE_UP_RATE: Key = key(
+    "scale_up_rate",
+    Kind::Rate,
+    "Rate of a rank in each direction in the network within its node: default of `local_rate` of jobs",
+)
+.at_least(1);
+
+const SCALE_UP_DELAY: Key =
+    key("scale_up_delay", Kind::Time, "Delay of that network: default of `local_delay` of jobs")
+        .at_most(MAX_DELAY.as_ps())
+        .or("0s");
+
 /// Disjoint networks that hosts have a port on.
 const PLANES: Key = key(
     "planes",
@@ -99,15 +111,8 @@ pub const TOPOLOGIES: [KindKeys; 7] = [
             .within(0, MAX_HOSTS)
             .or("0"),
             upper("uplink", "Differences of links between leaf and spine from those of hosts"),
-            key(
-                "scale_up_rate",
-                Kind::Rate,
-                "Rate of a rank in each direction in the network within its node: default of `local_rate` of jobs",
-            )
-            .at_least(1),
-            key("scale_up_delay", Kind::Time, "Delay of that network: default of `local_delay` of jobs")
-                .at_most(MAX_DELAY.as_ps())
-                .or("0s"),
+            SCALE_UP_RATE,
+            SCALE_UP_DELAY,
         ],
     },
     KindKeys {
@@ -135,6 +140,21 @@ pub const TOPOLOGIES: [KindKeys; 7] = [
                 "A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph",
             ),
             key("text", Kind::Text, "The text of such a file"),
+            key(
+                "servers",
+                Kind::Flag,
+                "For SimAI's topologies: a host is a server, whose NICs are those of its GPUs and whose network within is that of \
+                 its NVSwitches. Otherwise each GPU is a host, without NVSwitches",
+            ),
+            key(
+                "nics",
+                Kind::Count,
+                "NICs of a host, which its links in their order are divided among; a rank of a job has one of them. If not given, \
+                 messages use all links of a host",
+            )
+            .within(1, 64),
+            SCALE_UP_RATE,
+            SCALE_UP_DELAY,
         ],
     },
 ];
@@ -198,20 +218,26 @@ impl Shape {
         }
     }
 
-    /// Returns the number of ports of a NIC, at least; those of a host of a graph are one NIC.
+    /// Returns the number of ports of a NIC, at least; those of a host of a graph without `nics` are one NIC.
     pub(super) fn planes(&self) -> u32 {
         match *self {
             Self::Star { planes, .. }
             | Self::LeafSpine { planes, .. }
             | Self::FatTree { planes, .. } => planes,
             Self::Rails { size, .. } => size.planes,
-            Self::Graph(ref graph) => graph.min_ports(),
+            Self::Graph(ref graph) => match graph.nics {
+                Some(nics) => u32::from(nics.ports),
+                None => graph.min_ports(),
+            },
             Self::Dumbbell { .. } | Self::ParkingLot { .. } => 1,
         }
     }
 
     /// Returns the NICs of hosts that ranks of jobs have one of, and the network within hosts.
     pub(super) fn nics(&self) -> Option<(Nics, Option<LocalNetwork>)> {
+        if let Some(graph) = self.graph() {
+            return graph.nics.map(|nics| (nics, graph.scale_up));
+        }
         let Self::Rails { size, scale_up, .. } = self else { return None };
         // At most 64.
         let (count, ports) = (size.nics as u8, size.planes as u8);

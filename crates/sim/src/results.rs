@@ -272,7 +272,8 @@ Definitions:
 * The **measured phase** runs from the end of the warm-up to `duration`. Totals cover the measured
   phase unless stated otherwise. Samples and ops cover the whole run, and `phase` is the phase of an op.
 * Without `warmup`, the measured phase of a run of traces alone begins with the first message. With
-  `ends_with_ops` it ends with the last op, if all ops end before `duration`. `apus run --traffic`
+  `ends_with_ops` it ends with the last op, or the last operation of a job if that is later, if all end before
+  `duration`. `apus run --traffic`
   sets `ends_with_ops` unless `--set duration=...` is given. Packets sent within 1/200 of `duration`
   after the last op also count. The **makespan** of a run of traces lasts from the start of its first
   message to the end of its last op; it includes the drain.

@@ -15,6 +15,61 @@ pub struct Graph {
     pub pipeline_latency: Span,
     /// What the file has and the topology has not, as a sentence.
     pub left_out: Option<String>,
+    /// The servers whose GPUs the hosts are, if the file says so.
+    pub servers: Option<Servers>,
+}
+
+/// Servers of GPUs: each `gpus` hosts in a row are one, with a network among themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Servers {
+    /// GPUs of a server.
+    pub gpus: u32,
+    /// Rate of a GPU in the network within its server, each way.
+    pub rate: Rate,
+    /// Propagation delay from GPU to GPU.
+    pub delay: Span,
+}
+
+impl Graph {
+    /// Returns the graph with a host for each server, whose first ports are those of its first GPU and so on.
+    ///
+    /// # Errors
+    /// If the file has no servers, or GPUs have different numbers of links.
+    pub fn of_servers(mut self) -> Result<Self, String> {
+        let Some(Servers { gpus, .. }) = self.servers else {
+            return Err("has no servers: only SimAI's topologies with NVSwitches have".to_owned());
+        };
+        if !(self.hosts.len() as u32).is_multiple_of(gpus) {
+            let hosts = self.hosts.len();
+            return Err(format!("has {hosts} GPUs, which are not whole servers of {gpus}"));
+        }
+        let gpu = |link: &GraphLink| match (link.a, link.b) {
+            (End::Host(a), End::Switch(_)) => a,
+            (End::Switch(_), End::Host(b)) => b,
+            // Links between GPUs are none of a NIC.
+            (End::Host(_), End::Host(_)) | (End::Switch(_), End::Switch(_)) => u32::MAX,
+        };
+        self.links.sort_by_key(gpu);
+        let mut ports = vec![0_u32; self.hosts.len()];
+        for link in &mut self.links {
+            for end in [&mut link.a, &mut link.b] {
+                if let End::Host(host) = end {
+                    ports[*host as usize] += 1;
+                    *host /= gpus;
+                }
+            }
+        }
+        if let Some(other) = ports.iter().position(|of| *of != ports[0]) {
+            return Err(format!(
+                "gives GPU {other} {} links to the network, but GPU 0 {}; with servers as hosts all GPUs need as many",
+                ports[other], ports[0]
+            ));
+        }
+        // Servers have no numbers in the file.
+        self.hosts = (0..self.hosts.len() as u32 / gpus).collect();
+        self.left_out = None;
+        Ok(self)
+    }
 }
 
 /// An end of a link.

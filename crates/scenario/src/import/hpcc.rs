@@ -14,7 +14,7 @@ use std::fmt::Write;
 use apus_transport::Outcome;
 use apus_units::{HostId, Rate, Span, Time};
 
-use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::graph::{End, Graph, GraphLink, MAX_LINKS, Servers};
 use super::text::{ImportError, content, number, wrong};
 use super::traffic::{Message, Traffic};
 use apus_sim::record::Recording;
@@ -75,10 +75,10 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     let mut lines = content(text).peekable();
     let (first_line, first) = lines.next().unwrap_or((1, ""));
     let words: Vec<&str> = first.split_whitespace().collect();
-    let (nodes, nvswitches, switches, links) = match words.as_slice() {
-        [nodes, switches, links] => (nodes, &"0", switches, links),
-        [nodes, _per_server, nvswitches, switches, links, _gpu] => {
-            (nodes, nvswitches, switches, links)
+    let (nodes, per_server, nvswitches, switches, links) = match words.as_slice() {
+        [nodes, switches, links] => (nodes, &"1", &"0", switches, links),
+        [nodes, per_server, nvswitches, switches, links, _gpu] => {
+            (nodes, per_server, nvswitches, switches, links)
         }
         _ => {
             let must = "the first line must be three numbers: nodes switches links; or SimAI's six words: nodes \
@@ -87,6 +87,10 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         }
     };
     let nodes: u32 = number(first_line, nodes, "a number of nodes")?;
+    let per_server: u32 = number(first_line, per_server, "a number of GPUs per server")?;
+    if per_server == 0 {
+        return wrong(first_line, "a server has 0 GPUs; it has at least one");
+    }
     let nvswitches: usize = number(first_line, nvswitches, "a number of NVSwitches")?;
     let switches: usize = number(first_line, switches, "a number of switches")?;
     let switches = switches.saturating_add(nvswitches);
@@ -132,22 +136,31 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         ..Graph::default()
     };
     let mut found = 0;
-    let mut nvlinks = 0;
+    let mut nvlinks: Vec<(Rate, Span)> = Vec::new();
     for (line, row) in lines.take(count as usize) {
         found += 1;
         let (a, b, rate, delay) = parse_link(line, row, nodes)?;
         if is_nvswitch.contains(&a) || is_nvswitch.contains(&b) {
-            nvlinks += 1;
+            nvlinks.push((rate, delay));
             continue;
         }
         graph.links.push(GraphLink { a: end(a), b: end(b), rate, delay });
     }
     if !is_nvswitch.is_empty() {
         graph.left_out = Some(format!(
-            "the topology is the network between servers: {} NVSwitches and their {nvlinks} links are left out, \
-             because each GPU is a host; messages between GPUs of a server pass the network",
-            is_nvswitch.len()
+            "the topology is the network between servers: {} NVSwitches and their {} links are left out, \
+             because each GPU is a host; messages between GPUs of a server pass the network, unless the topology \
+             has `servers = true`",
+            is_nvswitch.len(),
+            nvlinks.len()
         ));
+        // From GPU to GPU there are two links.
+        if let Some(&(rate, delay)) = nvlinks.first()
+            && nvlinks.iter().all(|of| *of == (rate, delay))
+        {
+            let delay = delay.saturating_add(delay);
+            graph.servers = Some(Servers { gpus: per_server, rate, delay });
+        }
     }
     if found < count {
         let message =

@@ -289,6 +289,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
             .collect(),
         links: Vec::new(),
         left_out: None,
+        servers: None,
         pipeline_latency: Span::from_ns(tiers[0].or("Switch_Latency_ns", 0).min(1_000_000_000)),
     };
     if let Some(other) =

@@ -14,7 +14,7 @@ mod text;
 mod traffic;
 
 pub(crate) use graph::MAX_LINKS;
-pub use graph::{End, Graph, GraphLink};
+pub use graph::{End, Graph, GraphLink, Servers};
 pub use job::parse_job;
 pub use text::ImportError;
 pub(crate) use text::is_blank;

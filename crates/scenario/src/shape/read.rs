@@ -1,11 +1,9 @@
 //! Reads the settings of each kind of topology.
 
 use apus_fabric::{MAX_HOST_PORTS, Rails};
-use apus_sim::plan::LocalNetwork;
-use apus_units::Rate;
 
 use super::Shape;
-use crate::graph::GraphSpec;
+use crate::graph::{GraphSpec, read_scale_up};
 use crate::links::{Links, read_upper};
 use crate::section::Section;
 
@@ -108,14 +106,7 @@ pub(super) fn rails(reader: &Reader<'_>) -> Option<Shape> {
         }
         _ => reader.upper("uplink"),
     };
-    let scale_up_rate: Option<Rate> = section.get("scale_up_rate");
-    let scale_up = match scale_up_rate {
-        Some(rate) => Some(LocalNetwork { rate, delay: section.get_or_default("scale_up_delay") }),
-        None => {
-            section.no_effect("scale_up_delay", "without `scale_up_rate`");
-            None
-        }
-    };
+    let scale_up = read_scale_up(section);
     let nodes = nodes?;
     let size = Rails {
         nodes,

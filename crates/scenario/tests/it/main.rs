@@ -36,6 +36,7 @@ mod reroute;
 mod routing;
 mod samples;
 mod schedulers;
+mod servers;
 mod service;
 mod stream;
 mod trace_flows;

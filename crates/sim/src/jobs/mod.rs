@@ -171,6 +171,11 @@ impl HostJobs {
         self.unfinished == 0 && self.ranks.iter().all(|rank| !rank.has_outstanding())
     }
 
+    /// Returns when the last rank whose operations are all done has ended; [`Time::ZERO`] if none has.
+    pub(crate) fn last_end(&self) -> Time {
+        self.ranks.iter().filter_map(|rank| rank.ended_at).max().unwrap_or(Time::ZERO)
+    }
+
     /// Returns the number of operations that are not done.
     pub(crate) fn operations_left(&self) -> u64 {
         self.ranks.iter().map(|rank| u64::from(rank.state.unfinished())).sum()

@@ -16,10 +16,13 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.plan.ends_with_ops && warm && traces() && jobs()
     }
 
-    /// Returns the end of the measured phase: the end of the last op if the phase ends with it,
-    /// otherwise now.
+    /// Returns the end of the measured phase. If the phase ends with the ops: the end of the last op or of the last
+    /// operation of a job, which may compute, or handle a message, after the last op. Otherwise now.
     pub(super) fn measured_end(&self) -> Time {
-        if self.is_over() { self.last_end() } else { self.now() }
+        if !self.is_over() {
+            return self.now();
+        }
+        self.jobs().map(HostJobs::last_end).fold(self.last_end(), Time::max)
     }
 
     /// Returns `true` if every op of a run of traces has ended.
@@ -48,6 +51,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         Some((all.saturating_sub(left.sum()), all))
     }
 
+    /// Returns the end of the last op.
     fn last_end(&self) -> Time {
         let ends = self.parts.iter().map(|part| part.world.op_times.last_end);
         ends.max().unwrap_or(Time::ZERO)
