@@ -107,7 +107,7 @@ pub(crate) const PLACES_KEY: Key = key(
 pub(crate) const JOB_HOSTS: Key =
     key("hosts", Kind::Hosts, "The hosts that ranks are placed on; all if not given");
 pub(crate) const RANKS_PER_HOST: Key =
-    key("ranks_per_host", Kind::Count, "Ranks of a host, which share its NIC; in the topology `rails` a rank has one of the NICs, and there are as many ranks as NICs if not given; otherwise 1").at_least(1);
+    key("ranks_per_host", Kind::Count, "Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks as NICs if not given; otherwise 1").at_least(1);
 pub(crate) const LOCAL_RATE: Key = key(
     "local_rate",
     Kind::Rate,
