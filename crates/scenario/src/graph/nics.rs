@@ -80,15 +80,16 @@ fn nics(graph: &GraphSpec, count: u32) -> Result<Nics, String> {
     let mut places = vec![0_u32; graph.hosts as usize];
     let mut reached = vec![BTreeSet::new(); (graph.hosts * count) as usize];
     for link in &graph.links {
-        let (End::Host(host), End::Switch(switch)) | (End::Switch(switch), End::Host(host)) =
-            (link.a, link.b)
-        else {
-            if let (End::Host(a), End::Host(_)) = (link.a, link.b) {
+        let (host, switch) = match (link.a, link.b) {
+            (End::Host(host), End::Switch(switch)) | (End::Switch(switch), End::Host(host)) => {
+                (host, switch)
+            }
+            (End::Host(host), End::Host(_)) => {
                 return Err(format!(
-                    "needs links to switches, but one joins host {a} with another host"
+                    "needs links to switches, but one joins host {host} with another host"
                 ));
             }
-            continue;
+            (End::Switch(_), End::Switch(_)) => continue,
         };
         let place = &mut places[host as usize];
         reached[(host * count + *place / of_nic) as usize].insert(groups[switch as usize]);
