@@ -27,6 +27,9 @@ pub struct Convert {
     /// Leave out what has no meaning in Chakra traces, and list it.
     #[arg(long)]
     lenient: bool,
+    /// Round the times of computations to whole microseconds in the written Chakra traces, and say how many.
+    #[arg(long)]
+    round: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,10 +65,14 @@ impl Convert {
                 return Err(Failure::Input(format!("{name}: {what}")));
             }
         };
+        if self.round && format != Format::Et {
+            let what = "--round has no effect on GOAL; only Chakra traces have whole microseconds";
+            return Err(Failure::Input(what.to_owned()));
+        }
         Ok(match format {
             Format::Goal => Form::Text,
             Format::Bin => Form::Binary,
-            Format::Et => Form::Chakra,
+            Format::Et => Form::Chakra { rounds: self.round },
         })
     }
 
@@ -74,9 +81,12 @@ impl Convert {
         let form = self.form()?;
         let reading = Reading::new(self.groups.as_deref(), self.lenient)?;
         let Job { graph, skipped } = schedule::read(&self.from, &reading)?;
-        schedule::write(&graph, form, &self.to)?;
+        let rounded = schedule::write(&graph, form, &self.to)?;
         let (to, ranks, ops) = (self.to.display(), graph.ranks(), graph.ops());
         let mut text = format!("{to}: {ranks} ranks, {ops} ops\n");
+        if rounded > 0 {
+            text += &format!("rounded: the times of {rounded} computations\n");
+        }
         for skipped in skipped {
             text += &format!(
                 "left out: {} {}, first: {}\n",

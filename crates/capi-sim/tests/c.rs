@@ -102,7 +102,8 @@ fn the_astra_sim_back_end_bears_the_traps_of_its_caller() {
         return;
     }
     let root = folder().join("../../integrations/astra-sim");
-    let sources = ["test/stand_in.cc", "apus_network.cc", "apus_fabric.cc"].map(|name| root.join(name));
+    let sources =
+        ["test/stand_in.cc", "apus_network.cc", "apus_fabric.cc"].map(|name| root.join(name));
     let includes = [root.clone(), root.join("test"), folder().join("include")];
     let said = run(&["c++", "-std=c++17"], &sources, &includes, &[&scenario()]);
     let ring = said.lines().find(|line| line.starts_with("ring ")).expect("a ring");

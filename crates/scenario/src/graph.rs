@@ -4,8 +4,8 @@ use crate::set::{LinkSpec, Tier, Topology};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use apus_sim::plan::{LocalNetwork, Nics};
 use apus_fabric::{MAX_HOST_PORTS, Node, SwitchSpec, ports_of_hosts};
+use apus_sim::plan::{LocalNetwork, Nics};
 use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 
 use super::declared::{Keys, Kind, key};
@@ -106,11 +106,7 @@ impl GraphSpec {
     }
 
     /// Reads a file. Returns the servers too, if they are the hosts.
-    fn import(
-        section: &Section<'_>,
-        shared: bool,
-        packet: u64,
-    ) -> Option<(Self, Option<Servers>)> {
+    fn import(section: &Section<'_>, shared: bool, packet: u64) -> Option<(Self, Option<Servers>)> {
         // No format states the size of buffers.
         let buffer = if shared { Bytes::MAX } else { read_buffer(section, packet)? };
         let (key, name, text) =

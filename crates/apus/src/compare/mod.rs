@@ -3,6 +3,7 @@
 mod comparison;
 mod field;
 mod paired;
+mod ranking;
 mod report;
 mod table;
 mod tuning;

@@ -5,6 +5,7 @@ use apus_sim::columns::{CellType, Table, Value as Cell, unit_of};
 use serde_json::{Map, Value, json};
 
 use super::paired::Difference;
+use super::ranking::by_job_time;
 use super::table::{Contestant, Metrics, Spread, heading};
 use super::tuning::Objective;
 use crate::output::OutputDir;
@@ -197,7 +198,8 @@ impl Report<'_> {
     pub fn text(&self) -> String {
         let medians = self.medians(|value| bounds(value.median));
         let mut text = format!("{}\n\n{}", self.caption(), columns(&medians, ""));
-        text.extend(self.notes().map(|note| note + "\n"));
+        let ranking = by_job_time(&self.contestants[0].setup, self.contestants);
+        text.extend(ranking.into_iter().chain(self.notes()).map(|note| note + "\n"));
         let differences = Some((self.differences_caption(), self.differences()));
         let differences = differences.filter(|(_, lines)| !lines.is_empty());
         for (caption, lines) in differences.into_iter().chain(self.tables()) {
@@ -336,14 +338,20 @@ impl Report<'_> {
                 values.iter().all(|value| value.is_some_and(|value| value.median.value().is_some()))
             })
         };
-        let delays = ["op_latency_us.p99", "op_latency_us.p50", "fabric_rtt_us.p99"];
-        let delay = delays.into_iter().find(known).unwrap_or(delays[0]);
+        let delays =
+            ["jobs.0.completion_us", "op_latency_us.p99", "op_latency_us.p50", "fabric_rtt_us.p99"];
+        let delay = delays.into_iter().find(known).unwrap_or(delays[1]);
+        let ranking = by_job_time(&self.contestants[0].setup, self.contestants);
         let comparison = report::Comparison {
             caption: self.caption(),
             headings: metrics.iter().map(heading).collect(),
             axes: Vec::new(),
             rows: self.contestants.iter().enumerate().map(of).collect(),
-            reasons: self.notes().chain(failures.iter().cloned()).collect(),
+            reasons: ranking
+                .into_iter()
+                .chain(self.notes())
+                .chain(failures.iter().cloned())
+                .collect(),
             // Recorded runs have whole curves.
             distributions: match runs.len() == self.contestants.len() {
                 true => Vec::new(),

@@ -104,16 +104,19 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> Result<Job, Failure>
     Ok(Job { graph: imported.graph, skipped: imported.skipped })
 }
 
-/// Writes a trace per rank.
-pub(super) fn write(graph: &Graph, path: &Path) -> Result<(), Failure> {
+/// Writes a trace per rank. Returns the number of computations whose times were rounded.
+pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<u64, Failure> {
     let prefix = path.to_string_lossy().into_owned();
     let prefix = split(&prefix).map_or(prefix.as_str(), |(prefix, _)| prefix);
     let prefix = prefix.strip_suffix(".et").unwrap_or(prefix);
+    let mut rounded = 0;
     for rank in 0..graph.ranks() {
-        let bytes = write_trace(graph, rank).map_err(|error| Failure::Input(error.to_string()))?;
+        let written = write_trace(graph, rank, rounds);
+        let written = written.map_err(|error| Failure::Input(error.to_string()))?;
+        rounded += written.rounded;
         let file = PathBuf::from(format!("{prefix}.{rank}.et"));
-        output::write_file_with(&file, |out: &mut dyn Write| out.write_all(&bytes))
+        output::write_file_with(&file, |out: &mut dyn Write| out.write_all(&written.bytes))
             .map_err(Failure::Run)?;
     }
-    Ok(())
+    Ok(rounded)
 }

@@ -57,7 +57,10 @@ pub enum Form {
     /// GOAL as binary.
     Binary,
     /// Chakra traces, a file per rank.
-    Chakra,
+    Chakra {
+        /// Whether times that Chakra has not are rounded.
+        rounds: bool,
+    },
 }
 
 /// Reads a job, whose format is told by its content. Traces of Chakra are named by one of them, by their folder, or by
@@ -152,11 +155,11 @@ pub fn names_traces(path: &Path) -> bool {
     matches!(chakra_files::find(path), Ok(Some(_)))
 }
 
-/// Writes a job. Chakra traces get the name `PATH.RANK.et`.
-pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<(), Failure> {
+/// Writes a job. Chakra traces get the name `PATH.RANK.et`. Returns the number of computations whose times were rounded.
+pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<u64, Failure> {
     match form {
-        Form::Text => goal_files::write(graph, goal_files::Form::Text, path),
-        Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path),
-        Form::Chakra => chakra_files::write(graph, path),
+        Form::Text => goal_files::write(graph, goal_files::Form::Text, path).map(|()| 0),
+        Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path).map(|()| 0),
+        Form::Chakra { rounds } => chakra_files::write(graph, path, rounds),
     }
 }

@@ -364,6 +364,11 @@ fn times_of_jobs_come_first_and_are_those_of_a_run() {
     assert!(places.is_sorted(), "{text}");
     let compared = json(&apus(&folder, &[&compare[..], &["--json"]].concat()));
     let run = json(&apus(&folder, &["run", "job.toml", "--json"]));
+    let time_of = |index: usize| {
+        compared["algorithms"][index]["metrics"]["jobs.0.completion_us"]["median"].as_f64()
+    };
+    let fastest = if time_of(0) <= time_of(1) { "swift" } else { "dctcp" };
+    assert!(text.contains(&format!("job reduce, fastest first: {fastest} ")), "{text}");
     let time = &run["runs"][0]["jobs"][0]["completion_us"];
     assert!(time.is_number(), "{run:#}");
     let swift = &compared["algorithms"][0]["metrics"]["jobs.0.completion_us"]["median"];

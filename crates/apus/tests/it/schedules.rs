@@ -39,6 +39,25 @@ fn convert_reads_connection_matrices_and_compressed_traces() {
     }
 }
 
+/// LogGOPSim's samples have computations of 0 ns, which Chakra has not: 8 of a ring.
+#[test]
+fn convert_rounds_times_for_chakra_on_demand() {
+    let folder = folder("convert_rounds");
+    let ring = sample("allreduce_ring_8.goal");
+    let ring = ring.to_str().expect("path");
+    let strict = apus(&folder, &["convert", ring, "ring.et"]);
+    let error = String::from_utf8_lossy(&strict.stderr).into_owned();
+    assert_eq!(strict.status.code(), Some(2), "{error}");
+    assert!(error.contains("rank 0, node 14") && error.contains("--round"), "{error}");
+    let done = apus(&folder, &["convert", ring, "ring.et", "--round"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("ring.et: 8 ranks, 232 ops\nrounded: the times of 8 "), "{done:?}");
+    let again = apus(&folder, &["convert", "ring", "again.goal"]);
+    assert!(again.status.success(), "{again:?}");
+    let useless = apus(&folder, &["convert", ring, "again.bin", "--round"]);
+    assert_eq!(useless.status.code(), Some(2), "{useless:?}");
+}
+
 /// The real trace of PyTorch has 383 ctrl_deps on the node itself, and 1277 on absent nodes; others are in cycles.
 #[test]
 fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {

@@ -101,7 +101,8 @@ fn nics(graph: &GraphSpec, count: u32) -> Result<Nics, String> {
     };
     let are_joined = are_alike(&mut reached.iter());
     if !are_joined {
-        let rail = |nic: &u32| are_alike(&mut reached.iter().skip(*nic as usize).step_by(count as usize));
+        let rail =
+            |nic: &u32| are_alike(&mut reached.iter().skip(*nic as usize).step_by(count as usize));
         if let Some(nic) = (0..count).find(|nic| !rail(nic)) {
             return Err(format!(
                 "leaves NICs {nic} of some hosts without a path to each other; add links, or list those of hosts in the \

@@ -200,7 +200,8 @@ fn collectives_that_a_rank_never_reaches_are_an_error_that_names_them() {
     let mut builder = ProgramBuilder::new(0, 1);
     builder.push(Op::compute(Span::from_us(3))).expect("op");
     let lone = Graph::new(vec![builder.finish().expect("program")]).expect("graph");
-    all[5] = RankTrace::parse(5, &write_trace(&lone, 0).expect("trace")).expect("trace");
+    all[5] =
+        RankTrace::parse(5, &write_trace(&lone, 0, false).expect("trace").bytes).expect("trace");
     let error = compose(&all, &Groups::new(), false).expect_err("refused").to_string();
     assert!(
         error.contains("rank 0, node 0") && error.contains("which rank 5 never reaches"),
@@ -222,8 +223,49 @@ fn a_job_of_messages_and_computations_survives_chakra() {
     }
     let programs = programs.into_iter().map(|program| program.finish().expect("program"));
     let graph = Graph::new(programs.collect()).expect("graph");
-    let trace = |rank| RankTrace::parse(rank, &write_trace(&graph, rank).expect("trace"));
+    let trace = |rank| {
+        let written = write_trace(&graph, rank, false).expect("trace");
+        RankTrace::parse(rank, &written.bytes)
+    };
     let traces: Vec<_> = (0..2).map(|rank| trace(rank).expect("trace")).collect();
     let again = compose(&traces, &Groups::new(), false).expect("job").graph;
     assert_eq!(again, graph);
+}
+
+/// Chakra has whole microseconds, and 1 ns as 0: other times are rounded on demand only.
+#[test]
+fn times_that_chakra_has_not_are_an_error_or_rounded_and_counted() {
+    let times =
+        [Span::from_ns(1), Span::from_us(2), Span::ZERO, Span::from_ns(499), Span::from_ns(2500)];
+    let graph = |times: &[Span]| {
+        let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+        for time in times {
+            programs[0].push(Op::compute(*time)).expect("op");
+        }
+        let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+        Graph::new(programs.collect()).expect("graph")
+    };
+    let exact = write_trace(&graph(&times[..2]), 0, false).expect("whole microseconds, and 1 ns");
+    assert_eq!(exact.rounded, 0);
+    let error = write_trace(&graph(&times), 0, false).expect_err("0 s").to_string();
+    assert!(error.contains("rank 0, node 2") && error.contains("--round"), "{error}");
+    let rounded = write_trace(&graph(&times), 0, true).expect("rounded");
+    assert_eq!(rounded.rounded, 3);
+    let traces: Vec<_> = (0..2)
+        .map(|rank| {
+            let written = write_trace(&graph(&times), rank, true).expect("rounded");
+            RankTrace::parse(rank, &written.bytes).expect("trace")
+        })
+        .collect();
+    let again = compose(&traces, &Groups::new(), false).expect("job").graph;
+    let read: Vec<Span> = again
+        .program(0)
+        .ops()
+        .filter_map(|op| match op.action {
+            Action::Compute { time } => Some(time),
+            Action::Send { .. } | Action::Receive { .. } => None,
+        })
+        .collect();
+    let (ns, us) = (Span::from_ns, Span::from_us);
+    assert_eq!(read, [ns(1), us(2), ns(1), ns(1), us(3)]);
 }

@@ -47,7 +47,11 @@ fn gpus_of_a_server_have_its_nvswitches_and_a_nic_each() {
     assert_near(servers(3), 259.0 * 0.0832 + 2.0);
     let apart = simai(SIMAI, "");
     let summary = run_scenario(&message(&apart, 1));
-    assert!(summary.notes.iter().any(|note| note.contains("`servers = true`")), "{:?}", summary.notes);
+    assert!(
+        summary.notes.iter().any(|note| note.contains("`servers = true`")),
+        "{:?}",
+        summary.notes
+    );
     assert_near(time(&message(&apart, 1)), 259.0 * 0.0832 + 2.0);
 }
 

@@ -1,14 +1,15 @@
-//! The ideal time of a job: its closed form, or the longer of its critical path on the fabric without other traffic and
-//! the time that the busiest NIC needs for its bytes.
+//! The ideal time of a job: its closed form, or the longest of its critical path on the fabric without other traffic, the
+//! time that the busiest NIC needs for its bytes, and that of the computations of the busiest stream.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Terminal};
 use apus_jobs::collectives::closed::{self, Form};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
 use apus_jobs::loggops::Parameters;
-use apus_jobs::{Action, Done};
+use apus_jobs::{Action, Done, Program};
 use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
@@ -179,7 +180,27 @@ impl<'a> Costs<'a> {
         let outcome = ideal::run(&job.graph, done, Limits::None, cost);
         let path = JobIdeal { time: outcome.completion, source: "critical path" };
         let nic = JobIdeal { time: self.busiest_nic(), source: "bytes of the busiest NIC" };
-        (outcome.unfinished() == 0).then_some(if nic.time > path.time { nic } else { path })
+        let stream =
+            JobIdeal { time: self.busiest_stream(), source: "computations of the busiest stream" };
+        let longest =
+            [nic, stream].into_iter().fold(path, |a, b| if b.time > a.time { b } else { a });
+        (outcome.unfinished() == 0).then_some(longest)
+    }
+
+    /// Returns the longest time of the computations of a stream, which take place one after the other. The critical path has
+    /// no limit of what a stream computes at a time.
+    fn busiest_stream(&self) -> Span {
+        let of_rank = |program: &Arc<Program>| {
+            let mut busy: BTreeMap<u8, Span> = BTreeMap::new();
+            for op in program.ops() {
+                if let Action::Compute { time } = op.action {
+                    let stream = busy.entry(op.cpu).or_default();
+                    *stream = stream.saturating_add(time);
+                }
+            }
+            busy.into_values().max().unwrap_or_default()
+        };
+        self.job.graph.programs().map(of_rank).max().unwrap_or_default()
     }
 
     /// Returns the time that the NIC with most bytes needs for them, in one direction. The critical path has no limit of

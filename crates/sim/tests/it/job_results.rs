@@ -24,6 +24,22 @@ fn the_critical_path_of_a_ring_is_its_messages_one_after_the_other() {
     }
 }
 
+/// Computations of a stream take place one after the other, whatever depends on what.
+#[test]
+fn the_computations_of_the_busiest_stream_are_a_lower_bound() {
+    let us = Span::from_us;
+    let mut program = ProgramBuilder::new(0, 1);
+    for (time, cpu) in [(3, 0), (4, 0), (5, 1)] {
+        program.push(Op::compute(us(time)).on_cpu(cpu)).expect("op");
+    }
+    let graph = Graph::new(vec![program.finish().expect("program")]).expect("graph");
+    let summary = run(&star(JobPlan::new("compute", graph, hosts(1)), 2, 0));
+    let job = job_of(&summary);
+    assert!(near(job.ideal_us.expect("ideal"), 7.0), "{job:?}");
+    assert_eq!(job.ideal_source, Some("computations of the busiest stream"));
+    assert!(near(job.slowdown.expect("slowdown"), 1.0), "{job:?}");
+}
+
 /// Ranks 1 and 2 send 1 MiB each to rank 0 at the same time. Its link holds up both: a message takes 87.5296 us alone, and
 /// the other one has 1 MiB with 256 headers, 85.1968 us at 100 Gb/s. Rank 0 computes for 3 us when both are there.
 #[test]

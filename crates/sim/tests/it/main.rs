@@ -5,6 +5,7 @@ mod builder;
 mod columns;
 mod drain;
 mod ecmp;
+mod ends;
 mod job_results;
 mod jobs;
 mod loads;

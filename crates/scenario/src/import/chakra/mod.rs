@@ -26,7 +26,7 @@ use prost::Message as _;
 
 use schema::{GlobalMetadata, Node};
 pub use text::{of_text, text_of};
-pub use write::write_trace;
+pub use write::{Written, write_trace};
 
 /// Members of each group by its name.
 pub type Groups = BTreeMap<String, Vec<u32>>;

@@ -1,24 +1,45 @@
 //! A rank of a job as a Chakra trace.
 
 use apus_jobs::{ANY, Action, Graph};
+use apus_units::Span;
 use prost::Message as _;
 
 use super::ChakraError;
 use super::nodes::{COMPUTE, CPU, RECEIVE, SEND};
 use super::schema::{Attribute, GlobalMetadata, Node};
 
-/// Returns the trace of a rank. Ids of nodes are numbers of operations.
+/// A trace.
+#[derive(Debug)]
+pub struct Written {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Number of computations whose time was rounded.
+    pub rounded: u64,
+}
+
+/// Returns `duration_micros` of a computation, in which 0 is 1 ns, and whether it is rounded.
+fn duration(time: Span) -> (u64, bool) {
+    const MICRO: u64 = 1_000_000;
+    let ps = time.as_ps();
+    let nearest = ps / MICRO + u64::from(ps % MICRO >= MICRO / 2);
+    let is_exact = (ps > 0 && ps.is_multiple_of(MICRO)) || time == Span::from_ns(1);
+    (nearest, !is_exact)
+}
+
+/// Returns the trace of a rank. Ids of nodes are numbers of operations. The format has whole microseconds, and 1 ns:
+/// `rounds` rounds the times of other computations to the nearest of them.
 ///
 /// # Errors
-/// If the format cannot express an operation: dependencies on a start, receives from any rank, computations that take
-/// no whole microseconds, other streams than the first two.
-pub fn write_trace(graph: &Graph, rank: u32) -> Result<Vec<u8>, ChakraError> {
+/// If the format cannot express an operation: dependencies on a start, receives from any rank, other streams than the
+/// first two, and, without `rounds`, computations of other times.
+pub fn write_trace(graph: &Graph, rank: u32, rounds: bool) -> Result<Written, ChakraError> {
     let program = graph.program(rank);
     let wrong = |op: u32, what: &str| {
         let node = Some((u64::from(op), program.describe(op)));
         Err(ChakraError { rank, offset: None, node, what: what.to_owned() })
     };
     let mut nodes = Vec::with_capacity(program.len());
+    let mut rounded = 0;
     for (op, of) in (0..).zip(program.ops()) {
         if !program.after_start(op).is_empty() {
             return wrong(op, "another operation waits for its start, which Chakra cannot express");
@@ -28,11 +49,13 @@ pub fn write_trace(graph: &Graph, rank: u32) -> Result<Vec<u8>, ChakraError> {
         match of.action {
             Action::Compute { time } => {
                 node.kind = COMPUTE;
-                node.duration_micros = time.as_ps() / 1_000_000;
-                if !time.as_ps().is_multiple_of(1_000_000) || time.is_zero() {
+                let (micros, is_rounded) = duration(time);
+                node.duration_micros = micros;
+                rounded += u64::from(is_rounded);
+                if is_rounded && !rounds {
                     return wrong(
                         op,
-                        "its time must be whole microseconds above 0 in a Chakra trace",
+                        "a Chakra trace has times of whole microseconds above 0, or of 1 ns (`apus convert --round` rounds others)",
                     );
                 }
                 if of.cpu > CPU {
@@ -79,5 +102,5 @@ pub fn write_trace(graph: &Graph, rank: u32) -> Result<Vec<u8>, ChakraError> {
     for node in nodes {
         bytes.extend(node.encode_length_delimited_to_vec());
     }
-    Ok(bytes)
+    Ok(Written { bytes, rounded })
 }
