@@ -106,6 +106,8 @@ struct Flight {
 struct Network<C> {
     cost: C,
     limits: Limits,
+    /// When sends are done: other news of a message cause no events.
+    done: Done,
     /// Events in order of time, then of their creation.
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     created: u64,
@@ -145,9 +147,16 @@ impl<C: Fn(Transfer) -> Cost> Network<C> {
                 self.flights.len() as u32 - 1
             }
         };
-        self.schedule(left, Event::Sent { flight });
-        let began = left.saturating_sub(occupies);
-        self.schedule(began.saturating_add(latency), Event::Begins { flight });
+        if self.done == Done::Local {
+            self.schedule(left, Event::Sent { flight });
+        }
+        let began = left.saturating_sub(occupies).saturating_add(latency);
+        match self.limits {
+            Limits::Serial => self.schedule(began, Event::Begins { flight }),
+            Limits::None => {
+                self.schedule(began.saturating_add(occupies), Event::Arrived { flight })
+            }
+        }
     }
 }
 
@@ -159,16 +168,19 @@ pub fn run(graph: &Graph, done: Done, limits: Limits, cost: impl Fn(Transfer) ->
         Limits::Serial => rank,
         Limits::None => rank.with_free_streams(),
     });
-    run_ranks(ranks.collect(), limits, cost)
+    run_ranks(ranks.collect(), done, limits, cost)
 }
 
-/// Runs ranks that have not started, for example with [`Rank::with_times`]. For a critical path their streams
-/// must be free.
-#[must_use]
-pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(Transfer) -> Cost) -> Outcome {
+/// Runs ranks that have not started.
+fn run_ranks(
+    mut ranks: Vec<Rank>,
+    done: Done,
+    limits: Limits,
+    cost: impl Fn(Transfer) -> Cost,
+) -> Outcome {
     let (events, flights, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
     let busy = BTreeMap::new();
-    let mut network = Network { cost, limits, events, created: 0, flights, free, busy };
+    let mut network = Network { cost, limits, done, events, created: 0, flights, free, busy };
     let touched = |rank: u32, now: Time, ranks: &mut [Rank], network: &mut Network<_>| {
         let state = &mut ranks[rank as usize];
         while let Some(message) = state.poll_message() {
@@ -205,8 +217,12 @@ pub fn run_ranks(mut ranks: Vec<Rank>, limits: Limits, cost: impl Fn(Transfer) -
             }
             Event::Arrived { flight } => {
                 let Flight { from, message } = network.flights[flight as usize];
-                let known = (network.cost)(Transfer::of(from, &message)).acknowledgement;
-                network.schedule(now.saturating_add(known), Event::Acknowledged { flight });
+                if done == Done::Acknowledged {
+                    let known = (network.cost)(Transfer::of(from, &message)).acknowledgement;
+                    network.schedule(now.saturating_add(known), Event::Acknowledged { flight });
+                } else {
+                    network.free.push(flight);
+                }
                 ranks[from as usize].on_delivered(now, message.op);
                 touched(from, now, &mut ranks, &mut network);
                 ranks[message.to as usize].on_arrival(

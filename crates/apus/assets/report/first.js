@@ -208,15 +208,23 @@ function checksBlock() {
       h("thead", {}, h("tr", {}, ...head.map((text, i) => text ? h("th", { scope: "col", class: i > 0 && i < 6 ? "n" : null, text }) : h("td")))), h("tbody", {}, ...rows))));
 }
 
-function jobsBlock() {
-  const of = runs.flatMap(run => (run.jobs ?? []).map(job => [run, job]));
-  if (!of.length) return null;
+const jobsOfRuns = () => runs.flatMap(run => (run.jobs ?? []).map(job => [run, job]));
+
+function jobsTable(of) {
   const us = value => value === null || value === undefined ? "not ended" : micros(value);
   const head = ["job", ...(runs.length > 1 ? ["run"] : []), "completion", "ideal", "slowdown", "bus bandwidth", "compute", "send", "wait", "unfinished"];
   const rows = of.map(([run, job]) => [job.name, ...(runs.length > 1 ? [run.label] : []), us(job.completion_us), us(job.ideal_us), job.slowdown === null ? "–" : number(job.slowdown, 3),
     job.bus_bandwidth_gbps === null ? "–" : number(job.bus_bandwidth_gbps, 3) + " Gb/s", us(job.compute_us), us(job.send_us), us(job.wait_us), count(job.unfinished)]);
-  return section("jobs", "Jobs", null, plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks"),
-    ...of.flatMap(([run, job]) => jobDetails(run, job)));
+  return plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks");
+}
+
+// A comparison has its own numbers, over all seeds.
+const hasOwnNumbers = () => runs.length > 0 && !["emulate", "tune"].includes(data.command) && !(data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)));
+
+function jobsBlock() {
+  const of = jobsOfRuns();
+  if (!of.length) return null;
+  return section("jobs", "Jobs", null, hasOwnNumbers() ? null : jobsTable(of), ...of.flatMap(([run, job]) => jobDetails(run, job)));
 }
 
 function firstScreen() {
@@ -226,8 +234,9 @@ function firstScreen() {
     if (what) box.append(state ? h("div", { class: "two" }, what, state) : what);
   } else {
     box.append(h("div", { class: "two" }, whatWasRun(), statusBlock()));
-    // A comparison has its own numbers, over all seeds.
-    if (["emulate", "tune"].includes(data.command) || (data.comparison && runs.every(run => data.comparison.rows.some(row => row.label === run.label)))) return box;
+    if (!hasOwnNumbers()) return box;
+    const jobs = jobsOfRuns();
+    if (jobs.length) box.append(h("div", { class: "card workloads" }, jobsTable(jobs)));
     // The numbers of all ops mix workloads.
     if (runs.length === 1 && runs[0].workloads.length) box.append(h("div", { class: "card workloads" }, plainTable(timed(runs[0].workloads), "Each workload by itself; the numbers below are those of all ops together")));
     box.append(runs.length === 1 ? numberCards(runs[0]) : numberTable());

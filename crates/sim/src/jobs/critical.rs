@@ -153,14 +153,9 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the critical path of a job all of whose operations have ended; `None` without their times. `link` names the
-/// port that holds up messages from one rank to another.
-pub(super) fn path(
-    job: &JobPlan,
-    ranks: &[&HostRank],
-    costs: &Costs<'_>,
-    link: &mut dyn FnMut(u32, u32) -> Option<String>,
-) -> Option<CriticalPath> {
+/// Returns the critical path of a job all of whose operations have ended, without the ports of its messages; `None` without
+/// the times of operations.
+pub(super) fn path(job: &JobPlan, ranks: &[&HostRank], costs: &Costs<'_>) -> Option<CriticalPath> {
     if ranks.iter().any(|rank| rank.state.times().is_none()) {
         return None;
     }
@@ -221,8 +216,5 @@ pub(super) fn path(
         (op, is_end) = (cause.op, cause.is_end);
     }
     path.messages.reverse();
-    for message in &mut path.messages {
-        message.link = link(message.from, message.to);
-    }
     Some(path)
 }

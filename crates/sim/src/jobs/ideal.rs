@@ -98,7 +98,9 @@ pub(super) struct Costs<'a> {
     sizes: PacketSizes,
     /// Hosts of the LogGOPS model.
     loggops: Option<Parameters>,
-    paths: BTreeMap<(Terminal, Terminal), Path>,
+    /// Indices of [`Costs::kinds`]: most pairs have equal paths.
+    paths: BTreeMap<(Terminal, Terminal), u32>,
+    kinds: Vec<Path>,
     /// Whether ranks of one host exchange messages.
     is_local: bool,
 }
@@ -111,7 +113,8 @@ impl<'a> Costs<'a> {
         (sizes, spreads): (PacketSizes, bool),
         loggops: Option<Parameters>,
     ) -> Option<Self> {
-        let mut costs = Self { job, sizes, loggops, paths: BTreeMap::new(), is_local: false };
+        let (paths, kinds) = (BTreeMap::new(), Vec::new());
+        let mut costs = Self { job, sizes, loggops, paths, kinds, is_local: false };
         for (from, program) in (0..).zip(job.graph.programs()) {
             for op in program.ops() {
                 let Action::Send { to, .. } = op.action else { continue };
@@ -119,11 +122,22 @@ impl<'a> Costs<'a> {
                 let is_within = pair.0.host == pair.1.host;
                 costs.is_local |= is_within || job.other_nic(from, to).is_some();
                 if !is_within && !costs.paths.contains_key(&pair) {
-                    costs.paths.insert(pair, Path::of(network, pair, spreads)?);
+                    let path = Path::of(network, pair, spreads)?;
+                    let kind = costs.kinds.iter().position(|kind| *kind == path);
+                    let kind = kind.unwrap_or_else(|| {
+                        costs.kinds.push(path);
+                        costs.kinds.len() - 1
+                    });
+                    costs.paths.insert(pair, kind as u32);
                 }
             }
         }
         Some(costs)
+    }
+
+    /// Returns the path between two hosts.
+    fn path(&self, pair: &(Terminal, Terminal)) -> Option<&Path> {
+        self.kinds.get(*self.paths.get(pair)? as usize)
     }
 
     /// Returns the times of a message, with those of its hosts.
@@ -131,7 +145,7 @@ impl<'a> Costs<'a> {
         let cost = self.on_fabric(from, to, bytes);
         let Some(model) = &self.loggops else { return cost };
         let last = cost.alone();
-        let path = self.paths.get(&self.job.terminals(from, to));
+        let path = self.path(&self.job.terminals(from, to));
         let first = path.map_or(cost.latency, |path| {
             // What comes before and behind the fabric is part of the latency.
             let own = path.cost(bytes, self.sizes).alone();
@@ -144,7 +158,7 @@ impl<'a> Costs<'a> {
     fn on_fabric(&self, from: u32, to: u32, bytes: u64) -> Cost {
         let pair = self.job.terminals(from, to);
         let none = Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
-        match (self.paths.get(&pair), self.job.local) {
+        match (self.path(&pair), self.job.local) {
             (Some(path), local) => {
                 let mut cost = path.cost(bytes, self.sizes);
                 if let (Some(local), Some(_)) = (local, self.job.other_nic(from, to)) {
@@ -162,10 +176,8 @@ impl<'a> Costs<'a> {
     /// Returns the ideal time of the job; `None` if it is too large to compute, or not all of its operations can end.
     pub(super) fn ideal(&self) -> Option<JobIdeal> {
         let job = self.job;
-        let first = self.paths.values().next();
-        let is_uniform = !self.is_local && self.paths.values().all(|path| Some(path) == first);
-        let is_plain = is_uniform && self.loggops.is_none();
-        if let (true, Some(path), Some(collective)) = (is_plain, first, &job.collective) {
+        let is_plain = !self.is_local && self.loggops.is_none();
+        if let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &job.collective) {
             let form = closed::time(collective, |bytes| path.cost(bytes, self.sizes));
             if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
                 return Some(JobIdeal { time, source: "closed form" });
@@ -211,7 +223,7 @@ impl<'a> Costs<'a> {
             for op in program.ops() {
                 let Action::Send { to, bytes, .. } = op.action else { continue };
                 let ends = self.job.terminals(from, to);
-                let Some(path) = self.paths.get(&ends) else { continue };
+                let Some(path) = self.path(&ends) else { continue };
                 let wire = Bytes::new(Path::wire(bytes, self.sizes));
                 let links = [path.rates.first(), path.rates.last()];
                 for ((end, is_out), rate) in

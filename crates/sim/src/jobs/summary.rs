@@ -1,9 +1,9 @@
 //! Results of jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Network, PortCounters, Terminal};
+use apus_cc::AlgorithmFactory;
+use apus_fabric::{Network, PortCounters};
 use apus_jobs::collectives::closed;
 use apus_jobs::{ANY, Done, Progress};
 use apus_units::{PortId, Span, Time};
@@ -132,8 +132,6 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
         let first = plan.connections.get(job.connections.start);
         let spreads = first.is_some_and(|connection| connection.spread.is_some());
         let costs = Costs::new(job, network, (plan.sizes, spreads), plan.host.loggops);
-        let mut links = Links::new(plan, job);
-        links.find(network, ports);
         let hosts = parts.iter().flat_map(|part| &part.hosts);
         let ranks = hosts.filter_map(|host| host.jobs.as_deref()).flat_map(|jobs| jobs.ranks());
         let mut ranks: Vec<&HostRank> = ranks.filter(|rank| rank.job == number).collect();
@@ -141,39 +139,40 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
         let until = if job.done == Done::LogGops { now } else { Time::MAX };
         let has_ended = |rank: &&HostRank| rank.state.is_done() && rank.state.ended_at() <= until;
         let ended = ranks.iter().all(has_ended);
-        let path = costs.as_ref().filter(|_| ended).and_then(|costs| {
-            critical::path(job, &ranks, costs, &mut |from, to| links.name(from, to))
-        });
+        let costs_of_path = costs.as_ref().filter(|_| ended);
+        let path = costs_of_path.and_then(|costs| critical::path(job, &ranks, costs));
         let ideal = costs.as_ref().and_then(Costs::ideal);
-        all.push(of_job(job, &ranks, ideal, path, (now, until)));
+        let mut summary = of_job(job, &ranks, ideal, path, (now, until));
+        if let Some(part) = parts.first_mut() {
+            name_links(plan, job, &mut part.world.network, ports, &mut summary.critical_messages);
+        }
+        all.push(summary);
     }
     all
 }
 
-/// The port of each pair of ranks that holds up its messages most.
-struct Links {
-    /// First connection of each pair of ranks on different hosts, with its ends.
-    pairs: BTreeMap<(u32, u32), (u64, (Terminal, Terminal))>,
-    names: BTreeMap<(u32, u32), String>,
-}
-
-impl Links {
-    fn new<F: AlgorithmFactory>(plan: &Plan<F>, job: &JobPlan) -> Self {
-        let mut pairs = BTreeMap::new();
-        for index in job.connections.clone() {
-            let Some(connection) = plan.connections.get(index) else { break };
-            if let (Load::Job { from, to, .. }, None) = (&connection.load, &connection.spread) {
-                let first = (index as u64, job.terminals(*from, *to));
-                pairs.entry((*from, *to)).or_insert(first);
-            }
+/// Names the port of the path of each message in which bytes spent most time on average.
+fn name_links<F: AlgorithmFactory>(
+    plan: &Plan<F>,
+    job: &JobPlan,
+    network: &mut Network<Header, F::Switch>,
+    ports: &[PortCounters],
+    messages: &mut [CriticalMessage],
+) {
+    let pairs: BTreeSet<(u32, u32)> = messages.iter().map(|of| (of.from, of.to)).collect();
+    let mut names: BTreeMap<(u32, u32), Option<String>> = BTreeMap::new();
+    // The first connection of each pair of ranks on different hosts, if its packets take one path.
+    for index in job.connections.clone() {
+        let Some(connection) = plan.connections.get(index) else { break };
+        let (&Load::Job { from, to, .. }, None) = (&connection.load, &connection.spread) else {
+            continue;
+        };
+        if !pairs.contains(&(from, to)) {
+            continue;
         }
-        Self { pairs, names: BTreeMap::new() }
-    }
-
-    /// Names the port of each pair in which bytes spent most time.
-    fn find<W: SwitchHalf>(&mut self, network: &mut Network<Header, W>, ports: &[PortCounters]) {
-        for (pair, (key, (from, to))) in &self.pairs {
-            let Ok(route) = network.route(*from, *to, *key, 0) else { continue };
+        names.entry((from, to)).or_insert_with(|| {
+            let (source, target) = job.terminals(from, to);
+            let route = network.route(source, target, index as u64, 0).ok()?;
             let time = |port: &PortId| {
                 let counters = &ports[port.index()];
                 counters.byte_time as f64 / counters.sent.bytes.max(1) as f64
@@ -182,14 +181,11 @@ impl Links {
                 // Of equal ports the first one.
                 time(a).total_cmp(&time(b)).then(b.cmp(a))
             });
-            if let Some(port) = slowest {
-                self.names.insert(*pair, network.port_name(port));
-            }
-        }
+            slowest.map(|port| network.port_name(port))
+        });
     }
-
-    fn name(&self, from: u32, to: u32) -> Option<String> {
-        self.names.get(&(from, to)).cloned()
+    for message in messages {
+        message.link = names.get(&(message.from, message.to)).cloned().flatten();
     }
 }
 

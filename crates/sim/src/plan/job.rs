@@ -271,7 +271,9 @@ impl<F: AlgorithmFactory> Plan<F> {
         }
         let number = self.jobs.len() as u32;
         let first = self.connections.len();
-        for (from, to) in job.pairs() {
+        let pairs = job.pairs();
+        self.connections.reserve(pairs.len() * job.flows_per_pair as usize);
+        for (from, to) in pairs {
             for _ in 0..job.flows_per_pair {
                 self.connections.push(ConnectionPlan {
                     from: job.hosts[from as usize],
