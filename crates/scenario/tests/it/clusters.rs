@@ -46,6 +46,20 @@ fn a_flow_with_one_path_uses_one_plane_and_a_spread_one_uses_all() {
     assert_near(time(&message(star, SPRAY, 1, 2)), 2.0 + 65.0 * 1.3312);
 }
 
+/// Flows with one path each use one of the ports, but several flows use several: the time of a NIC of one port is no bound.
+#[test]
+fn a_job_over_several_ports_never_takes_less_than_its_ideal_time() {
+    for pattern in ["direct", "window", "pairwise"] {
+        let summary = run_scenario(&format!(
+            "duration = \"10ms\"\ntopology = \"star hosts=4 planes=8 25Gbps 1us 100MB\"\n\
+             algorithm = {{ name = \"constant\", window = 600 }}\n\
+             workload = [{{ kind = \"all-to-all\", pattern = \"{pattern}\", size = \"8MiB\" }}]\n"
+        ));
+        let job = &summary.jobs[0];
+        assert!(job.slowdown.expect("it ends") >= 1.0, "{pattern}: {job:?}");
+    }
+}
+
 /// Values drawn at random: a NIC moves a packet to a free port, so all ports stay busy.
 #[test]
 fn a_nic_sends_by_a_free_port_whatever_value_the_policy_draws() {

@@ -1,5 +1,5 @@
 //! The ideal time of a job: its closed form, or the longest of its critical path on the fabric without other traffic, the
-//! time that the busiest NIC needs for its bytes, and that of the computations of the busiest stream.
+//! time that the busiest NIC, or rank within its host, needs for its bytes, and the computations of the busiest stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -177,7 +177,10 @@ impl<'a> Costs<'a> {
     pub(super) fn ideal(&self) -> Option<JobIdeal> {
         let job = self.job;
         let is_plain = !self.is_local && self.loggops.is_none();
-        if let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &job.collective) {
+        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time.
+        if let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &job.collective)
+            && path.shares == 1
+        {
             let form = closed::time(collective, |bytes| path.cost(bytes, self.sizes));
             if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
                 return Some(JobIdeal { time, source: "closed form" });
@@ -197,6 +200,29 @@ impl<'a> Costs<'a> {
         let longest =
             [nic, stream].into_iter().fold(path, |a, b| if b.time > a.time { b } else { a });
         (outcome.unfinished() == 0).then_some(longest)
+    }
+
+    /// Returns the time that the rank with most bytes in the network within its host needs for them, in one direction.
+    fn busiest_within_hosts(&self) -> Span {
+        let Some(local) = self.job.local.filter(|_| self.is_local) else { return Span::ZERO };
+        let mut busy: BTreeMap<(u32, bool), Span> = BTreeMap::new();
+        for (from, program) in (0..).zip(self.job.graph.programs()) {
+            for op in program.ops() {
+                let Action::Send { to, bytes, .. } = op.action else { continue };
+                if from == to {
+                    continue;
+                }
+                let (source, target) = self.job.terminals(from, to);
+                let time = local.occupies(bytes);
+                if source.host == target.host {
+                    *busy.entry((to, false)).or_default() += time;
+                } else if self.job.other_nic(from, to).is_none() {
+                    continue;
+                }
+                *busy.entry((from, true)).or_default() += time;
+            }
+        }
+        busy.into_values().max().unwrap_or_default()
     }
 
     /// Returns the longest time of the computations of a stream, which take place one after the other. The critical path has

@@ -34,11 +34,12 @@ summary! {
         /// acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended
         pub completion_us: Option<f64> = number(JOB),
         /// the least time: the closed form of the collective if all its messages have equal paths, otherwise
-        /// the longest of the critical path, the time that the busiest NIC needs for its bytes, and the computations of
-        /// the busiest stream; on the fabric without other traffic and queues; null if the job has more than 8 million operations
+        /// the longest of the critical path, the time that the busiest NIC, or rank within its host, needs for its bytes,
+        /// and the computations of the busiest stream; on the fabric without other traffic and queues; null if the job has more than 8 million operations
         /// or cannot end
         pub ideal_us: Option<f64> = number(JOB),
-        /// closed form, critical path, bytes of the busiest NIC, or computations of the busiest stream; null without `ideal_us`
+        /// closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank within its host, or
+        /// computations of the busiest stream; null without `ideal_us`
         pub ideal_source: Option<&'static str> = fact("-"),
         /// completion_us / ideal_us
         pub slowdown: Option<f64> = number(JOB),

@@ -3,9 +3,9 @@
 use apus_jobs::collectives::training::{MODELS, Training};
 use apus_jobs::collectives::{Algorithm, Collective};
 use apus_jobs::{Graph, Op, ProgramBuilder};
-use apus_sim::plan::JobPlan;
+use apus_sim::plan::{JobPlan, LocalNetwork};
 use apus_sim::record::Record;
-use apus_units::Span;
+use apus_units::{HostId, Rate, Span};
 
 use crate::jobs::{collective, hosts, job_of, near, star};
 use crate::support::{Simulation, run};
@@ -38,6 +38,19 @@ fn the_computations_of_the_busiest_stream_are_a_lower_bound() {
     assert!(near(job.ideal_us.expect("ideal"), 7.0), "{job:?}");
     assert_eq!(job.ideal_source, Some("computations of the busiest stream"));
     assert!(near(job.slowdown.expect("slowdown"), 1.0), "{job:?}");
+}
+
+/// Each of four ranks of a host sends 1 MiB to each other one: three times 20.97152 us at 400 Gb/s, and a delay of 1 us.
+#[test]
+fn the_bytes_of_the_busiest_rank_within_its_host_are_a_lower_bound() {
+    let job = collective(Algorithm::AllToAllDirect, 4, 4 << 20);
+    let local = Some(LocalNetwork { rate: Rate::from_gbps(400), delay: Span::from_us(1) });
+    let hosts = (0..4).map(|_| HostId::new(0)).collect();
+    let summary = run(&star(JobPlan { hosts, local, ..job }, 2, 0));
+    let job = job_of(&summary);
+    assert!(near(job.ideal_us.expect("ideal"), 3.0 * 20.971_52), "{job:?}");
+    assert_eq!(job.ideal_source, Some("bytes of the busiest rank within its host"));
+    assert!(near(job.completion_us.expect("ends"), 3.0 * 20.971_52 + 1.0), "{job:?}");
 }
 
 /// Ranks 1 and 2 send 1 MiB each to rank 0 at the same time. Its link holds up both: a message takes 87.5296 us alone, and
