@@ -530,11 +530,13 @@ class Jobs(Numbers):
     unit: us; from the start of the job to its end."""
     ideal_us: float | None
     """The least time: the closed form of the collective if all its messages have equal paths,
-    otherwise the length of the critical path or, if it is longer, the time that the busiest NIC
-    needs for its bytes; on the fabric without other traffic and queues; null if the job has more
-    than 8 million operations or cannot end; unit: us; from the start of the job to its end."""
+    otherwise the longest of the critical path, the time that the busiest NIC, or rank within its
+    host, needs for its bytes, and the computations of the busiest stream; on the fabric without
+    other traffic and queues; null if the job has more than 8 million operations or cannot end;
+    unit: us; from the start of the job to its end."""
     ideal_source: str | None
-    """Closed form, critical path, or bytes of the busiest NIC; null without `ideal_us`."""
+    """Closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank within its
+    host, or computations of the busiest stream; null without `ideal_us`."""
     slowdown: float | None
     """Completion_us / ideal_us; from the start of the job to its end."""
     done: str

@@ -487,6 +487,10 @@ def links(
     links: Sequence[Link] | None = None,
     file: str | None = None,
     text: str | None = None,
+    servers: bool | None = None,
+    nics: int | None = None,
+    scale_up_rate: Rate | None = None,
+    scale_up_delay: Time | None = None,
     rate: Rate | None = None,
     delay: Time | None = None,
     buffer: Size | None = None,
@@ -510,6 +514,16 @@ def links(
         file: A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph
             (text).
         text: The text of such a file (text).
+        servers: For SimAI's topologies: a host is a server, whose NICs are those of its GPUs and
+            whose network within is that of its NVSwitches. Otherwise each GPU is a host, without
+            NVSwitches (true or false).
+        nics: NICs of a host, which its links in their order are divided among; a rank of a job has
+            one of them. If not given, messages use all links of a host (whole number, from 1 to
+            64).
+        scale_up_rate: Rate of a rank in each direction in the network within its node: default of
+            `local_rate` of jobs (rate, at least 1bps).
+        scale_up_delay: Delay of that network: default of `local_delay` of jobs (time, at most 1s;
+            default "0s").
         rate: Rate of the links (rate, at least 1kbps).
         delay: One-way delay of the links (time, at most 1s).
         buffer: Memory of a switch port (size or "unlimited").
@@ -536,6 +550,10 @@ def links(
             "links": links,
             "file": file,
             "text": text,
+            "servers": servers,
+            "nics": nics,
+            "scale_up_rate": scale_up_rate,
+            "scale_up_delay": scale_up_delay,
             "rate": rate,
             "delay": delay,
             "buffer": buffer,

@@ -234,9 +234,9 @@ def all_to_all(
             number, from 1 to 256; default "1").
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -652,9 +652,9 @@ def job(
             groups and other things without meaning here, and the notes of the results list them.
             Without it they are errors (true or false; default "false").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -774,9 +774,9 @@ def all_reduce(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -889,9 +889,9 @@ def reduce_scatter(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -1001,9 +1001,9 @@ def all_gather(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -1118,9 +1118,9 @@ def broadcast(
         compute: Time that every rank computes before each iteration (time; default "0s").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -1234,9 +1234,9 @@ def pipeline(
         backward: Time of a stage for a micro-batch, backward (time).
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -1388,9 +1388,9 @@ def training(
             or of the chain (whole number, at least 1; default "8").
         iterations: How often the collective takes place (whole number, at least 1; default "1").
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").
@@ -1506,9 +1506,9 @@ def external(
         ranks: Number of ranks; as many as there are places for if not given (whole number, at least
             2).
         hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC; in the topology `rails` a rank has one
-            of the NICs, and there are as many ranks as NICs if not given; otherwise 1 (whole
-            number, at least 1).
+        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
+            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
+            as NICs if not given; otherwise 1 (whole number, at least 1).
         placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
             the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
             from the seed (`random`) ("block", "round-robin", "random"; default "block").

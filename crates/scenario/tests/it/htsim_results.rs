@@ -200,3 +200,70 @@ fn permutations_of_1024_hosts_on_single_paths_take_the_time_of_htsim_for_some_pa
     let mean = mean(&times);
     assert!((mean / (5.85 * 162.5 + 12.0) - 1.0).abs() < 0.1, "{mean}");
 }
+
+/// The matrix perm_1024n_1024c_0u_2000000b.cm, which experiment uec/permutation-1024 has, sprayed over the leaf-spines of
+/// leaf_spine_1024_oversub.topo and leaf_spine_1024_oversub_8-1.topo: 32 leaves of 32 hosts, and 8 or 4 spines. Queues, marks and times
+/// follow from the base RTT of 4 links, 9348.48 ns, as they do in that experiment: a bandwidth-delay product of 29 packets of 4150 B,
+/// marks from 0.2 to 0.8 of it, a timeout of 15 us and 4 full queues. A longer check (`APUS_HTSIM=1`).
+#[test]
+fn permutations_over_oversubscribed_leaf_spines_take_the_times_of_htsim_within_five_percent() {
+    if std::env::var_os("APUS_HTSIM").is_none() {
+        return;
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../apus/scenarios/uec/permutation-1024.toml");
+    let text = std::fs::read_to_string(file).expect("the repository");
+    let (_, flows) = text.split_once("flows = \"\"\"").expect("flows");
+    let (flows, _) = flows.split_once("\"\"\"").expect("flows");
+    for (factor, published) in [(4, 785.8), (8, 1443.4)] {
+        let summary = run_scenario(&format!(
+            r#"
+duration = "5ms"
+ends_with_ops = true
+packets = {{ payload = "4086B", header = "64B", control = "64B" }}
+
+[topology]
+kind = "leaf-spine"
+leaves = 32
+hosts_per_leaf = 32
+oversubscription = {factor}
+rate = "100Gbps"
+delay = "1us"
+buffer = "unlimited"
+ack_class = "headers"
+
+[[topology.class]]
+name = "headers"
+limit = "240700B"
+
+[[topology.class]]
+name = "data"
+priority = 1
+limit = "120350B"
+trim_to = "headers"
+ecn = {{ k_min = "24900B", k_max = "99600B", p_max = 1.0, at = "dequeue" }}
+
+[routing]
+balancer = "bitmap evs=128"
+ack_path = "own"
+ack_bytes = "16384B"
+loss = "timeout"
+
+[algorithm]
+name = "nscc"
+profile = "trimming"
+network_rtt = "9348.48ns"
+target_queueing = "7011.36ns"
+rto = "53512ns"
+
+[[workload]]
+kind = "trace"
+class = "data"
+flows = """{flows}"""
+"#
+        ));
+        let found = summary.makespan_us.expect("it ends");
+        writeln!(std::io::stdout(), "leaf-spine {factor}:1: {found:.1} us, published {published}")
+            .expect("stdout");
+        assert!((found / published - 1.0).abs() < 0.05, "{factor}:1: {found}, not {published}");
+    }
+}

@@ -197,8 +197,12 @@ impl<'a> Costs<'a> {
         let nic = JobIdeal { time: self.busiest_nic(), source: "bytes of the busiest NIC" };
         let stream =
             JobIdeal { time: self.busiest_stream(), source: "computations of the busiest stream" };
+        let local = JobIdeal {
+            time: self.busiest_within_hosts(),
+            source: "bytes of the busiest rank within its host",
+        };
         let longest =
-            [nic, stream].into_iter().fold(path, |a, b| if b.time > a.time { b } else { a });
+            [nic, local, stream].into_iter().fold(path, |a, b| if b.time > a.time { b } else { a });
         (outcome.unfinished() == 0).then_some(longest)
     }
 
