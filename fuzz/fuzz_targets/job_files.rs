@@ -18,8 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = compose(&traces, &Groups::new(), false);
     let Ok(imported) = compose(&traces, &Groups::new(), true) else { return };
     let graph = imported.graph;
-    let Ok(written) = write_trace(&graph, 0) else { return };
-    let Ok(again) = RankTrace::parse(0, &written) else { return };
+    let Ok(written) = write_trace(&graph, 0, true) else { return };
+    let Ok(again) = RankTrace::parse(0, &written.bytes) else { return };
     let again = compose(&[again], &Groups::new(), false).expect("a written trace");
     assert_eq!(again.graph.ops(), graph.ops());
 });
