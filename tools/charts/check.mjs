@@ -1,6 +1,6 @@
 // Makes reports with the command, opens each in Chromium, uses it, and measures. See tools/check-report.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import puppeteer from "puppeteer-core";
@@ -8,7 +8,9 @@ import { person } from "./person.mjs";
 
 const [apus, ...options] = process.argv.slice(2);
 const shots = options.includes("--shots") ? resolve(options[options.indexOf("--shots") + 1]) : null;
-const folder = mkdtempSync(join(tmpdir(), "apus-report-"));
+// With `--keep DIR` reports that are there are not made again: they can be made on a busy machine, and timed (`--times`) on an idle one.
+const kept = options.includes("--keep") ? resolve(options[options.indexOf("--keep") + 1]) : null, scratch = mkdtempSync(join(tmpdir(), "apus-report-")), folder = kept ?? scratch;
+mkdirSync(folder, { recursive: true });
 const axe = readFileSync(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(path => { try { return statSync(path); } catch { return false; } });
 if (!chromium) throw new Error("Chromium is not installed (Debian: apt-get install chromium)");
@@ -96,7 +98,7 @@ if (options.includes("--large")) {
 }
 const only = options.includes("--only") ? options[options.indexOf("--only") + 1].split(",") : null;
 
-const browser = await puppeteer.launch({ executablePath: chromium, headless: true, userDataDir: join(folder, "profile"), protocolTimeout: 600_000,
+const browser = await puppeteer.launch({ executablePath: chromium, headless: true, userDataDir: join(scratch, "profile"), protocolTimeout: 600_000,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
 let failed = false;
 const check = (good, text) => { if (!good) { failed = true; console.log(`  FAILED: ${text}`); } };
@@ -104,6 +106,7 @@ const make = ([name, files, command]) => {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
   const started = performance.now();
   const page = command[0] === "emulate" ? join(folder, `${name}.html`) : join(folder, name, command[0] === "reproduce" ? command[1] : "", "report.html");
+  if (kept && existsSync(page)) return { page, seconds: 0, bytes: statSync(page).size };
   try {
     execFileSync(resolve(apus), [...command, ...(command[0] === "emulate" ? ["--report", page] : ["--out", name])], { cwd: folder, stdio: ["ignore", "ignore", "pipe"], maxBuffer: 1 << 28 });
   } catch (error) {
@@ -131,7 +134,7 @@ if (options.includes("--figures")) {
   for (const one of cases.filter(([name]) => !only || only.includes(name))) await examine(one);
 }
 await browser.close();
-rmSync(folder, { recursive: true });
+rmSync(scratch, { recursive: true });
 process.exit(failed ? 1 : 0);
 
 // Why `apus emulate` cannot have network namespaces here; null if it can. They need rights that not every machine gives.
@@ -161,6 +164,7 @@ async function examine(one) {
   check(bytes < limit * 1e6, `${(bytes / 1e6).toFixed(2)} MB, at most ${limit}`);
   check(ready < 1000, `first pictures after ${ready} ms, at most 1000`);
   check(slowest[1] < 100, `${slowest[0]} took ${slowest[1].toFixed(0)} ms, at most 100`);
+  if (options.includes("--times")) return page.close();
   const [hand, more] = await open(file, 1280, "light");
   for (const sentence of await person(hand, what)) check(false, sentence);
   problems.push(...more);

@@ -38,6 +38,9 @@ export async function person(page, what) {
     check(!what.unfinished || /had not ended/.test(said), `the warnings name no unfinished op: ${said.slice(0, 200)}`);
     check(what.faults || what.unfinished || !status.some(([level]) => level === "bad"), `a warning without a reason: ${said.slice(0, 200)}`);
   }
+  const setup = await text(".what");
+  check(/Topology/.test(setup) && /Load/.test(setup) && /Time/.test(setup), `the first screen does not say what was run: ${setup.slice(0, 200)}`);
+  if (what.comparison && what.runs > 1) check(await page.$eval(".verdict", one => one.getBoundingClientRect().top < 400 && one.textContent.length > 10).catch(() => false), "a comparison does not begin with its answer");
   // Points at a number for its definition.
   const defined = await show("main .def");
   if (defined) {
@@ -72,6 +75,18 @@ export async function person(page, what) {
     const queue = await show(picture("op-queue-members"));
     check(queue !== null || what.queue === false, "nobody is named in the queue");
     if (queue) check(/left before it|No other packet/.test(await text(picture("op-queue-members"))), "the queue does not say who was in it");
+    // Goes to the ops of a flow in the queue, and back.
+    const member = `${picture("op-queue-members")} .bars button`;
+    if (queue && await page.$(member)) {
+      await page.$eval(member, one => { one.focus(); one.click(); });
+      await until(() => /Ops of “flow/.test(document.querySelector("#ops h3").textContent));
+      check(/Ops of “flow/.test(await text("#ops h3")), `a flow in the queue does not lead to its ops: ${await text("#ops h3")}`);
+      const back = () => page.$eval("#ops .back", one => !one.hidden);
+      check(await back(), "no way leads back from the ops of a flow");
+      await page.$eval("#ops .back", one => one.click());
+      await until(() => document.querySelector("#ops .back").hidden);
+      check(!await back() && await page.$eval("#ops input[type=search]", one => one.value === ""), "the way back leaves the filter");
+    }
     check((await page.evaluate(() => location.hash)).includes("op="), "the address does not hold the op");
   } else {
     check(!what.runs || !(await page.$("#ops .follow")), "an op can be followed although there was no second run");
@@ -94,6 +109,8 @@ export async function person(page, what) {
       await show(picture("topology"));
       check((await page.$$(`${picture("topology")} .broken`)).length > 0, "no link is broken in the topology during the fault");
       check(/Link down|Slow link|loss|Corruption/.test(await text("#faults table")), "no table says whom the fault slowed");
+      await show(picture("network-heat-map"));
+      check(/down: |slow: |fault: /.test(await text(`${picture("network-heat-map")} svg`)), "the heat map does not name the fault");
     }
   }
   // Zooms pictures over time and back, filters flows.
