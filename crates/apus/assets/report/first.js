@@ -69,9 +69,9 @@ function statusBlock() {
   const lines = new Map();
   for (const run of runs) {
     for (const { level, text, more: own } of run.status) {
-      const more = [own, overSeeds(run, text)].filter(Boolean).join("; ");
+      const over = overSeeds(run, text), more = [own, over].filter(Boolean).join("; ");
       const key = level + text + more;
-      if (!lines.has(key)) lines.set(key, { level, text, more, of: [] });
+      if (!lines.has(key)) lines.set(key, { level, text, more, over, of: [] });
       lines.get(key).of.push(run.label);
     }
   }
@@ -83,7 +83,7 @@ function statusBlock() {
     const key = line.level + line.text.replace(/\d[\d.]*( [mu]?s)?/g, "#");
     alike.set(key, [...(alike.get(key) ?? []), line]);
   }
-  all = [...alike.values()].flatMap(group => group.length < 3 || group[0].level === "good" ? group : [{ ...group[0], joined: true, more: group.slice(1, 7).map(line => `${line.of.slice(0, 3).join(", ")}: ${line.text}`).join("; ") + (group.length > 7 ? `; and ${group.length - 7} more` : "") }]);
+  all = [...alike.values()].flatMap(group => group.length < 3 || group[0].level === "good" ? group : [{ ...group[0], joined: true, more: (group[0].over ? `${capital(group[0].over)}; ` : "") + group.slice(1, 7).map(line => `${line.of.slice(0, 3).join(", ")}: ${line.text.replace(/ had not ended.*/, "")}${line.over ? ` (${line.over})` : ""}`).join("; ") + (group.length > 7 ? `; and ${group.length - 7} more` : "") }]);
   const finished = all.filter(line => line.level === "good");
   if (finished.length > 1) {
     all = all.filter(line => line.level !== "good");

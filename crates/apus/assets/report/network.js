@@ -3,7 +3,8 @@ const TIERS = ["host", "edge", "aggregation", "core"];
 const tierName = (tier, top) => tier === 0 ? "host" : top === 1 ? "switch" : top === 2 ? ["host", "leaf", "spine"][tier] : TIERS[tier] ?? `tier ${tier}`;
 const topTier = net => Math.max(0, ...net.groups.flatMap(([from, to]) => [from[0], to[0]]));
 const podName = pods => pods ? (pods[0] === pods[1] ? `pod ${pods[0]}` : `pods ${pods[0]}–${pods[1]}`) : "";
-const placeName = ([tier, pods], top) => `${tierName(tier, top)}${pods ? " " + podName(pods) : ""}`;
+// In a leaf-spine network a pod is a leaf with its hosts.
+const placeName = ([tier, pods], top) => { const name = tierName(tier, top), own = top === 2 && pods?.[0] === pods?.[1] ? `leaf ${pods?.[0]}` : podName(pods); return !pods ? name + (tier === 0 ? "s" : "") : tier === 0 ? `hosts of ${own}` : top === 2 && tier === 1 ? (pods[0] === pods[1] ? own : `leaves of ${own}`) : `${name} of ${own}`; };
 
 const MEASURES = [["utilisation", "utilisation", part => percent(Math.min(1, part)), "Wire bytes sent / bytes that the link could have sent in the interval; of a group, all links together"],
   ["busiest", "utilisation, busiest link", part => percent(Math.min(1, part)), "Utilisation of the busiest link of the group"],
@@ -15,7 +16,16 @@ const LETTERS = [["aggregation", "A"], ["switch", "sw"], ["spine", "S"], ["leaf"
 const abbreviated = name => LETTERS.reduce((text, [word, letter]) => text.replace(new RegExp(`\\b${word}\\b ?(?=\\d)`, "g"), letter).replace(new RegExp(`\\b${word}\\b`, "g"), letter), name).replace(" → ", "→");
 
 // Rows and values of a run, by groups or by links.
+const heats = new Map(); // They take long to read.
 function heatOf(run, level, measure) {
+  const key = [runs.indexOf(run), level, measure].join();
+  if (!heats.has(key)) {
+    if (heats.size > 11) heats.clear();
+    heats.set(key, readHeat(run, level, measure));
+  }
+  return heats.get(key);
+}
+function readHeat(run, level, measure) {
   const net = run.recording.network, columns = net.times_us.length, top = topTier(net);
   const source = level === "groups" ? net.group_cells : net.link_cells;
   const names = level === "groups" ? net.groups.map(([from, to, ports]) => `${placeName(from, top)} → ${placeName(to, top)}${ports > 1 ? ` (${ports})` : ""}`) : net.links.map(([, name]) => pretty(name));
@@ -38,8 +48,7 @@ function networkPictures() {
     const { network, duration_us } = run().recording, fault = faultsOf(run().recording).find(one => !one.instant && !one.after);
     return fault ? nearest(network.times_us, (fault.from + Math.min(fault.to, duration_us)) / 2) : Math.floor(network.times_us.length / 2);
   };
-  let cached = null;
-  const heat = () => { const key = [runIndex(), level, measure].join(); if (cached?.key !== key) cached = { key, ...heatOf(run(), level, measure) }; return cached; };
+  const heat = () => heatOf(run(), level, measure);
   const measureSelect = select("Quantity", MEASURES.filter(([key]) => key === "utilisation" || has(key)).map(([key, text]) => [key, text]), measure, value => { measure = value; setState({ measure: value === usual ? null : value }, true); map.refresh(); topology.refresh(); });
   const levels = [["groups", "folded by pod and tier"], ["links", "single links"]].filter(([key]) => key === "groups" || run().recording.network.links.length);
   const levelSelect = select("Rows", levels, level, value => { level = value; setState({ level: value }, true); map.refresh(); });
@@ -102,7 +111,7 @@ function networkPictures() {
     g.putImageData(image, 0, 0);
     const faults = faultsOf(of.recording), domain = [0, times.at(-1)];
     const x = svgScale(domain, "linear", left, width - right);
-    const broken = new Set(of.recording.faults.map(fault => pretty(fault.subject)));
+    const broken = new Set(of.recording.faults.filter(fault => !fault.instant).flatMap(fault => [pretty(fault.subject), level === "groups" ? names[fault.group] : null]));
     const every = Math.ceil(12 / (height / lines) / 1) || 1;
     const svg = plotOf({ width, height: height + top + bottom, marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom,
       style: { background: "transparent", color: theme.ink, fontSize: "11px", fontFamily: "inherit" }, x: { domain, label: null }, y: { domain: [lines, 0], axis: null },
@@ -184,7 +193,7 @@ function balance(run, all) {
     draw: width => {
       const net = run().recording.network, top = topTier(net), sets = net.spread.filter(set => set.links > 1);
       const dots = sets.flatMap(set => set.utilisation.map((value, i) => ({ row: `${tierName(set.from, top)} → ${tierName(set.to, top)}`, value, name: pretty(set.names[i]) })));
-      const svg = plotOf({ width, height: 46 + 42 * sets.length, marginLeft: 130, marginRight: width > 560 ? 200 : 14, marginBottom: 34, marginTop: 8,
+      const svg = plotOf({ width, height: 46 + 42 * sets.length, marginLeft: 130, marginRight: width > 560 ? 200 : 26, marginBottom: 34, marginTop: 8,
         style: { background: "transparent", color: theme.ink, fontSize: "11.5px", fontFamily: "inherit" },
         x: { domain: [0, Math.max(1, ...dots.map(dot => dot.value))], label: null, tickFormat: v => percent(v), ticks: Math.round(width / 120) }, y: { label: null, tickSize: 0 },
         marks: [Plot.ruleX([0], { stroke: theme.line }), Plot.tickX(dots, { x: "value", y: "row", stroke: theme.series[0], strokeOpacity: 0.55, strokeWidth: 2 }),

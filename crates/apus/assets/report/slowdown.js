@@ -119,7 +119,7 @@ function opList() {
   let sort = ["slowdown", -1], limit = 12, filter = state.find ?? "";
   const columns = [["slowdown", "slowdown"], ["latency_us", "latency"], ["size", "size"], ["submit_us", "submitted at"], ["flow", "flow"], ["group", "workload"]];
   const run = () => runs[runIndex()];
-  const back = h("button", { type: "button", class: "quiet", text: "← back", onclick: () => { const to = state.back; find.value = ""; find.dispatchEvent(new Event("input")); setState({ back: null, tail: null }); byId(to)?.scrollIntoView({ behavior: "smooth" }); } });
+  const back = h("button", { type: "button", class: "quiet back", text: "← back", onclick: () => { const to = state.back; find.value = ""; find.dispatchEvent(new Event("input")); setState({ back: null, tail: null }); byId(to)?.scrollIntoView({ behavior: "smooth" }); } });
   const find = h("input", { type: "search", placeholder: "host 3, flow 12, a workload…", "aria-label": "Filter ops by host, flow or workload", value: filter, oninput: () => { filter = find.value; limit = 12; setState({ find: filter }, true); fill(); } });
   const heads = columns.map(([key, text]) => h("th", { scope: "col", class: key === "flow" || key === "group" ? null : "n" }, h("button", { type: "button", text, onclick: () => { sort = [key, sort[0] === key ? -sort[1] : -1]; fill(); } })));
   const pickRun = recorded().length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].recording), runIndex(), value => setState({ run: value, op: null, hop: null })) : null;
