@@ -71,15 +71,14 @@ struct Settings {
 impl FairShare {
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
-        network: &mut Network<apus_wire::Header, F::Switch>,
+        network: &Network<apus_wire::Header, F::Switch>,
     ) -> Self {
         let settings = plan.sample_interval.zip(plan.fair_share_after).map(|(interval, after)| {
             let connections = plan.connections.iter().enumerate().map(|(index, c)| {
                 // The bytes of a read come from the peer.
                 let ends = plan.terminals(c);
                 let (src, dst) = if c.kind == OpType::Read { (ends.1, ends.0) } else { ends };
-                let route = network.route(src, dst, index as u64, 0);
-                let links = route.map_or_else(|_| Vec::new(), |r| network.route_ports(r));
+                let links = network.path(src, dst, index as u64, 0).unwrap_or_default();
                 (c.start, c.stop, links.into_iter().map(|port| port.index()).collect())
             });
             let connections = connections.collect();

@@ -65,7 +65,7 @@ impl OfferedLoad {
     /// If the hosts of a connection cannot reach each other, or ops cannot be read.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
-        network: &mut Network<Header, F::Switch>,
+        network: &Network<Header, F::Switch>,
     ) -> Result<Self, PlanError> {
         let mut groups: BTreeMap<&str, Vec<&Demand>> = BTreeMap::new();
         for demand in &plan.demands {
@@ -94,10 +94,9 @@ impl OfferedLoad {
                 payload += sum.payload;
                 if sum.wire > 0 {
                     let (source, sink) = plan.data_terminals(connection);
-                    let route = network.route(source, sink, index as u64, 0);
-                    let route = route.map_err(PlanError::Route)?;
-                    let ports = network.route_ports(route).into_iter();
-                    ports.for_each(|port| own.add(port, sum.wire));
+                    let path = network.path(source, sink, index as u64, 0);
+                    let path = path.map_err(PlanError::Route)?.into_iter();
+                    path.for_each(|port| own.add(port, sum.wire));
                 }
             }
             let seconds = seconds(times);

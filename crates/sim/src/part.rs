@@ -11,7 +11,7 @@ use apus_jobs::loggops::Parameters;
 use apus_units::{HostId, PortId, Rate, Span, Time};
 use apus_wire::Header;
 
-use crate::build::{PlanError, build_network, make_hosts};
+use crate::build::{PlanError, make_hosts};
 use crate::calendar::Calendar;
 use crate::detours;
 use crate::groups::GroupPlan;
@@ -70,9 +70,13 @@ pub(crate) struct Part<F: AlgorithmFactory> {
 }
 
 impl<F: AlgorithmFactory> Part<F> {
-    /// Builds part `id`: the whole network, of which it uses its own ports, and its hosts.
-    pub(crate) fn new(plan: &Plan<F>, partition: &Partition, id: u32) -> Result<Self, PlanError> {
-        let mut network = build_network(plan)?;
+    /// Builds part `id` of the whole `network`, of which it uses its own ports, and its hosts.
+    pub(crate) fn new(
+        plan: &Plan<F>,
+        partition: &Partition,
+        id: u32,
+        mut network: Network<Header, F::Switch>,
+    ) -> Result<Self, PlanError> {
         for port in partition.cut().filter(|&port| partition.of_port(port) == id) {
             network.share_link(port);
         }

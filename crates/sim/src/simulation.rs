@@ -113,19 +113,20 @@ impl<F: AlgorithmFactory> Simulation<F> {
         for job in &plan.jobs {
             job.check_model(plan.host.loggops.as_ref()).map_err(PlanError::Job)?;
         }
-        let mut network = build_network(plan)?;
+        let network = build_network(plan)?;
         let partition = Partition::new(&network, if plan.has_one_part() { 1 } else { threads });
         let lookahead = partition.lookahead(&network);
-        let mut parts = build_parts(plan, &partition)?;
+        let mut parts = build_parts(plan, &partition, network)?;
         if let Some(parameters) = &plan.host.loggops {
             parts[0].model_jobs(plan, parameters).map_err(PlanError::Job)?;
         }
-        WorkloadMetrics::attach(plan, &mut network, &mut parts).map_err(PlanError::Route)?;
-        let fair_share = FairShare::new(plan, &mut network);
+        WorkloadMetrics::attach(plan, &mut parts).map_err(PlanError::Route)?;
+        let network = &parts[0].world.network;
+        let fair_share = FairShare::new(plan, network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
-        let offered = OfferedLoad::new(plan, &mut network)?;
+        let offered = OfferedLoad::new(plan, network)?;
         let data_bounds = match plan.credits {
-            Some(_) => match DataBounds::new(plan, &mut network) {
+            Some(_) => match DataBounds::new(plan, network) {
                 Ok(bounds) => Some(bounds),
                 Err(BoundError::Route(error)) => return Err(PlanError::Route(error)),
                 Err(BoundError::Cycle | BoundError::Engine | BoundError::Faults) => None,
@@ -185,7 +186,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let connections = self.plan.connections.len();
         let close_up = match &trace.around[..] {
             [] => None,
-            around => Some(CloseUp::new(&self.plan, around)?),
+            around => Some(CloseUp::new(&self.plan, &mut self.parts[0].world.network, around)?),
         };
         let evenly = spread(trace.flows as usize, connections).map(|index| index as u32);
         let chosen: BTreeSet<u32> = match close_up {
@@ -453,12 +454,13 @@ impl<F: AlgorithmFactory> Simulation<F> {
     }
 }
 
-/// Builds all parts, each on its own thread.
+/// Builds all parts, each on its own thread; the first one of `network`.
 fn build_parts<F: AlgorithmFactory>(
     plan: &Plan<F>,
     partition: &Partition,
+    network: Network<Header, F::Switch>,
 ) -> Result<Vec<Part<F>>, PlanError> {
-    let build = |id| Part::new(plan, partition, id);
+    let build = |id| Part::new(plan, partition, id, build_network(plan)?);
     std::thread::scope(|scope| {
         let start = |id| Builder::new().spawn_scoped(scope, move || build(id));
         let others: Result<Vec<_>, _> = (1..partition.parts()).map(start).collect();
@@ -466,7 +468,7 @@ fn build_parts<F: AlgorithmFactory>(
             Ok(part) => part,
             Err(panic) => resume_unwind(panic),
         });
-        std::iter::once_with(|| build(0)).chain(others).collect()
+        std::iter::once_with(|| Part::new(plan, partition, 0, network)).chain(others).collect()
     })
 }
 

@@ -24,7 +24,7 @@ impl Ideal {
     /// # Errors
     /// If there is no path.
     pub(crate) fn of<W: SwitchHalf>(
-        network: &mut Network<Header, W>,
+        network: &Network<Header, W>,
         (source, sink): (Terminal, Terminal),
         (key, spreads): (u64, bool),
         sizes: PacketSizes,
@@ -32,8 +32,8 @@ impl Ideal {
         let data = Bytes::new(u64::from(sizes.payload + sizes.header));
         let control = Bytes::new(u64::from(sizes.control));
         let base_rtt = network.unloaded_rtt(source, sink, data, control)?;
-        let route = network.route(source, sink, key, 0)?;
-        let rates = network.route_ports(route).into_iter().map(|port| network.rate(port));
+        let path = network.path(source, sink, key, 0)?;
+        let rates = path.into_iter().map(|port| network.rate(port));
         let line_rate = rates.min_by_key(|rate| rate.as_bps()).unwrap_or(Rate::from_gbps(1));
         // Packets that take several paths use all ports of the hosts.
         let ports = if spreads { network.common_ports(source, sink) } else { 1 };

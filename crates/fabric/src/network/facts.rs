@@ -216,6 +216,22 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.routes.ports(route).collect()
     }
 
+    /// Returns the egress ports of the path that [`Network::route`] would store.
+    ///
+    /// # Errors
+    /// If no path exists.
+    pub fn path(
+        &self,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
+        key: u64,
+        label: u32,
+    ) -> Result<Vec<PortId>, RouteError> {
+        let mut path = Vec::new();
+        self.paths.find(src.into(), dst.into(), key, label, &mut path)?;
+        Ok(path)
+    }
+
     /// Base RTT of a pair: `data` wire bytes there and `ack` wire bytes back, without other packets
     /// and without processing in the hosts. All shortest paths of the built-in topologies are
     /// alike; in other topologies the result is that of one of them.
@@ -229,8 +245,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         data: Bytes,
         ack: Bytes,
     ) -> Result<Span, RouteError> {
-        let mut path = Vec::new();
-        self.paths.find(src.into(), dst.into(), 0, 0, &mut path)?;
+        let path = self.path(src, dst, 0, 0)?;
         let there = self.path_delay(path.iter().copied(), data);
         Ok(there + self.path_delay(path.iter().copied().map(opposite), ack))
     }

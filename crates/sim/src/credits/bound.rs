@@ -84,7 +84,7 @@ impl DataBounds {
     /// If there is no bound.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
-        network: &mut Network<Header, F::Switch>,
+        network: &Network<Header, F::Switch>,
     ) -> Result<Self, BoundError> {
         if plan.host.engine.is_some() {
             return Err(BoundError::Engine);
@@ -102,8 +102,7 @@ impl DataBounds {
         for (key, connection) in (0..).zip(&plan.connections) {
             let ends = plan.terminals(connection);
             for (from, to) in [ends, (ends.1, ends.0)] {
-                let route = network.route(from, to, key, 0).map_err(BoundError::Route)?;
-                let ports = network.route_ports(route);
+                let ports = network.path(from, to, key, 0).map_err(BoundError::Route)?;
                 before.entry(ports[0]).or_default();
                 for pair in ports.windows(2) {
                     let list = before.entry(pair[1]).or_default();

@@ -32,12 +32,11 @@ struct Path {
 
 impl Path {
     fn of<W: SwitchHalf>(
-        network: &mut Network<Header, W>,
+        network: &Network<Header, W>,
         (from, to): (Terminal, Terminal),
         spreads: bool,
     ) -> Option<Self> {
-        let route = network.route(from, to, 0, 0).ok()?;
-        let ports = network.route_ports(route);
+        let ports = network.path(from, to, 0, 0).ok()?;
         let delay = ports.iter().fold(Span::ZERO, |sum, port| sum + network.delay(*port));
         // Packets that take several paths use all ports of the NICs.
         let planes = if spreads { network.common_ports(from, to) } else { 1 };
@@ -109,7 +108,7 @@ impl<'a> Costs<'a> {
     /// Returns the times for a job; `None` if hosts have no path. `spreads`: packets take several paths.
     pub(super) fn new<W: SwitchHalf>(
         job: &'a JobPlan,
-        network: &mut Network<Header, W>,
+        network: &Network<Header, W>,
         (sizes, spreads): (PacketSizes, bool),
         loggops: Option<Parameters>,
     ) -> Option<Self> {

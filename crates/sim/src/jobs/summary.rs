@@ -122,14 +122,14 @@ fn done_word(done: Done) -> &'static str {
 /// Returns the results of all jobs of a plan at `now`; `ports` has the counters of all ports.
 pub(crate) fn summarize<F: AlgorithmFactory>(
     plan: &Plan<F>,
-    parts: &mut [Part<F>],
+    parts: &[Part<F>],
     ports: &[PortCounters],
     now: Time,
 ) -> Vec<JobSummary> {
     let mut all = Vec::new();
     for (number, job) in (0..).zip(&plan.jobs) {
-        let Some(part) = parts.first_mut() else { break };
-        let network = &mut part.world.network;
+        let Some(part) = parts.first() else { break };
+        let network = &part.world.network;
         let first = plan.connections.get(job.connections.start);
         let spreads = first.is_some_and(|connection| connection.spread.is_some());
         let costs = Costs::new(job, network, (plan.sizes, spreads), plan.host.loggops);
@@ -144,9 +144,7 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
         let path = costs_of_path.and_then(|costs| critical::path(job, &ranks, costs));
         let ideal = costs.as_ref().and_then(Costs::ideal);
         let mut summary = of_job(job, &ranks, ideal, path, (now, until));
-        if let Some(part) = parts.first_mut() {
-            name_links(plan, job, &mut part.world.network, ports, &mut summary.critical_messages);
-        }
+        name_links(plan, job, network, ports, &mut summary.critical_messages);
         all.push(summary);
     }
     all
@@ -156,7 +154,7 @@ pub(crate) fn summarize<F: AlgorithmFactory>(
 fn name_links<F: AlgorithmFactory>(
     plan: &Plan<F>,
     job: &JobPlan,
-    network: &mut Network<Header, F::Switch>,
+    network: &Network<Header, F::Switch>,
     ports: &[PortCounters],
     messages: &mut [CriticalMessage],
 ) {
@@ -173,12 +171,12 @@ fn name_links<F: AlgorithmFactory>(
         }
         names.entry((from, to)).or_insert_with(|| {
             let (source, target) = job.terminals(from, to);
-            let route = network.route(source, target, index as u64, 0).ok()?;
+            let path = network.path(source, target, index as u64, 0).ok()?;
             let time = |port: &PortId| {
                 let counters = &ports[port.index()];
                 counters.byte_time as f64 / counters.sent.bytes.max(1) as f64
             };
-            let slowest = network.route_ports(route).into_iter().max_by(|a, b| {
+            let slowest = path.into_iter().max_by(|a, b| {
                 // Of equal ports the first one.
                 time(a).total_cmp(&time(b)).then(b.cmp(a))
             });

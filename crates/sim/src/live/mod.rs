@@ -123,8 +123,7 @@ impl<F: AlgorithmFactory> Live<F> {
         }
         let network = crate::build::build_network(&plan)?;
         let partition = Partition::new(&network, 1);
-        drop(network);
-        let mut part = Part::new(&plan, &partition, 0)?;
+        let mut part = Part::new(&plan, &partition, 0, network)?;
         part.use_queue();
         // No measurements: the program measures.
         part.world.op_times.end_measured(Time::ZERO);

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
-use apus_fabric::{Network, RouteError};
-use apus_wire::Header;
+use apus_fabric::RouteError;
 
 use super::workload::{Member, WorkloadMetrics};
 use crate::groups::GroupPlan;
@@ -21,7 +20,6 @@ impl WorkloadMetrics {
     /// If the hosts of a connection cannot reach each other.
     pub(crate) fn attach<F: AlgorithmFactory>(
         plan: &Plan<F>,
-        network: &mut Network<Header, F::Switch>,
         parts: &mut [Part<F>],
     ) -> Result<(), RouteError> {
         let (groups, workloads) = (Groups::of(plan), GroupPlan::new(plan));
@@ -33,7 +31,7 @@ impl WorkloadMetrics {
         }
         let members = plan.connections.iter().enumerate().map(|(index, connection)| {
             let ideal = Ideal::of(
-                network,
+                &parts[0].world.network,
                 plan.data_terminals(connection),
                 (index as u64, connection.spread.is_some()),
                 plan.sizes,

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use apus_cc::AlgorithmFactory;
-use apus_fabric::RouteError;
+use apus_fabric::{Network, RouteError};
 use apus_units::{PacketNumber, PortId, Span, Time};
-use apus_wire::Body;
+use apus_wire::{Body, Header};
 
-use crate::build::{PlanError, build_network};
+use crate::build::PlanError;
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::world::World;
@@ -115,9 +115,9 @@ impl CloseUp {
     /// If there is no path.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
+        network: &mut Network<Header, F::Switch>,
         around: &[Around],
     ) -> Result<Box<Self>, PlanError> {
-        let mut network = build_network(plan)?;
         let ports = network.ports().count();
         let mut windows = vec![Windows::default(); ports].into_boxed_slice();
         let no_route = |error: RouteError| PlanError::Route(error);
@@ -128,12 +128,12 @@ impl CloseUp {
             let mut path: BTreeSet<PortId> = BTreeSet::new();
             // The way of the acknowledgements too.
             for (source, sink) in [(source, sink), (sink, source)] {
-                let mut routes = vec![network.route(source, sink, key, 0).map_err(no_route)?];
+                path.extend(network.path(source, sink, key, 0).map_err(no_route)?);
                 if connection.spread.is_some() {
                     let set = network.path_set(source, sink).map_err(no_route)?;
-                    routes.extend((0..set.count().min(MAX_PATHS)).map(|number| set.route(number)));
+                    let numbers = 0..set.count().min(MAX_PATHS);
+                    path.extend(numbers.flat_map(|number| network.route_ports(set.route(number))));
                 }
-                path.extend(routes.into_iter().flat_map(|route| network.route_ports(route)));
             }
             if let Some(reroute) = &connection.reroute {
                 path.extend(reroute.path.iter().copied());

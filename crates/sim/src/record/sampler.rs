@@ -60,10 +60,10 @@ impl Sampler {
         parts: &[Part<F>],
     ) -> Result<Self, PlanError> {
         let connections = plan.connections.len();
-        let mut network = crate::build::build_network(plan)?;
+        let network = &parts[0].world.network;
         let ideals = plan.connections.iter().enumerate().map(|(index, connection)| {
             Ideal::of(
-                &mut network,
+                network,
                 plan.data_terminals(connection),
                 (index as u64, connection.spread.is_some()),
                 plan.sizes,
@@ -87,10 +87,10 @@ impl Sampler {
                 record.flows
             ));
         }
-        let ports = choose_ports(&network, plan, record, &mut notes);
+        let ports = choose_ports(network, plan, record, &mut notes);
         let begin = plan.connections.iter().map(|connection| connection.start).min();
         let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
-        let fold = Fold::new(&network, &nodes(&network, plan.topology.switches.len()), samples);
+        let fold = Fold::new(network, &nodes(network, plan.topology.switches.len()), samples);
         Ok(Self {
             record,
             next: begin.unwrap_or(Time::ZERO) + record.interval,

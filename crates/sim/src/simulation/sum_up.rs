@@ -153,7 +153,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let now = self.now();
         if !self.plan.jobs.is_empty() {
             let ports = self.port_counters(now);
-            summary.jobs = jobs::summarize(&self.plan, &mut self.parts, &ports, now);
+            summary.jobs = jobs::summarize(&self.plan, &self.parts, &ports, now);
         }
         let (first, others) = self.parts.split_at_mut(1);
         let times = &mut first[0].world.op_times;
