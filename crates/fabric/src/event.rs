@@ -2,6 +2,20 @@
 
 use apus_units::{PortId, Time};
 
+use crate::packet::PacketRef;
+
+/// A packet on its way over a link, which the simulator keeps: in a network whose packets
+/// [fly](crate::Network::fly_packets), or on a link that leads to [several parts](crate::Network::share_link).
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Time of its arrival at the end of the link.
+    pub arrives: Time,
+    /// The port that the link is behind.
+    pub link: PortId,
+    /// The packet.
+    pub packet: PacketRef,
+}
+
 /// An event that a port has requested.
 ///
 /// For each port and kind at most one event is pending at any time; a requested event is not moved, and
@@ -28,6 +42,17 @@ pub enum FabricEvent {
     Mail(PortId),
 }
 
+/// Where a link leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// To a switch.
+    ToSwitch,
+    /// To a host.
+    ToHost,
+    /// To several parts of the network: the simulator [finds](crate::Network::next_port) that of each packet.
+    ToParts,
+}
+
 /// The simulator's side: stores events and passes each to [`Network::handle`] at its time.
 ///
 /// `time` is never before the `now` of the requesting call, but may equal it. The simulator chooses
@@ -38,12 +63,23 @@ pub trait Schedule {
     /// Give `event` back at `time`.
     fn at(&mut self, event: FabricEvent, time: Time);
 
-    /// The shared link behind `port` has packets of which some may have to be handed over
-    /// ([`Network::hand_over`]). Asked once until it is done.
-    ///
-    /// [`Network::hand_over`]: crate::Network::hand_over
-    fn hand_over(&mut self, port: PortId) {
-        unreachable!("{port} has a shared link, but the engine runs no other network");
+    /// Keep a packet until it arrives.
+    fn fly(&mut self, flight: Flight, leads: Leads) {
+        unreachable!("{flight:?} leads {leads:?}, but the engine keeps no packets");
+    }
+
+    /// Let a port whose packets fly [serve its link](crate::Network::serve_link): no event says when packets that wait
+    /// enter the link. At the next end of a window if the link leads to several parts; otherwise in the window of `time`,
+    /// before the packets of that window.
+    fn serve_by(&mut self, port: PortId, time: Time, leads: Leads) {
+        unreachable!(
+            "{port} asks to be served by {time} ({leads:?}), but the engine keeps no packets"
+        );
+    }
+
+    /// Give all packets that it keeps of a link to `lose`.
+    fn cut(&mut self, link: PortId, _lose: &mut dyn FnMut(PacketRef)) {
+        unreachable!("the link of {link} is cut, but the engine keeps no packets");
     }
 
     /// Forget the pending `event`. Only [`Network::lose_flying`] asks for it.

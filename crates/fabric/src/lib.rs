@@ -65,7 +65,7 @@ mod topology;
 
 pub use config::{Buffer, ClassConfig, PortConfig, PortKind, RateLimit, Trim};
 pub use counters::{ClassCounters, Count, Counters, DropReason, Drops, PortCounters};
-pub use event::{FabricEvent, Schedule};
+pub use event::{FabricEvent, Flight, Leads, Schedule};
 pub use impairment::Impairment;
 pub use network::{ControlError, Network, Outcome, RemovePayload, Sent, Signalling};
 pub use packet::{Fields, Packet, PacketPool, PacketRef, Transit, Way};

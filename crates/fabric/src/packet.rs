@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use apus_cc::{CongestionHeader, Telemetry};
-use apus_units::{ClassId, HostId, prefetch};
+use apus_units::{ClassId, HostId, prefetch, reserve_more};
 
 use crate::RouteId;
 
@@ -97,8 +97,15 @@ impl<P> Packet<P> {
 pub struct PacketRef(pub(crate) u32);
 
 impl PacketRef {
-    /// No packet: the content of an empty slot of a ring.
-    pub(crate) const NONE: Self = Self(u32::MAX);
+    /// No packet: the content of an empty slot.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
+impl Default for PacketRef {
+    /// Returns [`PacketRef::NONE`].
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 /// The fields of a [`Packet`] that ports and switches read and change: all except the payload.
@@ -196,7 +203,9 @@ impl<P> PacketPool<P> {
     #[cold]
     fn grow(&mut self) -> u32 {
         let index = u32::try_from(self.fields.len()).expect("fewer than 2^32 packets at once");
+        reserve_more(&mut self.fields, 1);
         self.fields.push(Fields::default());
+        reserve_more(&mut self.payloads, 1);
         self.payloads.push(None);
         index
     }
@@ -288,7 +297,7 @@ impl<P> PacketPool<P> {
     /// Prefetches the packet's fields, and its payload if `payload`; has no effect on
     /// [`PacketRef::NONE`].
     #[inline]
-    pub(crate) fn prefetch(&self, packet: PacketRef, payload: bool) {
+    pub fn prefetch(&self, packet: PacketRef, payload: bool) {
         if let Some(fields) = self.fields.get(packet.0 as usize) {
             prefetch(fields);
         }

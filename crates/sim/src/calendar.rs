@@ -1,20 +1,23 @@
-//! Calendar of a run in time windows: the links and ports with events, per window.
+//! Calendar of a run in time windows: the packets, ports and hosts with events, per window.
 //!
 //! A window is at most as long as the smallest delay of a link, so nodes do not affect each other
 //! within a window. All arrivals of a node are known when the window begins. Each node, and each
 //! port of a switch, processes its events independently, so only the events of one port or one host
-//! need an order. Links know their next arrivals. The calendar stores the other events of ports, and per window one bit
-//! for each *place*: a link into a node together with the node's own port on this link. Places of
+//! need an order. The calendar stores per window the packets that arrive ([`Flights`]), the other events of ports, and one
+//! bit for each *place*: a link into a node together with the node's own port on this link. Places of
 //! one node are adjacent; switches precede hosts.
 
 use apus_cc::SwitchHalf;
-use apus_fabric::{FabricEvent, Network, Node, opposite};
+use apus_fabric::{FabricEvent, Flight, Network, Node, opposite};
 use apus_units::{HostId, PortId, Span, Time};
 use apus_wire::Header;
+
+use crate::flights::{Flights, LISTS, List};
 
 /// Number of windows that the calendar covers: one word of bits. Later events are checked again
 /// within this number of windows.
 const WINDOWS: u64 = 64;
+const _: () = assert!(LISTS == 2 * WINDOWS as usize, "a list for switches and one for hosts");
 /// Maximum length of a window: products of one window and a time within [`WINDOWS`] windows fit
 /// into 64 bits.
 const LONGEST: u64 = 1 << 28;
@@ -48,8 +51,6 @@ pub(crate) struct Place {
     pub(crate) link: PortId,
     /// The node's own port on the link.
     pub(crate) port: PortId,
-    /// First place of the node.
-    pub(crate) first: u32,
     /// The host, if the node is one.
     pub(crate) host: Option<HostId>,
 }
@@ -68,9 +69,15 @@ pub(crate) struct Calendar {
     /// By window modulo [`WINDOWS`]: a bit per place.
     bits: Vec<u64>,
     words_per_window: usize,
+    /// By window modulo [`WINDOWS`]: the packets that arrive at switches, and those that arrive at hosts.
+    pub(crate) flights: Flights,
+    /// Bit n % 64: the packets of window n include some of later windows.
+    far: u64,
+    /// By window modulo [`WINDOWS`]: ports to be served before their packets of this time.
+    to_serve: Vec<Vec<(Time, PortId)>>,
     places: Vec<Place>,
-    /// First place of a host.
-    hosts_from: u32,
+    /// First word of bits of hosts: their places do not share a word with those of switches.
+    hosts_from: usize,
     /// By port: the place to which its link leads.
     place_of: Vec<u32>,
     /// By place; empty if all ports are FIFO ports.
@@ -102,14 +109,15 @@ impl Calendar {
         links.sort_by_key(|&link| (node(link).0, link));
         let mut place_of = vec![0; links.len()];
         let mut places: Vec<Place> = Vec::with_capacity(links.len());
-        for (index, &link) in (0..).zip(&links) {
-            let (id, host) = node(link);
-            let first = match places.last() {
-                Some(last) if node(last.link).0 == id => last.first,
-                _ => index,
-            };
-            place_of[link.index()] = index;
-            places.push(Place { link, port: opposite(link), first, host });
+        let mut hosts_from = None;
+        for link in links {
+            let place = Place { link, port: opposite(link), host: node(link).1 };
+            if place.host.is_some() && hosts_from.is_none() {
+                places.resize(places.len().next_multiple_of(BITS), place);
+                hosts_from = Some(places.len() / BITS);
+            }
+            place_of[link.index()] = places.len() as u32;
+            places.push(place);
         }
         let words_per_window = places.len().div_ceil(BITS);
         let with_own = if network.has_event_ports() { places.len() } else { 0 };
@@ -121,7 +129,10 @@ impl Calendar {
             windows: 0,
             bits: vec![0; words_per_window * WINDOWS as usize],
             words_per_window,
-            hosts_from: places.partition_point(|place| place.host.is_none()) as u32,
+            flights: Flights::new(),
+            far: 0,
+            to_serve: vec![Vec::new(); WINDOWS as usize],
+            hosts_from: hosts_from.unwrap_or(words_per_window),
             place_of,
             own: vec![Own::NONE; with_own],
             places,
@@ -141,9 +152,12 @@ impl Calendar {
     #[inline]
     fn ahead(&self, at: u64) -> u64 {
         let since = at - self.start;
-        if since >= WINDOWS * self.width {
-            return WINDOWS - 1;
-        }
+        if since < WINDOWS * self.width { self.windows_in(since) } else { WINDOWS - 1 }
+    }
+
+    /// Returns the number of whole windows in a time within the calendar.
+    #[inline]
+    fn windows_in(&self, since: u64) -> u64 {
         // Exact: both are below 2^34 and the width below 2^28, see `LONGEST`.
         ((u128::from(since) * u128::from(self.inverse)) >> u64::BITS) as u64
     }
@@ -166,14 +180,62 @@ impl Calendar {
         self.bits[window as usize * self.words_per_window + word] |= 1 << bit;
     }
 
+    /// Returns the window of a packet, modulo [`WINDOWS`].
+    #[inline(always)]
+    fn window_of(&mut self, at: Time) -> u64 {
+        let since = at.as_ps() - self.start;
+        if since < WINDOWS * self.width {
+            (self.cursor + self.windows_in(since)) % WINDOWS
+        } else {
+            self.farthest_window()
+        }
+    }
+
+    /// Returns the last window of the calendar, for a packet that arrives later.
+    #[cold]
+    fn farthest_window(&mut self) -> u64 {
+        let window = (self.cursor + WINDOWS - 1) % WINDOWS;
+        self.far |= 1 << window;
+        window
+    }
+
+    /// Keeps a packet until it arrives, at a host or at a switch.
+    #[inline(always)]
+    pub(crate) fn fly(&mut self, flight: Flight, to_host: bool) {
+        let window = self.window_of(flight.arrives);
+        if self.flights.push(2 * window as usize + usize::from(to_host), flight) {
+            self.windows |= 1 << window;
+        }
+    }
+
+    /// Takes the packets of this window that arrive at hosts or at switches.
+    pub(crate) fn take_flights(&mut self, at_hosts: bool) -> List {
+        self.flights.take(2 * (self.cursor % WINDOWS) as usize + usize::from(at_hosts))
+    }
+
+    /// Returns `true` if some packets of this window may arrive after `limit`.
+    pub(crate) fn has_later(&self, limit: Time) -> bool {
+        limit.as_ps() < self.start.saturating_add(self.width)
+            || self.far >> (self.cursor % WINDOWS) & 1 == 1
+    }
+
+    /// Enters a port that is to be served before its packets of `at`.
+    pub(crate) fn serve_by(&mut self, port: PortId, at: Time) {
+        let window = self.window_of(at);
+        self.windows |= 1 << window;
+        self.to_serve[window as usize].push((at, port));
+    }
+
+    /// Takes the ports that are to be served in this window, in exchange for the empty `ports`. Some are to be served
+    /// later.
+    pub(crate) fn take_to_serve(&mut self, ports: &mut Vec<(Time, PortId)>) {
+        core::mem::swap(&mut self.to_serve[(self.cursor % WINDOWS) as usize], ports);
+    }
+
     /// Enters an event of the fabric.
     #[inline]
     pub(crate) fn push(&mut self, event: FabricEvent, at: Time) {
-        let place = if let FabricEvent::Arrival(port) = event {
-            self.place_of[port.index()]
-        } else {
-            self.push_own(event, at.as_ps())
-        };
+        let place = self.push_own(event, at.as_ps());
         if self.busy != Some(place) {
             self.mark(place, at);
         }
@@ -181,9 +243,7 @@ impl Calendar {
 
     /// Removes an event. The window of the place stays marked, without effect.
     pub(crate) fn cancel(&mut self, event: FabricEvent) {
-        if !matches!(event, FabricEvent::Arrival(_)) {
-            self.push_own(event, NEVER);
-        }
+        self.push_own(event, NEVER);
     }
 
     #[inline]
@@ -200,7 +260,9 @@ impl Calendar {
             FabricEvent::Wake(_) => own.wake = at,
             FabricEvent::Held(_) => own.held = at,
             FabricEvent::Arrival(_) | FabricEvent::Mail(_) => {
-                unreachable!("a network whose ports touch each other has no calendar")
+                unreachable!(
+                    "packets fly in a network with a calendar, and its ports do not touch each other"
+                )
             }
         }
         own.set_due();
@@ -243,23 +305,35 @@ impl Calendar {
     /// Closes the window after its events.
     pub(crate) fn end_window(&mut self) {
         self.open = false;
+        self.far &= !(1 << (self.cursor % WINDOWS));
         while let Some(place) = self.after.pop() {
             self.set_bit(place, self.cursor % WINDOWS);
         }
     }
 
-    /// Removes the places with events in this window, in order.
-    pub(crate) fn take_places(&mut self, places: &mut Vec<u32>) {
+    /// Replaces `places` by the places of hosts or of switches with events in this window, in order, and removes these.
+    pub(crate) fn take_places(&mut self, of_hosts: bool, places: &mut Vec<u32>) {
+        places.clear();
         let window = (self.cursor % WINDOWS) as usize;
         let words = &mut self.bits[window * self.words_per_window..][..self.words_per_window];
-        for (first, bits) in (0..).step_by(BITS).zip(words) {
-            places.extend(ones(core::mem::take(bits)).map(|bit| first + bit));
+        let (switches, hosts) = words.split_at_mut(self.hosts_from);
+        let (from, words) = if of_hosts { (self.hosts_from, hosts) } else { (0, switches) };
+        for (word, bits) in (from..).zip(words) {
+            places.extend(ones(core::mem::take(bits)).map(|bit| (word * BITS) as u32 + bit));
         }
     }
 
-    /// Returns the first place of a host.
-    pub(crate) fn hosts_from(&self) -> u32 {
-        self.hosts_from
+    /// Enters the place at the end of a link into this window, which is open.
+    #[inline(always)]
+    pub(crate) fn mark_now(&mut self, link: PortId) {
+        let place = self.place_of[link.index()] as usize;
+        let window = (self.cursor % WINDOWS) as usize;
+        self.bits[window * self.words_per_window + place / BITS] |= 1 << (place % BITS);
+    }
+
+    /// Returns the begin of the current window.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     #[inline]
@@ -366,24 +440,27 @@ mod tests {
     fn places_come_in_their_windows() {
         let mut calendar = calendar(Span::from_ps(1000)).expect("calendar");
         let at = Time::from_ps;
-        for (place, time) in [(5, 2500), (2, 2999), (0, 7000)] {
+        // The three hosts are the places from 64 on.
+        for (place, time) in [(66, 2500), (2, 2999), (0, 7000)] {
             calendar.mark(place, at(time));
         }
         let mut places = Vec::new();
         assert_eq!(calendar.next_at(), at(2000));
         assert_eq!(calendar.begin_window(at(2000)), None);
         assert_eq!(calendar.begin_window(at(2800)), Some(at(2800)));
-        calendar.take_places(&mut places);
-        assert_eq!(places, [2, 5]);
+        calendar.take_places(false, &mut places);
+        assert_eq!(places, [2]);
+        calendar.take_places(true, &mut places);
+        assert_eq!(places, [66]);
         calendar.mark(2, at(2999));
         calendar.end_window();
-        places.clear();
         assert_eq!(calendar.begin_window(at(9000)), Some(at(3000)));
-        calendar.take_places(&mut places);
+        calendar.take_places(false, &mut places);
+        assert_eq!(places, [2]);
         calendar.end_window();
         assert_eq!(calendar.begin_window(at(9000)), Some(at(8000)));
-        calendar.take_places(&mut places);
-        assert_eq!(places, [2, 0]);
+        calendar.take_places(false, &mut places);
+        assert_eq!(places, [0]);
         calendar.end_window();
         assert_eq!(calendar.next_at(), Time::MAX);
     }

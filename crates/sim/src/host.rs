@@ -149,16 +149,20 @@ impl<F: AlgorithmFactory> Host<F> {
         }
     }
 
-    /// Prefetches all flows if they are few, and returns whether they are. Packets of one time window then need not
-    /// prefetch them one by one.
+    /// Returns `true` if packets of one time window need not prefetch their flows one by one.
     #[inline(always)]
-    pub(crate) fn prefetch_few(&self) -> bool {
+    pub(crate) fn has_few_flows(&self) -> bool {
         const FEW: usize = 3;
-        let are_few = self.flows.len() <= FEW;
-        if are_few {
+        self.flows.len() <= FEW
+    }
+
+    /// Prefetches all flows if they are few.
+    #[inline(always)]
+    pub(crate) fn prefetch_few(&self) {
+        if self.has_few_flows() {
             self.endpoint.prefetch_all();
+            self.flows.iter().for_each(prefetch);
         }
-        are_few
     }
 
     /// Prefetches the data that the flow stores elsewhere; the flow itself has been prefetched.

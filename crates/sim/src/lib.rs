@@ -24,6 +24,7 @@ mod error;
 pub mod fairness;
 mod fault;
 mod faults;
+mod flights;
 pub mod groups;
 mod host;
 pub mod host_model;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use apus_cc::{AlgorithmFactory, Telemetry};
+use apus_cc::AlgorithmFactory;
 use apus_fabric::{FabricEvent, Network, Node, Outcome, RouteId, Transit};
 use apus_jobs::loggops::Parameters;
 use apus_units::{HostId, PortId, Rate, Span, Time};
@@ -25,7 +25,7 @@ use crate::plan::{JobError, Plan};
 use crate::queue::EventQueue;
 use crate::record::{CloseUp, Tap};
 use crate::windows::{Batch, Handled};
-use crate::world::{Entities, Entity, Pending, World};
+use crate::world::{Entities, Entity, Pending, ToParts, World};
 
 /// Numbers of events by which ports, packets and flows are prefetched.
 const AHEAD: [usize; 3] = [5, 3, 1];
@@ -108,7 +108,7 @@ impl<F: AlgorithmFactory> Part<F> {
             ack_class: plan.ack_class,
             credits: plan.credits.is_some(),
             now: Time::ZERO,
-            to_hand_over: Vec::new(),
+            to_parts: ToParts::default(),
             notices: Vec::new(),
             observes_sent: false,
             workloads: None,
@@ -121,6 +121,8 @@ impl<F: AlgorithmFactory> Part<F> {
         for host in &mut hosts {
             host.start(&mut world);
         }
+        let flies = matches!(world.pending, Pending::Calendar(_));
+        world.network.fly_packets(flies);
         let shared_routes = world.network.routes_end();
         Ok(Self {
             id,
@@ -358,7 +360,7 @@ impl<F: AlgorithmFactory> Part<F> {
     /// Prefetches the data of the next arrivals, each step a few arrivals after the previous one:
     /// port, packet, and then the next port or the flow.
     #[inline(always)]
-    pub(crate) fn look_ahead(&self, [port, packet, next]: [Option<PortId>; 3]) {
+    fn look_ahead(&self, [port, packet, next]: [Option<PortId>; 3]) {
         let network = &self.world.network;
         if let Some(port) = port {
             network.prefetch_port(port);
@@ -391,6 +393,7 @@ impl<F: AlgorithmFactory> Part<F> {
 
     /// Changes the store of events before the run, when only hosts have any.
     fn store_events_in(&mut self, pending: Pending) {
+        self.world.network.fly_packets(matches!(pending, Pending::Calendar(_)));
         self.world.pending = pending;
         for host in &self.hosts {
             if host.wake_at() < Time::MAX {
@@ -442,23 +445,25 @@ impl<F: AlgorithmFactory> Part<F> {
         let shared_routes = self.shared_routes;
         let (exported, mut resolved) = (&mut self.exported, Vec::new());
         let now = self.world.now;
-        let mut ports = core::mem::take(&mut self.world.to_hand_over);
-        let mut again = 0;
-        for index in 0..ports.len() {
-            let port = ports[index];
+        for port in core::mem::take(&mut self.world.to_parts.to_serve) {
             let (network, mut scheduler) = self.world.network();
-            if let Some(&port) = ports.get(index + 3 * PARCEL_AHEAD) {
-                network.prefetch_port(port);
+            let limit = now + network.delay(port);
+            first = first.min(network.serve_link(port, limit, &mut scheduler).unwrap_or(Time::MAX));
+        }
+        let mut flights = core::mem::take(&mut self.world.to_parts.flights);
+        for (index, flight) in flights.iter().enumerate() {
+            let (network, mut scheduler) = self.world.network();
+            if let Some(later) = flights.get(index + PARCEL_AHEAD) {
+                network.pool().prefetch(later.packet, true);
+                network.prefetch_port(later.link);
             }
-            if let Some(&port) = ports.get(index + 2 * PARCEL_AHEAD) {
-                network.prefetch_unsorted(port);
+            let part = owners[network.next_port(flight).index()];
+            if part == id {
+                network.keep(flight, &mut scheduler);
+                continue;
             }
-            if let Some(&port) = ports.get(index + PARCEL_AHEAD) {
-                network.prefetch_unsorted_packets(port);
-            }
-            let other_part = |next: PortId| Some(owners[next.index()]).filter(|&part| part != id);
-            let take = |part: u32, arrives, packet: Transit<&Header>, noted: Option<&Telemetry>| {
-                first = first.min(arrives);
+            first = first.min(flight.arrives);
+            network.hand_over(flight.packet, |packet, noted| {
                 let parcel = &mut outboxes[part as usize];
                 parcel.telemetry.extend(noted);
                 let route = packet.fields.route;
@@ -466,17 +471,15 @@ impl<F: AlgorithmFactory> Part<F> {
                     resolved.push((part, route));
                 }
                 let packet = Transit { fields: packet.fields, payload: *packet.payload };
-                parcel.messages.push(Message { port, arrives, packet });
-            };
-            let more = network.hand_over((now, port), &mut scheduler, other_part, take);
-            if let Some(more) = more {
-                first = first.min(more);
-                ports[again] = port;
-                again += 1;
-            }
+                parcel.messages.push(Message {
+                    port: flight.link,
+                    arrives: flight.arrives,
+                    packet,
+                });
+            });
         }
-        ports.truncate(again);
-        self.world.to_hand_over = ports;
+        flights.clear();
+        self.world.to_parts.flights = flights;
         for (part, route) in resolved {
             outboxes[part as usize].paths.push(self.world.network.route_ports(route));
         }
@@ -556,7 +559,7 @@ fn is_busy<F: AlgorithmFactory>(
 /// elsewhere. On a busy link these packets are known long before the slot of the event queue that
 /// [`Part::look_ahead`] sees.
 #[inline(always)]
-pub(crate) fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
+fn look_behind<F: AlgorithmFactory>(world: &World<F>, host: &Host<F>, port: PortId) {
     let (first, second) = world.network.coming(port);
     if let Some(header) = second {
         host.prefetch(header);

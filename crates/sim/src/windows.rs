@@ -4,12 +4,12 @@
 //! leave, and then each port takes its packets in one step. Hosts run their events one by one.
 
 use apus_cc::AlgorithmFactory;
-use apus_fabric::{FabricEvent, InFlight};
-use apus_units::{PortId, Time};
+use apus_fabric::{FabricEvent, Flight, InFlight, PacketRef, opposite};
+use apus_units::{HostId, PortId, Time, prefetch, reserve_more};
 
 use crate::calendar::Calendar;
-use crate::part::{Part, look_behind};
-use crate::world::{Entity, World};
+use crate::part::Part;
+use crate::world::{Entity, Scheduler, World};
 
 /// Number of events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,83 +42,98 @@ fn mixed(now: Time, entity: u32) -> u64 {
     key ^ (key >> 32)
 }
 
-/// Number of packets that are sorted at a time: few enough for the nearest cache, enough for
-/// prefetching.
-const CHUNK: usize = 256;
-/// Number of places by which the data of links is prefetched.
+/// Number of ports by which the data of ports is prefetched, and of packets by which that of packets at hosts is.
 const AHEAD: usize = 4;
 
-/// Packets that arrive at switches in a window, by the ports by which they leave.
-#[derive(Debug)]
+/// A packet that has arrived, in a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrived {
+    /// Time since the begin of the window in the upper half, the link in the lower one: the order of the packets of a port.
+    key: u64,
+    packet: PacketRef,
+    bytes: u32,
+}
+
+impl Arrived {
+    /// Returns a packet of `bytes` in a window that begins at `start`.
+    #[inline(always)]
+    fn new(flight: &Flight, bytes: u32, start: u64) -> Self {
+        let since = flight.arrives.as_ps() - start;
+        Self {
+            key: since << u32::BITS | u64::from(flight.link.get()),
+            packet: flight.packet,
+            bytes,
+        }
+    }
+
+    /// Returns the packet in a window that begins at `start`.
+    #[inline(always)]
+    fn at(self, start: u64) -> InFlight {
+        let arrives = Time::from_ps(start + (self.key >> u32::BITS));
+        InFlight { arrives, packet: self.packet, bytes: self.bytes }
+    }
+}
+
+/// Packets that arrive in a window, at switches or at hosts, by the port by which they leave the node or could.
+#[derive(Debug, Default)]
 pub(crate) struct Batch {
+    /// Packets that are being taken from the calendar, and ports to be served before.
+    chunk: Vec<Flight>,
+    to_serve: Vec<(Time, PortId)>,
     /// Places with events in the window, in order.
     places: Vec<u32>,
-    /// Packets that have arrived, link by link, each with the port by which it leaves: [`NO_PORT`]
-    /// before it passes its switch.
-    arrived: Vec<(InFlight, PortId)>,
+    /// Packets in any order, each with its port.
+    arrived: Vec<(Arrived, PortId)>,
     /// Ports by which they leave, and ports with events of their own.
     used: Vec<PortId>,
     due: Vec<PortId>,
     /// By port: number of its packets, or their end in `sorted`; 0 for other ports.
     ends: Vec<u32>,
-    /// The packets by port.
-    sorted: Vec<InFlight>,
+    /// The packets by port, so many of them.
+    sorted: Vec<Arrived>,
+    count: usize,
 }
-
-/// No port, as that of a packet that its switch dropped.
-const NO_PORT: PortId = PortId::new(u32::MAX);
 
 impl Batch {
     /// Returns the buffer for a network with this number of ports.
     pub(crate) fn new(ports: usize) -> Self {
-        Self {
-            places: Vec::new(),
-            arrived: Vec::with_capacity(2 * CHUNK),
-            used: Vec::new(),
-            due: Vec::new(),
-            ends: vec![0; ports],
-            sorted: Vec::new(),
-        }
+        Self { ends: vec![0; ports], ..Self::default() }
     }
 
-    /// Sorts the packets by their ports, and leaves those of a port in the order in which they arrived,
-    /// link by link.
-    #[inline]
-    fn sort_by_port(&mut self) {
-        let Self { arrived, used, ends, sorted, .. } = self;
+    /// Sorts the packets by these ports.
+    #[inline(always)]
+    fn sort_by_port(&mut self, ports: impl Iterator<Item = PortId>) {
+        let Self { arrived, ends, sorted, count, .. } = self;
+        *count = arrived.len();
         let mut begin = 0;
-        for port in used.iter() {
+        for port in ports {
             begin += core::mem::replace(&mut ends[port.index()], begin);
         }
         if sorted.len() < arrived.len() {
-            sorted.resize(arrived.len(), InFlight::default());
+            reserve_more(sorted, arrived.len() - sorted.len());
+            sorted.resize(arrived.len(), Arrived::default());
         }
         for (packet, port) in arrived.drain(..) {
-            if let Some(place) = ends.get_mut(port.index()) {
-                sorted[*place as usize] = packet;
-                *place += 1;
-            }
+            let place = &mut ends[port.index()];
+            sorted[*place as usize] = packet;
+            *place += 1;
         }
     }
 }
 
-/// Sorts packets by their times; those of the same time stay in their order. Packets of each link are
-/// sorted, which makes the sort fast for a few links.
+/// Sorts packets by time, and packets of the same time by link. Packets of each link are mostly sorted, which makes the
+/// sort fast for a few links.
 #[inline]
-fn sort_by_time(packets: &mut [InFlight]) {
+fn sort_by_time(packets: &mut [Arrived]) {
     const FEW: usize = 24;
     if packets.len() > FEW {
-        // A stable sort.
-        packets.sort_by_key(|packet| packet.arrives);
+        packets.sort_unstable_by_key(|packet| packet.key);
         return;
     }
     for end in 1..packets.len() {
         let packet = packets[end];
-        if packets[end - 1].arrives <= packet.arrives {
-            continue;
-        }
         let mut place = end;
-        while place > 0 && packets[place - 1].arrives > packet.arrives {
+        while place > 0 && packets[place - 1].key > packet.key {
             packets[place] = packets[place - 1];
             place -= 1;
         }
@@ -139,38 +154,58 @@ impl<F: AlgorithmFactory> Part<F> {
         self.world.now = end;
     }
 
-    /// Runs all events in the window before `limit`: switches, a few at a time, then hosts.
+    /// Runs all events in the window before `limit`: switches, then hosts.
     fn run_window(&mut self, limit: Time) {
-        let mut places = core::mem::take(&mut self.batch.places);
-        calendar(&mut self.world).take_places(&mut places);
-        let hosts_from = calendar(&mut self.world).hosts_from();
-        let (switches, at_hosts) = places.split_at(places.partition_point(|&at| at < hosts_from));
         let Self { world, handled, batch, .. } = self;
-        let mut switches = switches;
-        while !switches.is_empty() {
-            let collected = collect(world, batch, handled, switches, limit);
-            switches = &switches[collected..];
-            run_switches(world, batch, handled, limit);
+        begin(world, batch, limit);
+        pass_switches(world, batch, handled, limit);
+        run_ports(world, batch, handled, limit);
+        reach_hosts(world, batch, limit);
+        let mut batch = core::mem::take(&mut self.batch);
+        let mut begin = 0;
+        for (index, &at) in batch.places.iter().enumerate() {
+            let port = calendar(&mut self.world).place(at).port;
+            let end = core::mem::take(&mut batch.ends[port.index()]) as usize;
+            sort_by_time(&mut batch.sorted[begin..end]);
+            let sorted = &batch.sorted[..batch.count];
+            self.look_ahead_at_hosts(&batch.places[index..], sorted.get(end));
+            self.run_host(at, &sorted[begin..], end - begin, limit);
+            begin = end;
         }
-        for (index, &at) in at_hosts.iter().enumerate() {
-            self.look_ahead_at_hosts(&at_hosts[index..]);
-            self.run_host(at, limit);
-        }
-        places.clear();
-        self.batch.places = places;
+        self.batch = batch;
     }
 
-    /// Prefetches the data of the next hosts, each step one host after the previous one: link,
-    /// packet, flow.
+    /// Prefetches the data of the next hosts, each step one host after the previous one: host and port, flows, and what
+    /// the flow of the first packet stores elsewhere.
     #[inline]
-    fn look_ahead_at_hosts(&mut self, places: &[u32]) {
-        let mut link = |n: usize| places.get(n).map(|&at| calendar(&mut self.world).place(at).link);
-        let links = [link(3), link(2), link(1)];
-        self.look_ahead(links);
+    fn look_ahead_at_hosts(&mut self, places: &[u32], first: Option<&Arrived>) {
+        let mut place = |n: usize| Some(calendar(&mut self.world).place(*places.get(n)?));
+        let [later, soon] = [place(3), place(2)];
+        let network = &self.world.network;
+        let host = |id: HostId| self.hosts.get(id.index().checked_sub(self.first_host as usize)?);
+        if let Some(place) = later {
+            network.prefetch_port(place.port);
+            place.host.and_then(host).inspect(|host| prefetch(*host));
+        }
+        if let Some(place) = soon {
+            network.prefetch_tail(place.port);
+            place.host.and_then(host).inspect(|host| host.prefetch_few());
+        }
+        if let Some(first) = first {
+            let header = network.pool().payload(first.packet);
+            match host(network.pool().fields(first.packet).dst) {
+                Some(host) if host.has_few_flows() => {
+                    host.prefetch_further(header, &self.world.metrics);
+                }
+                Some(host) => host.prefetch(header),
+                None => {}
+            }
+        }
     }
 
-    /// Runs all events before `limit` at the host of a place.
-    fn run_host(&mut self, index: u32, limit: Time) {
+    /// Runs all events before `limit` at the host of a place: the first `count` of `sorted` arrive there.
+    fn run_host(&mut self, index: u32, sorted: &[Arrived], count: usize, limit: Time) {
+        let start = calendar(&mut self.world).start();
         let place = calendar(&mut self.world).place(index);
         let Some(id) = place.host else { return };
         let Some(local) = id.get().checked_sub(self.first_host) else { return };
@@ -181,29 +216,39 @@ impl<F: AlgorithmFactory> Part<F> {
         let [on_arrival, on_wake] =
             [Entity::Fabric(FabricEvent::Arrival(place.link)), Entity::Host(id)]
                 .map(|event| entities.number(&event));
-        let looks_behind = !host.prefetch_few();
+        let looks_behind = !host.has_few_flows();
+        let has_own = calendar(&mut self.world).has_own_events();
         calendar(&mut self.world).begin(index);
+        let mut taken = 0;
         loop {
             let Self { world, hosts, handled, .. } = self;
             let host = &mut hosts[local];
-            let arrival = world.network.next_arrival(place.link);
-            let own = calendar(world).next_own(index);
+            let next = sorted.get(taken).filter(|_| taken < count);
+            let next = next.map(|packet| packet.at(start));
+            let arrival = next.map_or(Time::MAX, |packet| packet.arrives);
+            let own = if has_own { calendar(world).next_own(index) } else { Time::MAX };
             let now = arrival.min(own).min(host.wake_at());
             if now >= limit {
                 return calendar(world).finish(index, now);
             }
             // At the same time in the order of the entities.
             world.now = now;
-            if arrival == now {
+            if let Some(packet) = next.filter(|packet| packet.arrives == now) {
+                taken += 1;
                 handled.note(now, on_arrival);
-                let (network, mut scheduler) = world.network();
-                let packet = network.deliver(now, place.link, &mut scheduler);
-                if looks_behind {
-                    look_behind(world, host, place.link);
-                } else {
-                    world.network.prefetch_coming(place.link);
+                let pool = world.network.pool();
+                if let Some(later) = sorted.get(taken + AHEAD) {
+                    pool.prefetch(later.packet, true);
                 }
-                host.on_arrival(now, packet, world);
+                if looks_behind {
+                    let [first, second] = [taken, taken + 1].map(|n| sorted[..count].get(n));
+                    second.inspect(|later| host.prefetch(pool.payload(later.packet)));
+                    if let Some(later) = first {
+                        host.prefetch_further(pool.payload(later.packet), &world.metrics);
+                    }
+                }
+                world.network.note_delivered();
+                host.on_arrival(now, packet.packet, world);
             } else if own == now {
                 let event = calendar(world).take_own(index);
                 handled.note(now, entities.fabric(event));
@@ -222,77 +267,101 @@ fn calendar<F: AlgorithmFactory>(world: &mut World<F>) -> &mut Calendar {
     world.pending.calendar()
 }
 
-/// Takes the packets that arrive at places of switches before `limit`, up to the first switch with which there
-/// are enough. Returns the number of places.
-fn collect<F: AlgorithmFactory>(
-    world: &mut World<F>,
-    batch: &mut Batch,
-    handled: &mut Handled,
-    places: &[u32],
-    limit: Time,
-) -> usize {
-    let entities = world.entities;
-    let (network, mut scheduler) = world.network();
-    for (index, &at) in places.iter().enumerate() {
-        let calendar = scheduler.pending.calendar();
-        if let Some(&next) = places.get(index + AHEAD) {
-            network.prefetch_port(calendar.place(next).link);
-        }
-        let place = calendar.place(at);
-        if batch.arrived.len() >= CHUNK && place.first != calendar.place(places[index - 1]).first {
-            return index;
-        }
-        let entity = entities.fabric(FabricEvent::Arrival(place.link));
-        let arrived = &mut batch.arrived;
-        let mut next = network.collect(place.link, limit, &mut scheduler, arrived, |&packet| {
-            handled.sum = handled.sum.wrapping_add(mixed(packet.arrives, entity));
-            (packet, NO_PORT)
-        });
-        let calendar = scheduler.pending.calendar();
-        if calendar.has_own_events() {
-            let due = calendar.next_own(at);
-            if due < limit {
-                batch.due.push(place.port);
-            } else {
-                next = next.min(due);
-            }
-        }
-        if next < Time::MAX {
-            calendar.mark(at, next);
+/// Begins a window: packets that wait enter their links in time, and ports of switches with events of their own are found.
+fn begin<F: AlgorithmFactory>(world: &mut World<F>, batch: &mut Batch, limit: Time) {
+    calendar(world).take_to_serve(&mut batch.to_serve);
+    for (time, port) in batch.to_serve.drain(..) {
+        let (network, mut scheduler) = world.network();
+        if time >= limit {
+            scheduler.pending.calendar().serve_by(port, time);
+        } else {
+            network.serve_link(port, limit, &mut scheduler);
         }
     }
-    places.len()
+    let calendar = calendar(world);
+    if calendar.has_own_events() {
+        calendar.take_places(false, &mut batch.places);
+        for &place in &batch.places {
+            match calendar.next_own(place) {
+                due if due < limit => batch.due.push(calendar.place(place).port),
+                Time::MAX => {}
+                due => calendar.mark(place, due),
+            }
+        }
+    }
 }
 
-/// All packets that have arrived pass their switches; then each port takes its own.
-fn run_switches<F: AlgorithmFactory>(
+/// All packets that arrive at switches before `limit` pass them.
+fn pass_switches<F: AlgorithmFactory>(
     world: &mut World<F>,
     batch: &mut Batch,
     handled: &mut Handled,
     limit: Time,
 ) {
-    handled.events += batch.arrived.len() as u64;
-    let Batch { arrived, used, ends, .. } = batch;
+    let start = calendar(world).start();
+    let mut list = calendar(world).take_flights(false);
+    let Batch { chunk, arrived, used, ends, .. } = batch;
     let ends = &mut ends[..];
-    let (network, mut scheduler) = world.network();
-    network.pass_all(arrived, &mut scheduler, |port| {
-        let count = &mut ends[port.index()];
-        if *count == 0 {
-            used.push(port);
+    let has_later = calendar(world).has_later(limit);
+    while calendar(world).flights.take_chunk(&mut list, chunk) {
+        let entities = world.entities;
+        let (network, mut scheduler) = world.network();
+        if has_later {
+            put_off(chunk, limit, false, &mut scheduler);
         }
-        *count += 1;
+        handled.events += chunk.len() as u64;
+        for flight in chunk.iter() {
+            network.pool().prefetch(flight.packet, false);
+            let entity = entities.fabric(FabricEvent::Arrival(flight.link));
+            handled.sum = handled.sum.wrapping_add(mixed(flight.arrives, entity));
+        }
+        network.pass_all(chunk, &mut scheduler, |flight, bytes, port| {
+            arrived.push((Arrived::new(flight, bytes, start), port));
+            let count = &mut ends[port.index()];
+            if *count == 0 {
+                used.push(port);
+            }
+            *count += 1;
+        });
+    }
+}
+
+/// Gives packets that do not arrive before `limit` back to the calendar.
+fn put_off(chunk: &mut Vec<Flight>, limit: Time, to_host: bool, scheduler: &mut Scheduler<'_>) {
+    chunk.retain(|flight| {
+        let is_due = flight.arrives < limit;
+        if !is_due {
+            scheduler.pending.calendar().fly(*flight, to_host);
+        }
+        is_due
     });
-    batch.sort_by_port();
+}
+
+/// Each port of a switch takes its packets.
+fn run_ports<F: AlgorithmFactory>(
+    world: &mut World<F>,
+    batch: &mut Batch,
+    handled: &mut Handled,
+    limit: Time,
+) {
+    let used = core::mem::take(&mut batch.used);
+    batch.sort_by_port(used.iter().copied());
+    batch.used = used;
+    let start = calendar(world).start();
     let have_own_events = calendar(world).has_own_events();
     let mut begin = 0;
     for (index, &port) in batch.used.iter().enumerate() {
-        if let Some(&next) = batch.used.get(index + AHEAD) {
+        if let Some(&next) = batch.used.get(index + 2 * AHEAD) {
             world.network.prefetch_port(next);
+        }
+        if let Some(&next) = batch.used.get(index + AHEAD) {
+            world.network.prefetch_tail(next);
         }
         let end = core::mem::take(&mut batch.ends[port.index()]) as usize;
         let packets = &mut batch.sorted[begin..end];
         begin = end;
         sort_by_time(packets);
+        let packets = packets.iter().map(|packet| packet.at(start));
         if have_own_events {
             run_port(world, packets, handled, port, limit);
         } else {
@@ -303,33 +372,55 @@ fn run_switches<F: AlgorithmFactory>(
     batch.used.clear();
     for port in batch.due.drain(..) {
         // The port may also have had packets.
-        run_port(world, &[], handled, port, limit);
+        run_port(world, core::iter::empty(), handled, port, limit);
     }
+}
+
+/// Finds the hosts with events before `limit`, and sorts the packets that arrive there.
+fn reach_hosts<F: AlgorithmFactory>(world: &mut World<F>, batch: &mut Batch, limit: Time) {
+    let start = calendar(world).start();
+    let has_later = calendar(world).has_later(limit);
+    let mut list = calendar(world).take_flights(true);
+    let Batch { chunk, arrived, ends, .. } = batch;
+    while calendar(world).flights.take_chunk(&mut list, chunk) {
+        if has_later {
+            put_off(chunk, limit, true, &mut world.network().1);
+        }
+        for flight in chunk.iter() {
+            let port = opposite(flight.link);
+            calendar(world).mark_now(flight.link);
+            arrived.push((Arrived::new(flight, 0, start), port));
+            ends[port.index()] += 1;
+        }
+    }
+    let calendar = calendar(world);
+    calendar.take_places(true, &mut batch.places);
+    let places = core::mem::take(&mut batch.places);
+    batch.sort_by_port(places.iter().map(|&place| calendar.place(place).port));
+    batch.places = places;
 }
 
 /// Runs all events before `limit` at a port that may have events other than arrivals.
 #[inline(never)] // apart from the loop of FIFO ports
 fn run_port<F: AlgorithmFactory>(
     world: &mut World<F>,
-    mut packets: &[InFlight],
+    packets: impl Iterator<Item = InFlight>,
     handled: &mut Handled,
     port: PortId,
     limit: Time,
 ) {
+    let mut packets = packets.peekable();
     let place = calendar(world).place_of_port(port);
     calendar(world).begin(place);
     loop {
         let due = calendar(world).next_own(place);
         // At the same time arrivals come first.
-        if let Some((first, rest)) = packets.split_first()
-            && first.arrives <= due
-        {
+        if let Some(first) = packets.next_if(|first| first.arrives <= due) {
             let (network, mut scheduler) = world.network();
-            if !network.enter_unhindered(port, first, &mut scheduler) {
+            if !network.enter_unhindered(port, &first, &mut scheduler) {
                 // The counters record the result.
-                let _ = network.enter(port, first, &mut scheduler);
+                let _ = network.enter(port, &first, &mut scheduler);
             }
-            packets = rest;
         } else if due < limit {
             let event = calendar(world).take_own(place);
             handled.note(due, world.entities.fabric(event));
@@ -344,18 +435,17 @@ fn run_port<F: AlgorithmFactory>(
 mod tests {
     use super::*;
 
-    /// However many there are, packets of one instant stay in the order in which they came.
+    /// However many there are, packets of one instant are in the order of their links.
     #[test]
-    fn packets_of_one_instant_stay_in_their_order() {
+    fn packets_of_one_instant_are_in_the_order_of_links() {
         for count in [8_u32, 24, 25, 400] {
-            let packet = |index: u32| InFlight {
-                arrives: Time::from_ps(u64::from(index * 7 % 5)),
-                bytes: index,
-                ..InFlight::default()
+            let packet = |index: u32| Arrived {
+                key: u64::from(index * 7 % 5) << u32::BITS | u64::from(index * 11 % 401),
+                ..Arrived::default()
             };
-            let mut packets: Vec<InFlight> = (0..count).map(packet).collect();
+            let mut packets: Vec<Arrived> = (0..count).map(packet).collect();
             sort_by_time(&mut packets);
-            let in_order = packets.is_sorted_by_key(|packet| (packet.arrives, packet.bytes));
+            let in_order = packets.is_sorted_by_key(|packet| packet.key);
             assert!(in_order, "{count} packets");
         }
     }

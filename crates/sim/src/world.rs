@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchHalf, Telemetry};
-use apus_fabric::{FabricEvent, InFlight, Network, Schedule, Sent, Terminal, Transit};
+use apus_fabric::{
+    FabricEvent, Flight, InFlight, Leads, Network, PacketRef, Schedule, Sent, Terminal, Transit,
+};
 use apus_transport::Completion;
 use apus_units::{ClassId, HostId, PortId, Time};
 use apus_wire::{Body, Control, Header};
@@ -136,8 +138,16 @@ impl Pending {
 /// Schedules the fabric's events.
 pub(crate) struct Scheduler<'a> {
     pub(crate) pending: &'a mut Pending,
-    to_hand_over: &'a mut Vec<PortId>,
+    to_parts: &'a mut ToParts,
     entities: Entities,
+}
+
+/// What links that lead to several parts have, until the end of a window.
+#[derive(Debug, Default)]
+pub(crate) struct ToParts {
+    pub(crate) flights: Vec<Flight>,
+    /// Ports to be served first.
+    pub(crate) to_serve: Vec<PortId>,
 }
 
 impl Schedule for Scheduler<'_> {
@@ -149,9 +159,29 @@ impl Schedule for Scheduler<'_> {
         }
     }
 
-    #[inline]
-    fn hand_over(&mut self, port: PortId) {
-        self.to_hand_over.push(port);
+    #[inline(always)]
+    fn fly(&mut self, flight: Flight, leads: Leads) {
+        match leads {
+            Leads::ToParts => self.to_parts.flights.push(flight),
+            Leads::ToSwitch | Leads::ToHost => {
+                self.pending.calendar().fly(flight, leads == Leads::ToHost);
+            }
+        }
+    }
+
+    fn serve_by(&mut self, port: PortId, time: Time, leads: Leads) {
+        match leads {
+            Leads::ToParts => self.to_parts.to_serve.push(port),
+            Leads::ToSwitch | Leads::ToHost => self.pending.calendar().serve_by(port, time),
+        }
+    }
+
+    fn cut(&mut self, link: PortId, lose: &mut dyn FnMut(PacketRef)) {
+        let cut = self.to_parts.flights.extract_if(.., |flight| flight.link == link);
+        cut.for_each(|flight| lose(flight.packet));
+        if let Pending::Calendar(calendar) = self.pending {
+            calendar.flights.cut(link, lose);
+        }
     }
 
     fn cancel(&mut self, event: FabricEvent) {
@@ -175,8 +205,7 @@ pub(crate) struct World<F: AlgorithmFactory> {
     pub(crate) credits: bool,
     /// Time of the current event; between phases, the end of the last one.
     pub(crate) now: Time,
-    /// Ports whose links have, or will have, packets that may continue in another part.
-    pub(crate) to_hand_over: Vec<PortId>,
+    pub(crate) to_parts: ToParts,
     /// Notices for senders of messages of jobs, which the part passes on.
     pub(crate) notices: Vec<Notice>,
     /// Times of ops.
@@ -197,10 +226,19 @@ impl<F: AlgorithmFactory> World<F> {
     pub(crate) fn network(&mut self) -> (&mut Network<Header, F::Switch>, Scheduler<'_>) {
         let scheduler = Scheduler {
             pending: &mut self.pending,
-            to_hand_over: &mut self.to_hand_over,
+            to_parts: &mut self.to_parts,
             entities: self.entities,
         };
         (&mut self.network, scheduler)
+    }
+
+    /// Returns the number of packets in ports and on links.
+    pub(crate) fn held(&self) -> u64 {
+        let flying = match &self.pending {
+            Pending::Calendar(calendar) => calendar.flights.len(),
+            Pending::Queue(_) => 0,
+        };
+        self.network.held() + flying + self.to_parts.flights.len() as u64
     }
 
     /// Records an op of `connection` that completed at the true time `now`.

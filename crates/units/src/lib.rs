@@ -1,5 +1,5 @@
 //! Units of Apus: instants, spans, sizes, rates and typed identifiers; and utilities of all crates:
-//! random numbers from a seed, a queue, prefetches, suggestions for misspelt names.
+//! random numbers from a seed, a queue, large vectors, prefetches, suggestions for misspelt names.
 //!
 //! Every public interface of the project uses these types instead of bare integers.
 //! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
@@ -14,6 +14,7 @@
 
 extern crate alloc;
 
+mod grow;
 mod hint;
 mod id;
 pub mod planted;
@@ -25,6 +26,7 @@ mod size;
 mod suggest;
 mod time;
 
+pub use grow::reserve_more;
 pub use hint::{prefetch, prefetch_first, prefetch_range, prefetch_start};
 pub use id::{ClassId, FlowId, HostId, OpId, PacketNumber, PortId, SwitchId};
 pub use quantity::ParseQuantityError;

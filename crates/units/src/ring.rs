@@ -72,12 +72,11 @@ impl<T: Default> Ring<T> {
         if self.len > 0 { self.slots.get(self.head as usize) } else { None }
     }
 
-    /// Returns the oldest values, as many as are in one slice.
+    /// Returns `true` if the next value needs more memory.
     #[inline(always)]
     #[must_use]
-    pub fn first_slice(&self) -> &[T] {
-        let from_head = self.slots.get(self.head as usize..).unwrap_or_default();
-        from_head.get(..self.len()).unwrap_or(from_head)
+    pub fn is_full(&self) -> bool {
+        self.len() == self.slots.len()
     }
 
     /// Returns all values, oldest first.
@@ -110,7 +109,7 @@ impl<T: Default> Ring<T> {
     /// If there are 2^31 values.
     #[inline(always)]
     pub fn push_back(&mut self, value: T) {
-        if self.len() == self.slots.len() {
+        if self.is_full() {
             self.grow();
         }
         let slot = self.slot(self.len());
@@ -243,9 +242,6 @@ mod tests {
             assert_eq!(ring.get_mut(index), model.get_mut(index));
             assert_eq!((ring.len(), ring.is_empty()), (model.len(), model.is_empty()));
             assert_eq!((ring.front(), ring.back()), (model.front(), model.back()));
-            let first = ring.first_slice();
-            assert!(first.iter().eq(model.range(..first.len())));
-            assert_eq!(first.is_empty(), model.is_empty());
         }
         assert_eq!(ring.iter().collect::<Vec<_>>(), model.iter().collect::<Vec<_>>());
         let rest: Vec<_> = ring.iter_from(2).copied().collect();

@@ -36,14 +36,6 @@ impl<P, W: SwitchHalf> Network<P, W> {
         (Some(payload(first)), Some(payload(second)))
     }
 
-    /// Prefetches the third packet to arrive on the link behind `port`, if there is one.
-    #[inline]
-    pub fn prefetch_coming(&self, port: PortId) {
-        if let Some(packet) = self.ports[port.index()].link().coming(2) {
-            self.common.pool.prefetch(packet, true);
-        }
-    }
-
     /// Prefetches the packet that will arrive next.
     #[inline]
     pub fn prefetch_packet(&self, port: PortId) {

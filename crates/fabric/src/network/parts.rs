@@ -9,14 +9,15 @@ use apus_cc::{SwitchHalf, Telemetry};
 use apus_units::{PortId, Span, Time};
 
 use super::Network;
-use crate::event::Schedule;
+use crate::event::{Flight, Schedule};
 use crate::packet::{PacketRef, Transit, Way};
 use crate::routing::{RouteId, opposite};
 use crate::topology::Node;
 
 impl<P, W: SwitchHalf> Network<P, W> {
     /// Shares the link behind `port`, which this part owns: its packets may continue in another
-    /// part. Call it before anything is sent.
+    /// part. The simulator [keeps them](Schedule::fly), and [hands them over](Self::hand_over) or
+    /// [gives them back](Self::keep) before they arrive. Call it before anything is sent.
     pub fn share_link(&mut self, port: PortId) {
         self.ports[port.index()].set_shared();
     }
@@ -28,43 +29,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].delay()
     }
 
-    /// Sorts the packets that have entered the shared link behind `port`, in the order of arrival.
-    /// `take` receives the packets that continue elsewhere, with their arrival time and telemetry.
-    /// `other_part` returns the part to which a packet goes, given the port by which it continues
-    /// (the port of its NIC if the link leads to a host); `None` keeps the packet here. Every event
-    /// before `now` must have been handled.
-    ///
-    /// Returns the time at which another packet will enter the link without any further event, if
-    /// there is one: the port must be sorted again before that packet arrives, and does not request
-    /// it.
-    pub fn hand_over<S: Schedule>(
-        &mut self,
-        (now, port): (Time, PortId),
-        schedule: &mut S,
-        other_part: impl Fn(PortId) -> Option<u32>,
-        mut take: impl FnMut(u32, Time, Transit<&P>, Option<&Telemetry>),
-    ) -> Option<Time> {
-        self.ports[port.index()].begin_hand_over(now, &mut self.common, schedule);
-        let at_switch = matches!(self.ports[port.index()].link().peer(), Node::Switch(_));
-        while let Some(entry) = self.ports[port.index()].link().unsorted() {
-            let next = if at_switch { self.next_port(entry.packet) } else { opposite(port) };
-            let Some(part) = other_part(next) else {
-                self.ports[port.index()].keep(schedule);
-                continue;
-            };
-            self.ports[port.index()].hand_over();
-            let (fields, payload) =
-                (*self.common.pool.fields(entry.packet), self.common.pool.payload(entry.packet));
-            let noted = self.common.pool.telemetry(entry.packet);
-            take(part, entry.arrives, Transit { fields, payload }, noted);
-            self.common.pool.release(entry.packet);
+    /// Returns the port by which a packet continues at the end of a link: the port of its NIC if the link leads to a host.
+    #[must_use]
+    pub fn next_port(&self, flight: &Flight) -> PortId {
+        if let Node::Host(_) = self.port_ends(flight.link).1 {
+            return opposite(flight.link);
         }
-        self.ports[port.index()].end_hand_over()
-    }
-
-    /// The port by which a packet will leave the switch at the end of its link.
-    fn next_port(&self, packet: PacketRef) -> PortId {
-        let fields = self.common.pool.fields(packet);
+        let fields = self.common.pool.fields(flight.packet);
         if fields.way == Way::BACK {
             opposite(self.common.routes.port(fields.route, fields.hop - 1))
         } else {
@@ -72,18 +43,23 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Prefetches the data that [`Network::hand_over`] needs about the packets of a cached port.
-    #[inline]
-    pub fn prefetch_unsorted(&self, port: PortId) {
-        self.ports[port.index()].link().prefetch_unsorted();
+    /// Gives a packet to another part: `take` gets it with its telemetry.
+    pub fn hand_over(
+        &mut self,
+        packet: PacketRef,
+        take: impl FnOnce(Transit<&P>, Option<&Telemetry>),
+    ) {
+        let pool = &self.common.pool;
+        let transit = Transit { fields: *pool.fields(packet), payload: pool.payload(packet) };
+        take(transit, pool.telemetry(packet));
+        self.common.pool.release(packet);
     }
 
-    /// Prefetches the packets that [`Network::hand_over`] will sort.
-    #[inline]
-    pub fn prefetch_unsorted_packets(&self, port: PortId) {
-        for entry in self.ports[port.index()].link().all_unsorted() {
-            self.common.pool.prefetch(entry.packet, true);
-        }
+    /// A packet on a shared link stays in this part.
+    pub fn keep<S: Schedule>(&mut self, flight: &Flight, schedule: &mut S) {
+        let bytes = self.common.pool.fields(flight.packet).wire_bytes;
+        let port = &mut self.ports[flight.link.index()];
+        port.receive(flight.arrives, flight.packet, bytes, schedule);
     }
 
     /// Prefetches the slot where [`Network::receive`] stores a packet of a cached port.
@@ -118,7 +94,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.common.routes.insert_shared(path)
     }
 
-    /// Packets in ports and on links of this part, for the check over all parts.
+    /// Packets in ports and on links of this part, without those that [fly](Schedule::fly), for the check over all parts.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.ports.iter().map(crate::port::Port::held).sum::<u64>() + self.mail.held()

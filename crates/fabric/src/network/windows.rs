@@ -5,14 +5,11 @@
 //! another ([`Network::ports_are_independent`]), each port may process its own arrivals in their
 //! order, independently of the other ports, with the same result.
 
-use alloc::vec::Vec;
-
 use apus_cc::SwitchHalf;
 use apus_units::{PortId, Span, Time};
 
 use super::{Common, Network};
-use crate::event::Schedule;
-use crate::packet::PacketRef;
+use crate::event::{Flight, Schedule};
 use crate::port::{InFlight, Port};
 use crate::routing::forward;
 
@@ -33,64 +30,53 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports.iter().map(Port::delay).min().unwrap_or(Span::MAX)
     }
 
-    /// Returns when the next packet arrives on the link behind `port`; [`Time::MAX`] if none does.
-    #[inline]
-    #[must_use]
-    pub fn next_arrival(&self, port: PortId) -> Time {
-        self.ports[port.index()].link().next_arrival()
+    /// The simulator keeps the packets on links until they arrive ([`Schedule::fly`]), or links keep them and request
+    /// events. Call it before anything is sent.
+    pub fn fly_packets(&mut self, flies: bool) {
+        self.ports.iter_mut().for_each(|port| port.fly_packets(flies));
     }
 
-    /// Takes the packets that arrive before `limit` on the link behind `port`, which leads to a
-    /// switch, and returns when the next one arrives ([`Time::MAX`] if none does).
-    #[inline(always)]
-    pub fn collect<S: Schedule, T>(
+    /// Lets packets that wait at `port` enter its link, as far as they may arrive before `limit`: the port
+    /// [asked](Schedule::serve_by) for it, and asks again. Returns when the next packet enters the link without any further
+    /// event, if one does.
+    pub fn serve_link<S: Schedule>(
         &mut self,
         port: PortId,
         limit: Time,
         schedule: &mut S,
-        taken: &mut Vec<T>,
-        mut take: impl FnMut(&InFlight) -> T,
-    ) -> Time {
-        let common = &mut self.common;
-        self.ports[port.index()].pop_before(limit, common, schedule, taken, |common, packet| {
-            common.pool.prefetch(packet.packet, false);
-            take(packet)
-        })
+    ) -> Option<Time> {
+        self.ports[port.index()].serve_link(limit, &mut self.common, schedule)
     }
 
-    /// Takes the packet that arrives at `now` on the link behind `port`, which leads to a host. The next arrival is not
-    /// scheduled.
+    /// A packet that flew reached its host, which must [`Network::take`] or [`Network::release`] it.
     #[inline(always)]
-    pub fn deliver<S: Schedule>(&mut self, now: Time, port: PortId, schedule: &mut S) -> PacketRef {
+    pub fn note_delivered(&mut self) {
         self.common.counters.delivered += 1;
-        self.ports[port.index()].pop_arrived(now, &mut self.common, schedule).packet
     }
 
-    /// Packets that arrived at switches get their next hop: the egress port by which each leaves is set, except of
-    /// packets that are dropped, and given to `leaves`.
+    /// Packets that arrived at switches get their next hop: `leaves` is given each that is not dropped, with its bytes
+    /// and the egress port by which it leaves.
     #[inline(always)]
     pub fn pass_all<S: Schedule>(
         &mut self,
-        arrived: &mut [(InFlight, PortId)],
+        arrived: &[Flight],
         schedule: &mut S,
-        mut leaves: impl FnMut(PortId),
+        mut leaves: impl FnMut(&Flight, u32, PortId),
     ) {
-        let mut arrived = arrived.iter_mut();
+        let mut arrived = arrived.iter();
         loop {
             let Common { pool, routes, .. } = &mut self.common;
-            let (fields, words) = (&mut pool.fields[..], &routes.words[..]);
-            let other = arrived.find_map(|(packet, port)| {
-                let Some(next) = forward(&mut fields[packet.packet.0 as usize], words) else {
-                    return Some((packet, port));
-                };
-                *port = next;
-                leaves(next);
-                None
+            let (all, words) = (&mut pool.fields[..], &routes.words[..]);
+            let other = arrived.find(|flight| {
+                let fields = &mut all[flight.packet.0 as usize];
+                let Some(next) = forward(fields, words) else { return true };
+                leaves(flight, fields.wire_bytes, next);
+                false
             });
-            let Some((packet, port)) = other else { return };
-            if let Some(next) = self.pass_otherwise(packet.arrives, packet.packet, schedule) {
-                *port = next;
-                leaves(next);
+            let Some(flight) = other else { return };
+            if let Some(next) = self.pass_otherwise(flight.arrives, flight.packet, schedule) {
+                let bytes = self.common.pool.fields(flight.packet).wire_bytes;
+                leaves(flight, bytes, next);
             }
         }
     }
@@ -99,21 +85,25 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// the same instant in the order of the links over which they arrived. The last of these packets must arrive
     /// before any pending event of the port.
     #[inline(always)]
-    pub fn enter_all<S: Schedule>(&mut self, port: PortId, packets: &[InFlight], schedule: &mut S) {
+    pub fn enter_all<S: Schedule>(
+        &mut self,
+        port: PortId,
+        mut packets: impl Iterator<Item = InFlight>,
+        schedule: &mut S,
+    ) {
         if self.ports[port.index()].is_unhindered_lazy() {
             return self.enter_all_lazily(port, packets, schedule);
         }
-        let mut packets = packets.iter();
         loop {
             let egress = &mut self.ports[port.index()];
             let other = loop {
                 let Some(packet) = packets.next() else { return };
-                if !egress.accept(packet, schedule) {
+                if !egress.accept(&packet, schedule) {
                     break packet;
                 }
             };
             // The counters record the result.
-            let _ = self.enter_slowly(port, other, schedule);
+            let _ = self.enter_slowly(port, &other, schedule);
         }
     }
 
@@ -122,14 +112,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
     fn enter_all_lazily<S: Schedule>(
         &mut self,
         port: PortId,
-        packets: &[InFlight],
+        packets: impl Iterator<Item = InFlight>,
         schedule: &mut S,
     ) {
         for packet in packets {
             let egress = &mut self.ports[port.index()];
-            if !egress.accept_lazily(packet, &mut self.common, schedule) {
+            if !egress.accept_lazily(&packet, &mut self.common, schedule) {
                 // The counters record the result.
-                let _ = self.enter_slowly(port, packet, schedule);
+                let _ = self.enter_slowly(port, &packet, schedule);
             }
         }
     }

@@ -182,9 +182,7 @@ impl<W: SwitchHalf> Port<W> {
         }
         self.enqueue(class, joining);
         if !EVENTS {
-            if self.link.is_shared() {
-                self.link.request_sort(schedule);
-            }
+            self.ask_to_be_served(schedule);
         } else if self.in_service.bytes == 0 {
             self.begin_service::<EVENTS, P, S>(now, common, schedule);
         } else {

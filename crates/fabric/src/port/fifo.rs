@@ -41,11 +41,14 @@ impl<W: SwitchHalf> Port<W> {
         wait: Span,
         schedule: &mut S,
     ) {
+        if self.link.is_full() {
+            self.settle(now);
+        }
         let stay = wait + self.serialization_time(bytes);
         self.free_at = now + stay;
         self.queue_bytes += u64::from(bytes);
         self.tally.stays(stay, bytes);
-        self.link.push(self.free_at, packet, bytes, schedule);
+        self.link.push(self.free_at, packet, (bytes, true), schedule);
     }
 
     /// Moves the cursor past every packet that has departed.
@@ -62,8 +65,8 @@ impl<W: SwitchHalf> Port<W> {
                 self.queue_bytes -= u64::from(bytes);
             }
         }
-        if self.link.is_shared() {
-            self.forget_handed_over();
+        if self.link.flies() {
+            self.link.forget(core::mem::take(&mut self.departed) as usize);
         }
     }
 
@@ -86,10 +89,9 @@ impl<W: SwitchHalf> Port<W> {
         }
         self.largest = self.largest.max(bytes);
         // The packets that wait for the link take the time until `free_at` on it; in addition there are
-        // at most the packet in service and the new packet, each no larger than the largest so far. Of a
-        // shared link the cursor moves with every packet.
+        // at most the packet in service and the new packet, each no larger than the largest so far.
         let largest = u64::from(self.largest);
-        let calm = !self.link.is_shared() && self.simple && queue_bytes >= largest;
+        let calm = self.simple && queue_bytes >= largest;
         let room = queue_bytes.saturating_sub(2 * largest);
         // Rounded up: less than this is less than `room` bytes take. Without room at least for an idle link.
         let time = self.rate.serialization_time(Bytes::new(room)).max(Span::from_ps(1));

@@ -1,8 +1,10 @@
 //! The link behind a port: packets in the order in which they arrive at the peer.
 
-use apus_units::{PortId, Ring, Span, Time, prefetch};
+use alloc::boxed::Box;
 
-use crate::event::{FabricEvent, Schedule};
+use apus_units::{PortId, Ring, Span, Time};
+
+use crate::event::{FabricEvent, Flight, Leads, Schedule};
 use crate::packet::PacketRef;
 use crate::topology::Node;
 
@@ -27,20 +29,21 @@ impl Default for InFlight {
     }
 }
 
-/// A link. An `Arrival` event is pending if and only if it holds a packet.
+/// A link. An `Arrival` event is pending if and only if it holds a packet that arrives.
 ///
-/// On a *shared* link some packets continue in another part of the network. The simulator, once
-/// asked, keeps or hands over each packet before it arrives. An `Arrival` is pending if and only if
-/// a packet was kept. A packet that was handed over remains as a departure, without packet.
+/// If its packets *fly*, the simulator keeps them: until they arrive if the whole network does, or until the next end of a
+/// window if the link is *shared*, because some of them continue in another part of the network; the others come
+/// [back](Self::receive). Of packets that fly from a FIFO port the link remembers the departures, until the port has caught
+/// up with them.
 pub(crate) struct Link {
+    /// Packets that arrive; departures if they fly.
     ring: Ring<InFlight>,
-    /// Number of the ring's oldest packets that were kept or handed over (0 unless the link is
-    /// shared); `kept` counts those that were kept.
-    sorted: u32,
-    kept: u32,
-    shared: bool,
-    /// For a shared link: the simulator has been asked to sort it.
-    sort_requested: bool,
+    /// Of a shared link: the packets that arrive here.
+    back: Option<Box<Ring<InFlight>>>,
+    flies: bool,
+    /// All packets of the network fly.
+    all_fly: bool,
+    leads: Leads,
     /// Propagation delay plus pipeline latency of the peer: arrival - departure.
     delay: Span,
     port: PortId,
@@ -51,14 +54,39 @@ impl Link {
     pub(crate) fn new(port: PortId, delay: Span, peer: Node) -> Self {
         Self {
             ring: Ring::with_slots(FIRST_SLOTS),
-            sorted: 0,
-            kept: 0,
-            shared: false,
-            sort_requested: false,
+            back: None,
+            flies: false,
+            all_fly: false,
+            leads: leads_to(peer),
             delay,
             port,
             peer,
         }
+    }
+
+    /// Some packets continue in another part.
+    pub(crate) fn set_shared(&mut self) {
+        (self.back, self.leads, self.flies) = (Some(Box::default()), Leads::ToParts, true);
+    }
+
+    /// Sets whether all packets of the network fly.
+    pub(crate) fn set_all_fly(&mut self, all_fly: bool) {
+        (self.all_fly, self.flies) = (all_fly, all_fly || self.back.is_some());
+    }
+
+    #[inline(always)]
+    pub(crate) fn flies(&self) -> bool {
+        self.flies
+    }
+
+    pub(crate) fn leads(&self) -> Leads {
+        self.leads
+    }
+
+    /// The packets that arrive, if the simulator does not keep them.
+    #[inline(always)]
+    fn arrivals(&self) -> &Ring<InFlight> {
+        self.back.as_deref().unwrap_or(&self.ring)
     }
 
     #[inline]
@@ -82,172 +110,88 @@ impl Link {
         self.ring.iter_from(index).map(|entry| (entry.arrives - self.delay, entry.bytes))
     }
 
-    /// A packet departs at `departs`, not before the one that was pushed last.
+    /// A packet departs at `departs`, not before the one that was pushed last. Returns `false` if the link has nothing
+    /// more to do with it; `remember`: it remembers the departure.
     #[inline(always)]
     pub(crate) fn push<S: Schedule>(
         &mut self,
         departs: Time,
         packet: PacketRef,
-        bytes: u32,
+        (bytes, remember): (u32, bool),
         schedule: &mut S,
-    ) {
+    ) -> bool {
         let arrives = departs + self.delay;
-        if self.ring.len() == self.sorted as usize {
-            if self.shared {
-                self.request_sort(schedule);
-            } else {
-                schedule.at(FabricEvent::Arrival(self.port), arrives);
+        let mut entry = InFlight { arrives, packet, bytes };
+        if self.flies {
+            schedule.fly(Flight { arrives, link: self.port, packet }, self.leads);
+            if !remember {
+                return false;
             }
-        }
-        self.ring.push_back(InFlight { arrives, packet, bytes });
-    }
-
-    /// Asks the simulator, once, to sort the packets on the shared link.
-    #[inline]
-    pub(crate) fn request_sort<S: Schedule>(&mut self, schedule: &mut S) {
-        if !core::mem::replace(&mut self.sort_requested, true) {
-            schedule.hand_over(self.port);
-        }
-    }
-
-    /// Records that all packets on the shared link are sorted.
-    #[inline]
-    pub(crate) fn end_sort(&mut self) {
-        self.sort_requested = false;
-    }
-
-    pub(crate) fn set_shared(&mut self) {
-        self.shared = true;
-    }
-
-    #[inline]
-    pub(crate) fn is_shared(&self) -> bool {
-        self.shared
-    }
-
-    /// Packets that will still arrive through this link.
-    pub(crate) fn held(&self) -> usize {
-        self.ring.len() - self.sorted as usize + self.kept as usize
-    }
-
-    /// The next packet to keep or to hand over.
-    #[inline]
-    pub(crate) fn unsorted(&self) -> Option<InFlight> {
-        self.ring.get(self.sorted as usize).copied()
-    }
-
-    /// All packets to keep or to hand over.
-    #[inline]
-    pub(crate) fn all_unsorted(&self) -> impl Iterator<Item = &InFlight> {
-        self.ring.iter_from(self.sorted as usize)
-    }
-
-    /// Prefetches the ring entry of the first unsorted packet.
-    #[inline]
-    pub(crate) fn prefetch_unsorted(&self) {
-        if let Some(entry) = self.ring.get(self.sorted as usize) {
-            prefetch(entry);
-        }
-    }
-
-    /// Keeps the first unsorted packet: it arrives here.
-    #[inline]
-    pub(crate) fn keep<S: Schedule>(&mut self, schedule: &mut S) {
-        if self.kept == 0
-            && let Some(entry) = self.unsorted()
-        {
-            schedule.at(FabricEvent::Arrival(self.port), entry.arrives);
-        }
-        self.sorted += 1;
-        self.kept += 1;
-    }
-
-    /// Hands over the first unsorted packet.
-    #[inline]
-    pub(crate) fn hand_over(&mut self) {
-        if let Some(entry) = self.ring.get_mut(self.sorted as usize) {
             entry.packet = PacketRef::NONE;
+        } else if self.ring.is_empty() {
+            schedule.at(FabricEvent::Arrival(self.port), arrives);
         }
-        self.sorted += 1;
+        self.ring.push_back(entry);
+        true
     }
 
-    /// Removes up to `departed` of the oldest packets, as long as they were handed over, and
-    /// returns how many.
-    #[inline]
-    pub(crate) fn forget(&mut self, departed: usize) -> usize {
-        let mut forgotten = 0;
-        while forgotten < departed && self.head() == Some(PacketRef::NONE) {
-            self.ring.discard(1);
-            forgotten += 1;
-        }
-        self.sorted -= forgotten as u32;
-        forgotten
+    /// Returns `true` if there is no free slot to remember a departure.
+    #[inline(always)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.is_full()
     }
 
-    /// Returns when the oldest packet that is not handed over arrives; [`Time::MAX`] if there is
-    /// none. On a shared link, only packets that were kept count.
+    /// Packets that arrive, without those that the simulator keeps.
+    pub(crate) fn held(&self) -> usize {
+        if self.flies { self.back.as_ref().map_or(0, |back| back.len()) } else { self.ring.len() }
+    }
+
+    /// Forgets the oldest departures.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self, departed: usize) {
+        self.ring.discard(departed);
+    }
+
+    /// Returns when the oldest packet arrives; [`Time::MAX`] if there is none.
     #[inline(always)]
     pub(crate) fn next_arrival(&self) -> Time {
-        if self.shared {
-            return self.next_kept();
-        }
-        self.ring.front().map_or(Time::MAX, |entry| entry.arrives)
+        self.arrivals().front().map_or(Time::MAX, |entry| entry.arrives)
     }
 
-    fn next_kept(&self) -> Time {
-        if self.kept == 0 {
-            return Time::MAX;
-        }
-        let kept = self.ring.iter().find(|entry| entry.packet != PacketRef::NONE);
-        kept.map_or(Time::MAX, |entry| entry.arrives)
-    }
-
-    /// Returns the oldest packets, of which the first arrives before `limit`, as far as they do and are in one
-    /// slice; on a shared link some may have been handed over.
-    #[inline(always)]
-    pub(crate) fn arriving_before(&self, limit: Time) -> &[InFlight] {
-        let packets = self.ring.first_slice();
-        &packets[..packets.iter().position(|entry| entry.arrives >= limit).unwrap_or(packets.len())]
-    }
-
-    /// Removes the `taken` oldest packets; on a shared link some may have been handed over.
-    #[inline(always)]
-    pub(crate) fn discard(&mut self, taken: usize) {
-        if self.shared {
-            let kept = |entry: &&InFlight| entry.packet != PacketRef::NONE;
-            self.kept -= self.ring.iter().take(taken).filter(kept).count() as u32;
-            self.sorted -= taken as u32;
-        }
-        self.ring.discard(taken);
-    }
-
-    /// A packet handed over by the link's other half arrives at `arrives`.
+    /// A packet arrives here at `arrives`, from the link's other half or back from the simulator. Returns `false` if the link
+    /// has nothing more to do with it.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
         packet: PacketRef,
         bytes: u32,
         schedule: &mut S,
-    ) {
-        if self.ring.is_empty() {
+    ) -> bool {
+        if self.all_fly {
+            schedule.fly(Flight { arrives, link: self.port, packet }, leads_to(self.peer));
+            return false;
+        }
+        let ring = self.back.as_deref_mut().unwrap_or(&mut self.ring);
+        if ring.is_empty() {
             schedule.at(FabricEvent::Arrival(self.port), arrives);
         }
-        self.ring.push_back(InFlight { arrives, packet, bytes });
+        ring.push_back(InFlight { arrives, packet, bytes });
+        !self.flies
     }
 
-    /// Removes all packets, which have departed and do not arrive. `lose` gets those that are still here: on a
-    /// shared link others were handed over.
+    /// Removes all packets, which have departed and do not arrive. `lose` gets those that are here or with the simulator.
     pub(crate) fn cut<S: Schedule>(&mut self, schedule: &mut S, mut lose: impl FnMut(PacketRef)) {
-        let is_pending = if self.shared { self.kept > 0 } else { !self.ring.is_empty() };
-        if is_pending {
+        if self.flies {
+            schedule.cut(self.port, &mut lose);
+        }
+        if self.held() > 0 {
             schedule.cancel(FabricEvent::Arrival(self.port));
         }
-        self.ring
-            .iter()
-            .filter(|entry| entry.packet != PacketRef::NONE)
-            .for_each(|e| lose(e.packet));
-        self.ring.discard(self.ring.len());
-        (self.sorted, self.kept) = (0, 0);
+        for ring in [Some(&mut self.ring), self.back.as_deref_mut()].into_iter().flatten() {
+            let packets = ring.iter().filter(|entry| entry.packet != PacketRef::NONE);
+            packets.for_each(|entry| lose(entry.packet));
+            ring.discard(ring.len());
+        }
     }
 
     /// Prefetches the slot of the next packet.
@@ -259,13 +203,13 @@ impl Link {
     /// The packet that arrives next.
     #[inline]
     pub(crate) fn head(&self) -> Option<PacketRef> {
-        self.ring.front().map(|entry| entry.packet)
+        self.arrivals().front().map(|entry| entry.packet)
     }
 
     /// The packet that arrives after `n` others.
     #[inline]
     pub(crate) fn coming(&self, n: usize) -> Option<PacketRef> {
-        self.ring.get(n).map(|entry| entry.packet)
+        self.arrivals().get(n).map(|entry| entry.packet)
     }
 
     pub(crate) fn peer(&self) -> Node {
@@ -276,21 +220,25 @@ impl Link {
         self.port
     }
 
-    /// Takes the packet that arrives now. On a shared link, older packets that were handed over
-    /// have been removed.
+    /// Takes the packet that arrives now.
     ///
     /// # Panics
     /// If the link is empty: the event did not come from this fabric.
     #[inline(always)]
     pub(crate) fn pop(&mut self, now: Time) -> InFlight {
+        let ring = self.back.as_deref_mut().unwrap_or(&mut self.ring);
         // Copied instead of taken: a hop writes no default value into the slot.
-        let entry = *self.ring.front().expect("an arrival is pending only while a packet is");
-        self.ring.discard(1);
+        let entry = *ring.front().expect("an arrival is pending only while a packet is");
+        ring.discard(1);
         debug_assert_eq!(entry.arrives, now, "{} was handled at the wrong time", self.port);
-        if self.shared {
-            self.sorted -= 1;
-            self.kept -= 1;
-        }
         entry
+    }
+}
+
+/// Returns where a link to a node leads.
+fn leads_to(peer: Node) -> Leads {
+    match peer {
+        Node::Host(_) => Leads::ToHost,
+        Node::Switch(_) => Leads::ToSwitch,
     }
 }

@@ -16,7 +16,6 @@ mod shared;
 mod trimming;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use apus_cc::{ClassView, SwitchHalf};
 use apus_units::{Bytes, PortId, Rate, Span, SwitchId, Time, prefetch_first};
@@ -75,6 +74,8 @@ pub(crate) struct Port<W> {
     unhindered: bool,
     /// Some level has a scheduler.
     has_schedulers: bool,
+    /// A port whose packets fly has asked to be served.
+    asked: bool,
     /// A `Service` event is pending.
     service_armed: bool,
     /// A `Wake` event is pending.
@@ -148,6 +149,7 @@ impl<W: SwitchHalf> Port<W> {
             unhindered: kind == PortKind::Event && plain && certain,
             certain,
             has_schedulers: levels.iter().any(Level::has_scheduler),
+            asked: false,
             service_armed: false,
             wake_armed: false,
             tally: Tally::default(),
@@ -193,19 +195,7 @@ impl<W: SwitchHalf> Port<W> {
         }
     }
 
-    /// Brings the port up to `now` if it has no events for that.
-    pub(crate) fn serve_lazily<P, S: Schedule>(
-        &mut self,
-        now: Time,
-        common: &mut Common<P>,
-        schedule: &mut S,
-    ) {
-        if self.kind == PortKind::Lazy {
-            self.serve_until::<false, P, S>(now, common, schedule);
-        }
-    }
-
-    /// Brings the port up to `now` if its link does not know all packets that enter it before.
+    /// Brings the port up to `now` if packets wait that no event puts on the link.
     #[inline(always)]
     fn catch_up_link<P, S: Schedule>(
         &mut self,
@@ -213,14 +203,8 @@ impl<W: SwitchHalf> Port<W> {
         common: &mut Common<P>,
         schedule: &mut S,
     ) {
-        let lags = match self.kind {
-            // Packets handed over before have departed, and no event removes them.
-            PortKind::Fifo => self.link.is_shared(),
-            PortKind::Lazy => self.waiting != 0,
-            PortKind::Event => false,
-        };
-        if lags {
-            self.catch_up(now, common, schedule);
+        if self.waiting != 0 {
+            self.serve_lazily(now, common, schedule);
         }
     }
 
@@ -234,60 +218,53 @@ impl<W: SwitchHalf> Port<W> {
     ) -> InFlight {
         self.catch_up_link(now, common, schedule);
         let entry = self.link.pop(now);
-        let lags = self.departed == 0;
-        self.queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
-        self.departed -= u32::from(!lags);
-        if self.link.is_shared() {
-            self.forget_handed_over();
+        if !self.link.flies() {
+            let lags = self.departed == 0;
+            self.queue_bytes -= u64::from(entry.bytes) * u64::from(lags);
+            self.departed -= u32::from(!lags);
         }
         entry
     }
 
-    /// Takes the packets that arrive at the peer before `limit`, in their order, and returns when the next one does.
-    /// All packets that reached the port before they departed must have been offered.
-    #[inline(always)]
-    pub(crate) fn pop_before<P, S: Schedule, T>(
+    /// Lets all packets enter the link that arrive before `limit`, at a port that has no events for that. All packets
+    /// that reached the port before they departed must have been offered. Returns when the next packet enters the link
+    /// without any further event, if one does.
+    pub(crate) fn serve_link<P, S: Schedule>(
         &mut self,
         limit: Time,
         common: &mut Common<P>,
         schedule: &mut S,
-        taken: &mut Vec<T>,
-        mut take: impl FnMut(&Common<P>, &InFlight) -> T,
-    ) -> Time {
+    ) -> Option<Time> {
+        self.serve_lazily(limit.saturating_sub(self.link.delay()), common, schedule);
+        self.asked = false;
+        self.ask_to_be_served(schedule);
+        (self.waiting != 0).then_some(self.free_at)
+    }
+
+    /// Brings the port up to `now` if it has no events for that.
+    pub(crate) fn serve_lazily<P, S: Schedule>(
+        &mut self,
+        now: Time,
+        common: &mut Common<P>,
+        schedule: &mut S,
+    ) {
         if self.kind == PortKind::Lazy {
-            let departed = limit.saturating_sub(self.link.delay());
-            self.catch_up_link(departed, common, schedule);
-        }
-        loop {
-            let next = self.link.next_arrival();
-            if next >= limit {
-                return next;
-            }
-            let packets = self.link.arriving_before(limit);
-            let is_here = |packet: &&InFlight| packet.packet != PacketRef::NONE;
-            let mut take = |packet: &InFlight| take(common, packet);
-            if self.link.is_shared() {
-                taken.extend(packets.iter().filter(is_here).map(&mut take));
-            } else {
-                taken.extend(packets.iter().map(&mut take));
-            }
-            // What has left the link left the port before.
-            let departed = packets.len().min(self.departed as usize);
-            for packet in &packets[departed..] {
-                self.queue_bytes -= u64::from(packet.bytes);
-            }
-            self.departed -= departed as u32;
-            self.link.discard(packets.len());
-            if self.link.is_shared() {
-                self.forget_handed_over();
-            }
+            self.serve_until::<false, P, S>(now, common, schedule);
         }
     }
 
-    /// Removes the oldest packets of a shared link that were handed over, once they have departed.
-    #[inline]
-    fn forget_handed_over(&mut self) {
-        self.departed -= self.link.forget(self.departed as usize) as u32;
+    /// Asks to be served before the packet can arrive that follows the one in service, if another waits.
+    #[inline(always)]
+    fn ask_to_be_served<S: Schedule>(&mut self, schedule: &mut S) {
+        if self.link.flies() && self.waiting != 0 && !core::mem::replace(&mut self.asked, true) {
+            let time = self.free_at + self.link.delay();
+            schedule.serve_by(self.id(), time, self.link.leads());
+        }
+    }
+
+    /// See [`Link::set_all_fly`].
+    pub(crate) fn fly_packets(&mut self, flies: bool) {
+        self.link.set_all_fly(flies);
     }
 
     /// Returns the packet that arrives at the peer at `now`.
@@ -301,7 +278,7 @@ impl<W: SwitchHalf> Port<W> {
         self.link.head()
     }
 
-    /// A packet arrives that the port's other half handed over; here it has departed long ago.
+    /// A packet arrives that the port's other half handed over, or that the simulator gives back; it has departed before.
     pub(crate) fn receive<S: Schedule>(
         &mut self,
         arrives: Time,
@@ -309,47 +286,11 @@ impl<W: SwitchHalf> Port<W> {
         bytes: u32,
         schedule: &mut S,
     ) {
-        self.link.receive(arrives, packet, bytes, schedule);
-        self.departed += 1;
+        self.departed += u32::from(self.link.receive(arrives, packet, bytes, schedule));
     }
 
     pub(crate) fn set_shared(&mut self) {
         self.link.set_shared();
-    }
-
-    /// Prepares the sorting of packets at `now`: packets that arrive before `now` plus the link's
-    /// delay are on the link.
-    #[inline]
-    pub(crate) fn begin_hand_over<P, S: Schedule>(
-        &mut self,
-        now: Time,
-        common: &mut Common<P>,
-        schedule: &mut S,
-    ) {
-        self.serve_lazily(now, common, schedule);
-    }
-
-    /// Keeps the next packet to be sorted: it arrives here.
-    #[inline]
-    pub(crate) fn keep<S: Schedule>(&mut self, schedule: &mut S) {
-        self.link.keep(schedule);
-    }
-
-    /// Hands the next packet to be sorted to the port's other half.
-    #[inline]
-    pub(crate) fn hand_over(&mut self) {
-        self.link.hand_over();
-        self.forget_handed_over();
-    }
-
-    /// Ends the sorting; returns when another packet enters the link without any further event.
-    #[inline]
-    pub(crate) fn end_hand_over(&mut self) -> Option<Time> {
-        if self.kind == PortKind::Lazy && self.waiting != 0 {
-            return Some(self.free_at);
-        }
-        self.link.end_sort();
-        None
     }
 
     /// A packet of this many bytes enters the link at its departure.
@@ -361,8 +302,7 @@ impl<W: SwitchHalf> Port<W> {
         bytes: u32,
         schedule: &mut S,
     ) {
-        self.link.push(departs, packet, bytes, schedule);
-        self.departed += 1;
+        self.departed += u32::from(self.link.push(departs, packet, (bytes, false), schedule));
     }
 
     /// Returns the link behind the port.

@@ -2,7 +2,7 @@
 
 use crate::support::{ClassConfig, Network, PortConfig};
 use crate::support::{UNLIMITED, gbps, ps, wire};
-use apus_fabric::{FabricEvent, Packet, PortKind, Schedule, Sent};
+use apus_fabric::{FabricEvent, Flight, Leads, Packet, PortKind, Schedule, Sent, opposite};
 use apus_units::{ClassId, HostId, PortId, Span, Time};
 
 const PORT: PortId = PortId::new(0);
@@ -11,18 +11,26 @@ const T: u64 = 120_000;
 /// The delay of the wire.
 const D: u64 = 1_000_000;
 
-/// Number of requests of the port to sort its packets.
+/// What the port has asked for.
 #[derive(Default)]
-struct Asked(u32);
+struct Asked {
+    times: u32,
+    flights: Vec<Flight>,
+}
 
 impl Schedule for Asked {
     fn at(&mut self, event: FabricEvent, _: Time) {
         panic!("all packets go to another part, but {event:?} was requested");
     }
 
-    fn hand_over(&mut self, port: PortId) {
-        assert_eq!(port, PORT);
-        self.0 += 1;
+    fn fly(&mut self, flight: Flight, leads: Leads) {
+        assert_eq!((flight.link, leads), (PORT, Leads::ToParts));
+        self.flights.push(flight);
+    }
+
+    fn serve_by(&mut self, port: PortId, _: Time, leads: Leads) {
+        assert_eq!((port, leads), (PORT, Leads::ToParts));
+        self.times += 1;
     }
 }
 
@@ -43,32 +51,33 @@ fn queued_packets_are_handed_over_before_they_arrive() {
         packet.class = ClassId::new(u8::from(id >= 35));
         assert_eq!(net.send(ps(0), from, packet, &mut asked), Sent::Accepted);
     }
-    let (mut now, mut sorted, mut got) = (ps(0), 0, Vec::new());
+    let (mut now, mut served, mut got) = (ps(0), 0, Vec::new());
     loop {
-        sorted += 1;
-        let more = net.hand_over(
-            (now, PORT),
-            &mut asked,
-            |_| Some(1),
-            |part, arrives, packet, _| {
-                assert_eq!(part, 1);
-                assert!(arrives >= now, "{} arrives too late", packet.payload);
-                got.push((arrives.as_ps(), *packet.payload));
-            },
-        );
+        served += 1;
+        let more = net.serve_link(PORT, now + Span::from_ps(D), &mut asked);
+        for flight in asked.flights.drain(..) {
+            assert_eq!(net.next_port(&flight), opposite(PORT));
+            net.hand_over(flight.packet, |packet, _| {
+                assert!(flight.arrives >= now, "{} arrives too late", packet.payload);
+                got.push((flight.arrives.as_ps(), *packet.payload));
+            });
+        }
         // The other part has advanced at most a link's delay beyond the last hand-over.
         let Some(more) = more else { break };
         assert!(more > now, "a packet whose service began by {now} was not on the link");
         now = more + Span::from_ps(D);
     }
     // 40 services of 0.12 us take four windows of 1 us and the first one.
-    assert!((5..=7).contains(&sorted), "sorted {sorted} times");
+    assert!((5..=7).contains(&served), "served {served} times");
     let order = [0].into_iter().chain(35..40).chain(1..35);
     let expected: Vec<(u64, u32)> = (1..).map(|n| n * T + D).zip(order).collect();
     assert_eq!(got, expected);
-    assert_eq!((asked.0, net.held()), (1, 0));
+    // Once, and again by each service but the last.
+    assert_eq!((asked.times, net.held()), (served, 0));
     // And again.
-    let packet = Packet::new(route, from, to, 1500, 40);
-    assert_eq!(net.send(now, from, packet, &mut asked), Sent::Accepted);
-    assert_eq!(asked.0, 2);
+    for id in 40..42 {
+        let packet = Packet::new(route, from, to, 1500, id);
+        assert_eq!(net.send(now, from, packet, &mut asked), Sent::Accepted);
+    }
+    assert_eq!((asked.times, asked.flights.len()), (served + 1, 1));
 }

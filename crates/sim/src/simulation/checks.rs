@@ -67,7 +67,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
         let (mut held, mut pooled) = (0, 0);
         for part in &self.parts {
             counters.add(part.world.network.counters());
-            held += part.world.network.held();
+            held += part.world.held();
             pooled += part.world.network.pool().len() as u64;
         }
         match counters.check(held, pooled) {
