@@ -24,6 +24,7 @@ pub mod dx;
 pub mod expresspass;
 pub mod hpcc;
 pub mod hull;
+mod marking;
 pub mod mswift;
 pub mod notified;
 pub mod nscc;
@@ -35,5 +36,6 @@ pub mod swift;
 pub mod timely;
 
 pub use balancers::{BalancerConfig, BuiltInPath};
+pub use marking::Marking;
 pub use registry::{AlgorithmConfig, Registry, build};
 pub use set::{BuiltInReceiver, BuiltInSender, BuiltInSwitch};

@@ -3,6 +3,7 @@
 //! A new algorithm is one folder with a sender half that implements [`Algorithm`], and one line in the
 //! table at the end of this file. Algorithms from outside share the variant `Foreign`.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use apus_cc::{
@@ -14,6 +15,7 @@ use apus_cc::{
 
 use crate::dcqcn::switch::RampMarker;
 use crate::dctcp::switch::EcnMarker;
+use crate::marking::Marking;
 use crate::registry::AlgorithmConfig;
 
 /// Reads the parameters of an algorithm of this crate.
@@ -55,6 +57,8 @@ macro_rules! algorithms {
             Ecn(EcnMarker),
             /// Marks with a probability that grows with the queue, for any algorithm.
             Ramp(RampMarker),
+            /// One of these two, and the half of an algorithm.
+            Marking(Box<Marking>),
             $($(#[$doc])* $variant(<$sender as Algorithm>::Switch),)+
             /// An algorithm from outside.
             Foreign(BoxedSwitch),
@@ -115,6 +119,10 @@ macro_rules! algorithms {
                 half.unwrap_or_default()
             }
 
+            fn beside(marker: BuiltInSwitch, half: BuiltInSwitch) -> BuiltInSwitch {
+                BuiltInSwitch::Marking(Box::new(Marking::new(marker, half)))
+            }
+
             fn fields(&self) -> Option<FieldLayout> {
                 to_params!(self fields ())
             }
@@ -163,6 +171,7 @@ macro_rules! algorithms {
                     Self::Plain => Plain.$name $args,
                     Self::Ecn(half) => half.$name $args,
                     Self::Ramp(half) => half.$name $args,
+                    Self::Marking(half) => half.$name $args,
                     $(Self::$variant(half) => half.$name $args,)+
                     Self::Foreign(half) => half.$name $args,
                 }

@@ -93,6 +93,8 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     fn receiver(&self, flow: &FlowInfo) -> Self::Receiver;
     /// Returns the switch half of one class of a port.
     fn switch(&self, port: &SwitchInfo) -> Self::Switch;
+    /// Returns a half that marks packets as `marker` does, which stands at a port for every algorithm, and acts as `half`.
+    fn beside(marker: Self::Switch, half: Self::Switch) -> Self::Switch;
     /// The layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
     /// Returns `true` if gaps between packets must be timed to some nanoseconds
@@ -153,6 +155,11 @@ impl<A: Algorithm> AlgorithmFactory for Configured<A> {
 
     fn switch(&self, port: &SwitchInfo) -> Option<A::Switch> {
         Some(A::switch(&self.0, port)).filter(|half| !half.is_plain())
+    }
+
+    /// The halves of one algorithm alone: its own takes the place of any other.
+    fn beside(_marker: Option<A::Switch>, half: Option<A::Switch>) -> Option<A::Switch> {
+        half
     }
 
     fn fields(&self) -> Option<FieldLayout> {

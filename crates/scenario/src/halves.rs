@@ -12,7 +12,9 @@ use super::setup::Setup;
 use super::topology::TopologySpec;
 use super::workload::Workload;
 use apus_sim::host_model::Nic;
-use apus_sim::switch_halves::{has_switch_half, have_same_switch_half, place_switch_halves};
+use apus_sim::switch_halves::{
+    gives_marks, has_switch_half, have_same_switch_half, place_switch_halves,
+};
 
 /// Puts the halves into the ports of every switch that takes part.
 pub(super) fn place(setup: &Setup, topology: &mut Topology) {
@@ -73,9 +75,10 @@ pub(super) fn check(
             topology.ecn.is_some() || topology.classes.get(class).is_some_and(|c| c.ecn.is_some());
         if let [first, ..] = labels[..]
             && marked
+            && gives_marks(&algorithms[first].config)
         {
             let message = format_args!(
-                "marks a class whose ports take part in `{}`; give it a separate class",
+                "marks a class whose ports mark packets as `{}` needs it; remove `ecn`, or give the workload a separate class",
                 algorithms[first].label
             );
             root.problem("topology", message);

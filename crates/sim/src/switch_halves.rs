@@ -1,6 +1,6 @@
 //! The switch halves of algorithms at the ports of a topology.
 
-use apus_cc::{AlgorithmFactory, SwitchHalf, SwitchInfo};
+use apus_cc::{AlgorithmFactory, SwitchFeedback, SwitchHalf, SwitchInfo};
 use apus_fabric::{Node, Topology};
 use apus_units::Bytes;
 
@@ -15,6 +15,13 @@ const CLASSES: u64 = 256;
 pub fn has_switch_half(algorithm: &impl AlgorithmFactory) -> bool {
     let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
     !algorithm.switch(&info).is_plain()
+}
+
+/// Returns `true` if the switch half of an algorithm marks packets.
+#[must_use]
+pub fn gives_marks(algorithm: &impl AlgorithmFactory) -> bool {
+    let info = SwitchInfo { packet: Bytes::new(1), seed: 0, nic: false };
+    algorithm.switch(&info).feedback() == SwitchFeedback::Marks
 }
 
 /// Returns `true` if switches act in the same way for both algorithms.
@@ -33,6 +40,7 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
     seed: u64,
     takes_part: &dyn Fn(&Topology<F::Switch>, Node) -> bool,
 ) {
+    let run = seed;
     let part = |node| takes_part(topology, node);
     let parts: Vec<_> = topology.links.iter().map(|link| (part(link.a), part(link.b))).collect();
     for (index, (link, parts)) in (0u64..).zip(topology.links.iter_mut().zip(parts)) {
@@ -53,7 +61,15 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
                 let seed = || Stream::new(seed, Purpose::Switch, key).bits();
                 if let Some(algorithm) = half.filter(|_| takes_part) {
                     let packet = Bytes::new(u64::from(sizes.payload + sizes.header));
-                    config.algorithm = algorithm.switch(&SwitchInfo { packet, seed: seed(), nic });
+                    let half = algorithm.switch(&SwitchInfo { packet, seed: seed(), nic });
+                    config.algorithm = if config.algorithm.is_plain() {
+                        half
+                    } else {
+                        // Keys of ports and classes are far below those from the other end.
+                        let seed = Stream::new(run, Purpose::Switch, u64::MAX - key).bits();
+                        config.algorithm.reseed(seed);
+                        F::beside(config.algorithm.clone(), half)
+                    };
                 } else {
                     config.algorithm.reseed(seed());
                 }

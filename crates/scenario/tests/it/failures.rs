@@ -93,6 +93,30 @@ fn oblivious_spraying_goes_at_the_rate_of_the_slowest_link() {
     }
 }
 
+/// REPS leaves the slow spine by its marks with any algorithm, also beside switch halves that give none: more than half of what
+/// an adaptive policy can have, (3 + f) / 4 (C5 of the facts), where spraying blindly has f.
+#[test]
+fn reps_leaves_a_slow_link_by_marks_beside_the_switch_half_of_the_algorithm() {
+    let slow = "[[fault]]\nlink = \"leaf 0 -> spine 1\"\nkind = \"slow\"\nfraction = 0.125\n";
+    for at in ["enqueue", "dequeue"] {
+        for algorithm in ["bolt", "hpcc"] {
+            let marks =
+                format!("buffer = \"4MB\"\necn = {{ threshold = \"40kB\", at = \"{at}\" }}");
+            let text = |policy: &str| {
+                pairs(&format!("balancer = \"{policy}\"\nloss = \"timeout\""), slow).replace(
+                    "\"constant\"\nwindow = 64.0\nmin_rto = \"100us\"",
+                    &format!("\"{algorithm}\""),
+                )
+            };
+            let marked = share(&run(&text("reps").replace("buffer = \"4MB\"", &marks), 1));
+            let blind = share(&run(&text("oblivious"), 1));
+            let most = (3.0 + 0.125) / 4.0;
+            assert!(marked > 0.5 * most && marked <= most, "{algorithm}, {at}: {marked}, {blind}");
+            assert!(marked > 1.5 * blind, "{algorithm}, {at}: {marked}, {blind}");
+        }
+    }
+}
+
 /// Without rerouting each flow loses a quarter of its packets for ever; with it the three links that are left carry
 /// three quarters. 64 values in 4 paths: the 16 of the dead one spread over three as 16 draws, so that the
 /// fullest link has a little more than a third.

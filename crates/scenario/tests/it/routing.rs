@@ -132,6 +132,8 @@ fn settings_without_effect_and_contradictions_are_errors() {
             .replace(unlimited, &format!("{unlimited}\necn = {{ threshold = \"40kB\" }}"))
     };
     assert!(refused(&marked("oblivious")).contains("no algorithm or balancer here looks at"));
+    let hull = marked("reps").replace("\"constant\"\nwindow = 64.0", "\"hull\"");
+    assert!(refused(&hull).contains("mark packets as `hull` needs it"), "{}", refused(&hull));
     let events = |text: &str| run(text, 1).work.event_hash;
     assert_ne!(events(&marked("reps")), events(&pairs("reps", "")), "REPS obeys the marks");
     let go_back =
