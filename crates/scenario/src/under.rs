@@ -2,7 +2,7 @@
 
 use apus_algorithms::AlgorithmConfig;
 use apus_algorithms::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
-use apus_cc::{NetworkInfo, SettingError};
+use apus_cc::{NetworkInfo, PathPolicy, SettingError};
 use apus_units::Bytes;
 
 use super::algorithm::{NamedAlgorithm, needs_marks};
@@ -12,6 +12,7 @@ use super::setup::Setup;
 use super::source::Source;
 use super::tree::{Entry, Table, Value};
 use apus_sim::measure::SizeRange;
+use apus_sim::switch_halves::gives_marks;
 
 /// Ranges of op sizes in a comparison, unless the scenario has its own: the classes of
 /// ExpressPass's figures (10 kB, 100 kB, 1 MB).
@@ -34,7 +35,7 @@ pub struct MarkingRule {
 pub struct Under {
     /// The run.
     pub setup: Setup,
-    /// The marking threshold, if the algorithm needs one and the scenario has none.
+    /// The marking threshold, if the algorithm or a path policy needs one and the scenario has none.
     pub marking: Option<MarkingRule>,
     /// `true` if the switches of the scenario mark and the switches of the run do not.
     pub unmarked: bool,
@@ -87,8 +88,14 @@ impl Setup {
         built.map_err(|error| error.message)
     }
 
+    /// Returns `true` if a path policy looks at marks.
+    fn policies_read_marks(&self) -> bool {
+        let policies = self.workloads.iter().filter_map(|workload| workload.spread.as_ref());
+        policies.map(|spread| &spread.policy).any(PathPolicy::reads_marks)
+    }
+
     /// Returns this run with `config` for all of its traffic, and with marks if and only if the
-    /// algorithm needs them. Every workload is measured separately.
+    /// algorithm or a path policy needs them. Every workload is measured separately.
     ///
     /// # Errors
     /// The reason why the algorithm cannot run there.
@@ -108,7 +115,8 @@ impl Setup {
             settings.put("measure.sizes", list_of(&SIZES.map(range)));
         }
         let (mut marking, mut unmarked) = (None, false);
-        match (needs_marks(config), self.topology.marks()) {
+        let by_policy = self.policies_read_marks() && !gives_marks(config);
+        match (needs_marks(config) || by_policy, self.topology.marks()) {
             (true, false) => {
                 let network = self.network_info().ok_or("no two hosts can reach each other")?;
                 let threshold = marking_threshold(&network);

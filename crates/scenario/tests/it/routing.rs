@@ -165,3 +165,22 @@ fn a_class_has_its_own_balancer() {
     assert!(of("", "") < 0.9, "one path per flow");
     assert!(of("balancer", "round-robin") > 0.9);
 }
+
+/// `apus compare` lets switches mark for REPS too, whatever the algorithm, unless its own switches mark.
+#[test]
+fn under_another_algorithm_switches_mark_for_policies_that_look_at_marks() {
+    let marks = |balancer: &str, algorithm: &str| {
+        let scenario = read(&pairs(balancer, "")).unwrap_or_else(|e| panic!("{e}"));
+        let setup = &scenario.runs[0].setup;
+        let config = setup.rival(algorithm, None).expect("an algorithm");
+        let under = setup.under(&config).unwrap_or_else(|e| panic!("{e}"));
+        under.marking.map(|rule| rule.threshold.get())
+    };
+    for algorithm in ["swift", "bolt", "hpcc", "dctcp"] {
+        assert_eq!(marks("reps", algorithm), marks("oblivious", "dctcp"), "{algorithm}");
+    }
+    assert!(marks("reps", "swift").is_some_and(|threshold| threshold > 0));
+    for (balancer, algorithm) in [("oblivious", "swift"), ("oblivious", "bolt"), ("reps", "hull")] {
+        assert_eq!(marks(balancer, algorithm), None, "{balancer}, {algorithm}");
+    }
+}
