@@ -90,7 +90,7 @@ function words(name) {
     .replace(/\brtt\b/g, "RTT").replace(/^jain$/, "Jain's index").replace(/\bp50\b/, "median").replace("op latency unfinished", "unfinished ops").replace(/^workload (.+?) (?=slowdown)/, "$1: ");
 }
 // Sentences of the program: times with the unit that makes them readable, and arrows.
-const pretty = text => text.replace(/(\d+(?:\.\d+)?) ?us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");
+const pretty = text => text.replace(/(\d+(?:\.\d+)?) us\b/g, (_, value) => micros(Number(value))).replaceAll(" <-> ", " ↔ ").replaceAll(" -> ", " → ");
 // Whether a name contains these words; a number at their end is a whole one: "host 1" is not host 10.
 const contains = (name, words) => new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + (/\d$/.test(words) ? "(?!\\d)" : ""), "i").test(name);
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;

@@ -261,7 +261,7 @@ function comparePictures() {
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
   return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
-    chosen ? h("div", { class: "verdict" }, h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), "."), h("ul", { class: "reasons" }, ...reasons.map(text => h("li", { text })))) : data.command === "compare" ? verdict() : null,
+    chosen ? h("div", { class: "verdict" }, h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), "."), h("ul", { class: "reasons" }, ...reasons.map(text => h("li", { text: text.replace(/(\d)us\b/g, "$1\u00a0µs") })))) : data.command === "compare" ? verdict() : null,
     reasons.length && !chosen ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
     reasons.length > few && !chosen ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,
     h("div", { class: "grid two-wide" }, against.figure, parallel.figure), curves, small, ...(data.command === "tune" && runs.length > 1 ? [h("h3", { text: "Before and after" }), numberTable()] : []), axes.length === 0 && rows.length <= 8 && !chosen ? turned() : wide(), ...comparison.tables.map(([caption, lines]) => h("details", { open: data.command === "emulate" }, h("summary", { text: capital(caption) }), plainTable(lines, caption))));

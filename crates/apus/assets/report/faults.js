@@ -50,6 +50,8 @@ function faultRow(run, fault, overlaps) {
     if (slowest >= 0) setState({ op: slowest, hop: null });
   } });
   const more = (n, text = "") => n > 0 ? h("div", { class: "soft", text: `and ${count(n)} more${text}` }) : null, soft = text => h("div", { class: "soft", text });
+  // The results name at most 64 stopped and 64 slowed flows.
+  const cut = (run.stalled ?? []).length >= 64, unsure = cut || fault.slowed.length < all;
   // The slowest of the stopped flows first.
   const first = [...stopped].sort((a, b) => (slowOf.get(b.flow) ?? 0) - (slowOf.get(a.flow) ?? 0)), time = one => one.until_us === null ? "to the end" : `for ${micros(one.until_us - one.since_us)}`;
   const others = all - both, cell = (label, ...children) => h("td", { "data-label": label }, ...children);
@@ -57,9 +59,9 @@ function faultRow(run, fault, overlaps) {
     cell("when", h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? soft(`felt until ${micros(fault.slowed_until_us)}`) : null),
     h("td", { class: "n", "data-label": "packets lost", text: count(fault.lost) }),
     cell("ops outstanding", h("div", { text: count(inside.length) }), inside.length ? soft(`median slowdown ${slowness(middle(inside))}`) : null),
-    cell("flows that it stopped", ...(stopped.length ? [h("b", { text: plural(stopped.length, "flow") }), ...first.slice(0, 4).map(one => link(one.flow, one.host, one.peer, `, ${time(one)}${slowOf.has(one.flow) ? ` (${slowness(slowOf.get(one.flow))})` : ""}`)), more(stopped.length - 4, run.stalled.length >= 64 ? " or more" : "")] : [soft("none")])),
-    cell("other flows slowed meanwhile", ...(all === null ? [soft(whole ? "lasts the whole run: compare with a run without it" : fault.kind.startsWith("avoided-") ? "see the fault" : "not counted: only the first 64 faults are")] : others <= 0 ? [soft("none")] : [h("b", { text: plural(others, "flow") }), ...fresh.slice(0, 4).map(([flow, from, to, slow]) => link(flow, from, to, ` (${slowness(slow ?? Infinity)})`)),
-      more(others - Math.min(4, fresh.length), fresh.length > 4 ? `; ${whoOf(run, fresh, others)}` : ""), both > 0 ? soft(`with ${plural(both, "flow")} of those that it stopped: ${count(all)} slowed`) : null, before > 0 ? soft(`${count(before)} of these were as slow already when it began: they waited, for example for earlier ops of their flow`) : null])));
+    cell("flows that it stopped", ...(stopped.length ? [h("b", { text: (cut ? "at least " : "") + plural(stopped.length, "flow") }), ...first.slice(0, 4).map(one => link(one.flow, one.host, one.peer, `, ${time(one)}${slowOf.has(one.flow) ? ` (${slowness(slowOf.get(one.flow))})` : ""}`)), cut ? soft("and more") : more(stopped.length - 4)] : [soft("none")])),
+    cell("other flows slowed meanwhile", ...(all === null ? [soft(whole ? "lasts the whole run: compare with a run without it" : fault.kind.startsWith("avoided-") ? "see the fault" : "not counted: only the first 64 faults are")] : others <= 0 ? [soft("none")] : [h("b", { text: (unsure ? "at most " : "") + plural(others, "flow") }), ...fresh.slice(0, 4).map(([flow, from, to, slow]) => link(flow, from, to, ` (${slowness(slow ?? Infinity)})`)),
+      more(others - Math.min(4, fresh.length), fresh.length > 4 ? `; ${whoOf(run, fresh, others)}` : ""), both > 0 ? soft(`${count(all)} slowed, ${unsure ? "at least " : ""}${count(both)} of those that it stopped among them`) : null, before > 0 ? soft(`${count(before)} of these were as slow already when it began: they waited, for example for earlier ops of their flow`) : null])));
 }
 
 // The switch or host at which most of these flows begin or end.

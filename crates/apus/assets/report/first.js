@@ -47,12 +47,12 @@ function verdictLine() {
 }
 
 // What filled the port that a sentence names: the workloads before the followed op that waited there longest, and a way to it.
-function filled(text) {
-  const run = runs.find(one => one.causes && one.busiest_port && text.startsWith(one.busiest_port) && /in use/.test(text));
+function filled(text, of) {
+  const run = runs.find(one => of.includes(one.label) && one.causes && one.busiest_port && text.startsWith(one.busiest_port) && /in use/.test(text));
   const waits = run?.causes.ops.flatMap((op, i) => op.waits.filter(wait => op.ports.find(port => port.port === wait.port)?.name === run.busiest_port).map(wait => [wait, i])).sort((a, b) => b[0].us - a[0].us);
   if (!waits?.length) return null;
-  const [wait, op] = waits[0], groups = run.recording.ops.groups, of = wait.groups.filter(([, , size]) => size > 0.1 * wait.bytes).slice(0, 3);
-  return h("button", { type: "button", class: "quiet", text: `${of.length ? `Before the op that waited there longest (${micros(wait.us)}): ${of.map(([group, flows, size]) => `${bytes(size)} of ${plural(flows, "flow")} of ${groups[group] ?? "others"}`).join(", ")}` : "The op that waited there longest"} →`, onclick: () => { setState({ run: runs.length > 1 ? runs.indexOf(run) : null, op, hop: null }); byId("cause")?.scrollIntoView({ behavior: "smooth" }); } });
+  const [wait, op] = waits[0], groups = run.recording.ops.groups, inside = wait.groups.filter(([, , size]) => size > 0.1 * wait.bytes).slice(0, 3);
+  return h("button", { type: "button", class: "quiet", text: `${inside.length ? `Before the op that waited there longest (${micros(wait.us)}): ${inside.map(([group, flows, size]) => `${bytes(size)} of ${plural(flows, "flow")} of ${groups[group] ?? "others"}`).join(", ")}` : "The op that waited there longest"} →`, onclick: () => { setState({ run: runs.length > 1 ? runs.indexOf(run) : null, op, hop: null }); byId("cause")?.scrollIntoView({ behavior: "smooth" }); } });
 }
 
 // A comparison has numbers of all seeds, a status that of one.
@@ -95,7 +95,7 @@ function statusBlock() {
   const more = all.length > 6;
   const show = ({ level, text, more, of, joined }) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }),
     h("span", { class: "unseen", text: LEVELS[level][1] + ": " }),
-    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + (data.comparison && data.command !== "emulate" ? `, seed ${runs[0].seed}` : "") + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: joined ? pretty(more) : capital(pretty(more)) }) : null, filled(text)));
+    h("span", {}, runs.length > 1 && of.length ? h("span", { class: "of", text: (of.length === runs.length ? "all runs" : of.length > 4 ? `${of.length} runs` : of.join(", ")) + (data.comparison && data.command !== "emulate" ? `, seed ${runs[0].seed}` : "") + ": " }) : null, h("b", { text: pretty(text) }), more ? h("span", { class: "more-of", text: joined ? pretty(more) : capital(pretty(more)) }) : null, filled(text, of)));
   list.append(...(more ? all.slice(0, 5) : all).map(show));
   if (more) {
     list.append(h("li", { class: "more" }, h("button", { type: "button", text: `Show ${all.length - 5} more`, onclick: event => {

@@ -24,7 +24,8 @@ function drawTopology(width, run, measure, at) {
     const s = share(value ?? 0);
     const line = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: value === null ? theme.line : rgb(heatColour(0.12 + 0.88 * s)), "stroke-width": (bundle ? 2.5 : 1) + 3.5 * s, "stroke-linecap": "round" });
     svg.append(line);
-    if (isBroken) svg.append(make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: theme.bad, "stroke-width": 3, "stroke-dasharray": "4 5", class: "broken" }));
+    // On a line of its own, so that it is seen on a full link too.
+    if (isBroken) svg.append(make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: theme.card, "stroke-width": 4.5 }), make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: theme.bad, "stroke-width": 3, "stroke-dasharray": "4 5", class: "broken" }));
     // A wide line below the pointer.
     const wide = make("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: "transparent", "stroke-width": 9 });
     wide.addEventListener("pointermove", event => showTip([h("div", { class: "tip-head", text: text[0] }), ...text.slice(1).map(line => h("div", { text: line }))], event.clientX + 14, event.clientY + 14));
