@@ -26,7 +26,7 @@ pub struct Flight {
 pub enum FabricEvent {
     /// The oldest packet on the link behind this port is handled by the peer. Pending if and only
     /// if the port knows the arrival time of a packet that continues in this part of the network:
-    /// one event per link, not per packet.
+    /// one event per link, not per packet, and none if the simulator keeps the packets on links.
     Arrival(PortId),
     /// The last bit of the packet in service leaves this port, which then chooses the next. Only
     /// ports of kind [`PortKind::Event`](crate::PortKind::Event) request it, and not without further

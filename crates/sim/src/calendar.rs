@@ -19,8 +19,9 @@ use crate::flights::{Flights, LISTS, List};
 const WINDOWS: u64 = 64;
 const _: () = assert!(LISTS == 2 * WINDOWS as usize, "a list for switches and one for hosts");
 /// Maximum length of a window: products of one window and a time within [`WINDOWS`] windows fit
-/// into 64 bits.
+/// into 64 bits, and a time within a window into the 32 bits that it has in the order of packets.
 const LONGEST: u64 = 1 << 28;
+const _: () = assert!(LONGEST < 1 << u32::BITS);
 /// Time of no event.
 const NEVER: u64 = u64::MAX;
 const BITS: usize = 64;

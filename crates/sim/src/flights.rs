@@ -173,7 +173,7 @@ mod tests {
                 assert_eq!(found, core::mem::take(&mut model[list]));
             }
         }
-        let most = 3 * 150 * 20;
-        assert!(flights.slots.len() <= most * 20, "chunks are used again");
+        // Without further use of chunks, all 240,000 or so packets would have a slot.
+        assert!(flights.slots.len() < 40_000, "{} slots", flights.slots.len());
     }
 }

@@ -142,7 +142,7 @@ pub(crate) struct Scheduler<'a> {
     entities: Entities,
 }
 
-/// What links that lead to several parts have, until the end of a window.
+/// Packets on links that lead to several parts, and ports of such links, until the end of a window.
 #[derive(Debug, Default)]
 pub(crate) struct ToParts {
     pub(crate) flights: Vec<Flight>,

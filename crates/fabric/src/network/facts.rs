@@ -111,6 +111,12 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].rate()
     }
 
+    /// Rate of the link behind a port as configured, without its faults.
+    #[must_use]
+    pub fn configured_rate(&self, port: PortId) -> Rate {
+        self.ports[port.index()].configured_rate()
+    }
+
     /// The most wire bytes that a class of a port has held so far of packets sent in that class: those
     /// of a class beyond the last, which join the last, do not count. `None` at a FIFO or lazy port,
     /// which do not count them.
@@ -202,7 +208,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
     }
 
-    /// Checks that every packet sent was delivered, dropped, or is in a port or on a link.
+    /// Checks that every packet sent was delivered, dropped, or is in a port or on a link: of a network that keeps the packets on
+    /// its links itself ([`Network::fly_packets`]).
     ///
     /// # Errors
     /// With the numbers, if it does not add up.

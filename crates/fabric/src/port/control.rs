@@ -51,6 +51,11 @@ impl Stops {
         Self { memory, pausable, variable, up: true, impairment, configured, held_back }
     }
 
+    /// Rate of the port as configured.
+    pub(super) fn configured_rate(&self) -> Rate {
+        self.configured.0
+    }
+
     /// Returns `true` if nothing may stop packets, and no other port counts them.
     pub(super) fn are_none(&self) -> bool {
         self.memory.is_none() && !self.variable && !self.pausable

@@ -19,6 +19,11 @@ impl<W: SwitchHalf> Port<W> {
         self.rate
     }
 
+    /// Rate of the link as configured, without its faults.
+    pub(crate) fn configured_rate(&self) -> Rate {
+        self.stops.as_ref().map_or(self.rate, |stops| stops.configured_rate())
+    }
+
     /// Time from a packet's departure to its arrival at the peer.
     pub(crate) fn delay(&self) -> Span {
         self.link.delay()

@@ -1,7 +1,8 @@
 //! A port of one class, which knows the departure of a packet when the packet arrives.
 //!
 //! Packets enter the link's ring when they are accepted; a cursor into the ring
-//! ([`Port::departed`]) separates the packets on the link from those still in the port.
+//! ([`Port::departed`]) separates the packets on the link from those still in the port. If the simulator keeps the packets on
+//! links, the ring has only the departures of those still in the port.
 
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, Span, Time};

@@ -1,12 +1,12 @@
 //! A port of several classes, or whose link can be stopped: it serves a packet whenever the link is
 //! free.
 //!
-//! Departures of a port that nothing can stop follow from arrivals alone, and a packet enters the link's ring when
-//! its service begins. So the end of a service needs no event: the port catches up when it is next
-//! used, by a packet that joins or by one that is taken from its link. That is never too late. While
-//! packets wait, the packet whose service began last is on the link (on a shared link, the simulator
-//! sorts the packets that enter it). That packet arrives at the peer no earlier than it departs,
-//! which is when the next service begins. Ports of kind [`PortKind::Event`](crate::PortKind::Event) catch up at events: for
+//! Departures of a port that nothing can stop follow from arrivals alone, and a packet enters the link when its service
+//! begins. So the end of a service needs no event: the port catches up when it is next used, by a packet that joins, by one
+//! that is taken from the link's ring or, if the simulator keeps the packets on links, at a time that the port asks for
+//! ([`Schedule::serve_by`](crate::Schedule::serve_by)). That is never too late. While packets wait, the packet whose service
+//! began last is on the link. That packet arrives at the peer no earlier than it departs, which is when the next service
+//! begins. Ports of kind [`PortKind::Event`](crate::PortKind::Event) catch up at events: for
 //! these, `EVENTS` is `true`.
 
 use apus_cc::SwitchHalf;

@@ -60,6 +60,32 @@ fn a_job_over_several_ports_never_takes_less_than_its_ideal_time() {
     }
 }
 
+/// A message that is sprayed over eight uplinks of a quarter of its NIC's rate is as fast as the NIC: no uplink carries all of it. And
+/// links that are slow at the end of a run are no reason for a longer ideal time.
+#[test]
+fn the_ideal_time_is_a_bound_with_slow_uplinks_and_with_faults() {
+    let run = |more: &str| {
+        let summary = run_scenario(&format!(
+            "duration = \"10ms\"\nalgorithm = {{ name = \"constant\", window = 600 }}\n\
+             workload = [{{ kind = \"job\", operations = \"num_ranks 3\\nrank 0 {{\\nl1: send 1048576b to 2\\n}}\\n\
+             rank 1 {{\\n}}\\nrank 2 {{\\nl1: recv 1048576b from 0\\n}}\\n\" }}]\n{more}"
+        ));
+        let job = summary.jobs.first().expect("a job").clone();
+        (job.ideal_us.expect("ideal"), job.slowdown.expect("it ends"))
+    };
+    let uplinks = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nhosts_per_leaf = 2\nspines = 8\nrate = \"400Gbps\"\n\
+         delay = \"1us\"\nbuffer = \"100MB\"\n\
+         uplink = { rate = \"100Gbps\" }\n";
+    let spray = "[routing]\nbalancer = \"oblivious form=round-robin\"\nev = \"indexed\"\nloss = \"timeout\"\n";
+    let (_, slowdown) = run(&format!("{uplinks}{spray}"));
+    assert!((1.0..1.5).contains(&slowdown), "{slowdown}");
+    let star = "[topology]\nkind = \"star\"\nhosts = 3\nrate = \"100Gbps\"\ndelay = \"1us\"\nbuffer = \"100MB\"\n";
+    let (healthy, _) = run(star);
+    let slow = "[[fault]]\nkind = \"slow\"\nlink = \"host 0 <-> switch 0\"\nfraction = 0.1\nat = \"80us\"\n";
+    let (faulty, slowdown) = run(&format!("{star}{slow}"));
+    assert!((healthy - faulty).abs() < 1e-9 && slowdown >= 1.0, "{healthy} {faulty} {slowdown}");
+}
+
 /// Values drawn at random: a NIC moves a packet to a free port, so all ports stay busy.
 #[test]
 fn a_nic_sends_by_a_free_port_whatever_value_the_policy_draws() {

@@ -23,10 +23,12 @@ const MAX_OPS: u64 = 8_000_000;
 /// The path between two hosts without other traffic.
 #[derive(Clone, Debug, PartialEq)]
 struct Path {
-    /// Rates of the links in order.
+    /// Rates of the links in order, as configured. Those of a message that uses several ports of a NIC are of all of these.
     rates: Vec<Rate>,
     delay: Span,
-    /// Ports of an end for each port that a message uses, at least.
+    /// Whether packets take several paths: then only the first and the last link carry all of them.
+    spreads: bool,
+    /// How many messages the ports of an end carry at a time.
     shares: u64,
 }
 
@@ -40,10 +42,10 @@ impl Path {
         let delay = ports.iter().fold(Span::ZERO, |sum, port| sum + network.delay(*port));
         // Packets that take several paths use all ports of the NICs.
         let planes = if spreads { network.common_ports(from, to) } else { 1 };
-        let rate = |port| network.rate(port).saturating_mul(u64::from(planes));
+        let rate = |port| network.configured_rate(port).saturating_mul(u64::from(planes));
         let most = network.common_ports(from, from).max(network.common_ports(to, to));
         let shares = u64::from(most.div_ceil(planes));
-        Some(Self { rates: ports.into_iter().map(rate).collect(), delay, shares })
+        Some(Self { rates: ports.into_iter().map(rate).collect(), delay, spreads, shares })
     }
 
     /// Returns the bytes of a message on the wire.
@@ -54,13 +56,16 @@ impl Path {
         }
     }
 
-    /// Times of a message: its packets follow each other without a pause on the slowest link, and one packet takes
-    /// its time on each other link.
+    /// Times of a message: its packets follow each other without a pause on the slowest link that carries them all, and one
+    /// packet takes its time on each other link.
     fn cost(&self, bytes: u64, sizes: PacketSizes) -> Cost {
         let packets = bytes.div_ceil(u64::from(sizes.payload));
         let wire = Self::wire(bytes, sizes);
         let packet = if packets > 1 { u64::from(sizes.payload + sizes.header) } else { wire };
-        let slowest = self.rates.iter().min_by_key(|rate| rate.as_bps());
+        let carries_all =
+            |place: usize| !self.spreads || [0, self.rates.len() - 1].contains(&place);
+        let of_all = self.rates.iter().enumerate().filter(|(place, _)| carries_all(*place));
+        let slowest = of_all.map(|(_, rate)| rate).min_by_key(|rate| rate.as_bps());
         let (Some(slowest), Some(first)) = (slowest, self.rates.first()) else {
             return Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
         };
