@@ -30,13 +30,14 @@ std::map<std::string, std::string> arguments(int count, char** words) {
 
 int number(const std::map<std::string, std::string>& all, const std::string& name) {
     try {
-        const int value = std::stoi(all.at(name));
-        if (value >= 0) {
+        std::size_t end = 0;
+        const int value = std::stoi(all.at(name), &end);
+        if (value >= 0 && end == all.at(name).size()) {
             return value;
         }
     } catch (const std::exception&) {
     }
-    throw Apus::Error("--" + name + "=" + all.at(name) + " is not a whole number");
+    throw Apus::Error("--" + name + "=" + all.at(name) + " is not a whole number (times are in nanoseconds, without a unit)");
 }
 
 GPUType gpu_type(const std::string& name) {

@@ -88,14 +88,14 @@ impl GraphSpec {
     /// Reads the links; `default` contains the topology's settings for all of them.
     pub(super) fn read(section: &Section<'_>, shared: bool, packet: u64) -> Option<Arc<Self>> {
         let given = ["file", "text"].into_iter().find(|key| section.node(key).is_some());
-        let (graph, servers) = if given.is_some() {
-            section.no_effect("link", "with a `file`");
+        let (graph, servers) = if let Some(given) = given {
+            section.no_effect("link", &format!("with a `{given}`"));
             for key in ["rate", "delay"] {
-                section.no_effect(key, "with a `file`, which states it for each link");
+                section.no_effect(key, &format!("with a `{given}`, which states it for each link"));
             }
             Self::import(section, shared, packet)?
         } else {
-            section.no_effect("servers", "without a `file`; use `nics`");
+            section.no_effect("servers", "without `file` or `text`; use `nics`");
             (Self::list(section, shared, packet)?, None)
         };
         if let Err(why) = graph.check() {
@@ -119,10 +119,11 @@ impl GraphSpec {
             }
         };
         let (graph, servers) = if section.peek("servers").unwrap_or(false) {
-            let servers = graph.servers;
+            let servers = graph.servers.clone().and_then(Result::ok);
             match graph.of_servers() {
                 Ok(graph) => (graph, servers),
                 Err(why) => {
+                    let name = name.trim_end_matches(" line ").trim_end_matches(':');
                     section.problem("servers", format_args!("cannot be: {name} {why}"));
                     return None;
                 }

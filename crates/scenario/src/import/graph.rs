@@ -15,8 +15,8 @@ pub struct Graph {
     pub pipeline_latency: Span,
     /// What the file has and the topology has not, as a sentence.
     pub left_out: Option<String>,
-    /// The servers whose GPUs the hosts are, if the file says so.
-    pub servers: Option<Servers>,
+    /// The servers whose GPUs the hosts are, or why GPUs form none, if the file has NVSwitches.
+    pub servers: Option<Result<Servers, String>>,
 }
 
 /// Servers of GPUs: each `gpus` hosts in a row are one, with a network among themselves.
@@ -36,13 +36,15 @@ impl Graph {
     /// # Errors
     /// If the file has no servers, or GPUs have different numbers of links.
     pub fn of_servers(mut self) -> Result<Self, String> {
-        let Some(Servers { gpus, .. }) = self.servers else {
-            return Err("has no servers: only SimAI's topologies with NVSwitches have".to_owned());
+        let gpus = match &self.servers {
+            None => {
+                return Err(
+                    "has no servers: only SimAI's topologies with NVSwitches have".to_owned()
+                );
+            }
+            Some(Err(why)) => return Err(format!("has no equal servers: {why}")),
+            Some(Ok(servers)) => servers.gpus,
         };
-        if !(self.hosts.len() as u32).is_multiple_of(gpus) {
-            let hosts = self.hosts.len();
-            return Err(format!("has {hosts} GPUs, which are not whole servers of {gpus}"));
-        }
         let gpu = |link: &GraphLink| match (link.a, link.b) {
             (End::Host(a), End::Switch(_)) => a,
             (End::Switch(_), End::Host(b)) => b,

@@ -14,7 +14,8 @@ use std::fmt::Write;
 use apus_transport::Outcome;
 use apus_units::{HostId, Rate, Span, Time};
 
-use super::graph::{End, Graph, GraphLink, MAX_LINKS, Servers};
+use super::graph::{End, Graph, GraphLink, MAX_LINKS};
+use super::servers::{NvLink, servers};
 use super::text::{ImportError, content, number, wrong};
 use super::traffic::{Message, Traffic};
 use apus_sim::record::Recording;
@@ -136,12 +137,20 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
         ..Graph::default()
     };
     let mut found = 0;
-    let mut nvlinks: Vec<(Rate, Span)> = Vec::new();
+    let mut nvlinks = Vec::new();
     for (line, row) in lines.take(count as usize) {
         found += 1;
         let (a, b, rate, delay) = parse_link(line, row, nodes)?;
-        if is_nvswitch.contains(&a) || is_nvswitch.contains(&b) {
-            nvlinks.push((rate, delay));
+        let ends = [a, b].map(|node| is_nvswitch.contains(&node));
+        if ends != [false, false] {
+            let (gpu, switch) = if ends[1] { (a, b) } else { (b, a) };
+            let End::Host(gpu) = end(gpu) else {
+                return wrong(
+                    line,
+                    format!("NVSwitch {switch} has a link to switch {gpu}; NVSwitches join GPUs"),
+                );
+            };
+            nvlinks.push(NvLink { line, gpu, switch, rate, delay });
             continue;
         }
         graph.links.push(GraphLink { a: end(a), b: end(b), rate, delay });
@@ -154,13 +163,7 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
             is_nvswitch.len(),
             nvlinks.len()
         ));
-        // From GPU to GPU there are two links.
-        if let Some(&(rate, delay)) = nvlinks.first()
-            && nvlinks.iter().all(|of| *of == (rate, delay))
-        {
-            let delay = delay.saturating_add(delay);
-            graph.servers = Some(Servers { gpus: per_server, rate, delay });
-        }
+        graph.servers = Some(servers(graph.hosts.len() as u32, per_server, &nvlinks));
     }
     if found < count {
         let message =

@@ -9,6 +9,7 @@ pub mod hpcc;
 pub mod htsim;
 pub mod infragraph;
 mod job;
+mod servers;
 pub mod simai;
 mod text;
 mod traffic;

@@ -65,6 +65,33 @@ fn rails_of_a_file_that_nothing_joins_are_reached_within_the_server() {
     assert_near(time(&message(&topology, 3)), 2.9127 + 0.05 + 257.0 * 0.0832 + 1.0);
 }
 
+/// A GPU with two NVLinks has twice the rate: 1 MiB takes 1.4564 us.
+#[test]
+fn the_links_of_a_gpu_to_several_nvswitches_add_up() {
+    let two = "12 2 4 3 14 H100\\n4 5 9 10 6 7 8\\n\
+        0 9 2880Gbps 0.000025ms 0\\n1 9 2880Gbps 0.000025ms 0\\n2 10 2880Gbps 0.000025ms 0\\n3 10 2880Gbps 0.000025ms 0\\n";
+    let links = SIMAI.split_once("8\\n0 4").expect("the first link").1;
+    let text = format!("{two}0 4{links}").replace("12 2 4 3 14", "11 2 4 3 14");
+    assert_near(time(&message(&simai(&text, "servers = true\n"), 1)), 1.4564 + 0.05);
+}
+
+#[test]
+fn nvswitches_that_form_no_equal_servers_are_refused_with_the_reason() {
+    let refused =
+        |text: &str| read(&message(&simai(text, "servers = true\n"), 1)).unwrap_err().to_string();
+    let slow = SIMAI.replace("3 5 2880Gbps", "3 5 900Gbps");
+    assert!(
+        refused(&slow).contains("the links of GPU 3 to NVSwitches have 900Gbps"),
+        "{}",
+        refused(&slow)
+    );
+    let crossed = SIMAI.replace("1 4 2880Gbps", "1 5 2880Gbps");
+    assert!(refused(&crossed).contains("GPUs 0 and 1 are of one server"), "{}", refused(&crossed));
+    let shared =
+        SIMAI.replace("2 5 2880Gbps", "2 4 2880Gbps").replace("3 5 2880Gbps", "3 4 2880Gbps");
+    assert!(refused(&shared).contains("joins GPUs 0 and 2"), "{}", refused(&shared));
+}
+
 #[test]
 fn the_effective_configuration_has_the_nics_and_the_network_of_servers() {
     let scenario = message(&simai(SIMAI, "servers = true\n"), 1);
@@ -90,10 +117,13 @@ fn wrong_servers_and_nics_are_errors_with_the_remedy() {
     let plain = "4 2 2\\n2 3\\n0 2 1Gbps 1us 0\\n1 2 1Gbps 1us 0\\n";
     wrong(simai(plain, "servers = true\n"), "only SimAI's topologies with NVSwitches have");
     wrong(simai(SIMAI, "servers = true\nnics = 2\n"), "with `servers`");
-    wrong(simai(&SIMAI.replace("9 2 2", "9 3 2"), "servers = true\n"), "not whole servers of 3");
+    wrong(
+        simai(&SIMAI.replace("9 2 2", "9 3 2"), "servers = true\n"),
+        "4 GPUs are not whole servers of 3",
+    );
     let uneven = SIMAI.replace("9 2 2 3 10", "9 2 2 3 11") + "0 7 400Gbps 0.0005ms 0\\n";
     wrong(simai(&uneven, "servers = true\n"), "gives GPU 1 1 links to the network, but GPU 0 2");
-    wrong(format!("{LINKS}servers = true\n"), "without a `file`");
+    wrong(format!("{LINKS}servers = true\n"), "without `file` or `text`");
     wrong(format!("{LINKS}nics = 3\n"), "divides the 2 links of a host into 3 NICs");
     wrong(format!("{LINKS}scale_up_rate = \"1Gbps\"\n"), "without `nics`");
     let crossed = LINKS.replace(
