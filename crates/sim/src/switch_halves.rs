@@ -40,7 +40,6 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
     seed: u64,
     takes_part: &dyn Fn(&Topology<F::Switch>, Node) -> bool,
 ) {
-    let run = seed;
     let part = |node| takes_part(topology, node);
     let parts: Vec<_> = topology.links.iter().map(|link| (part(link.a), part(link.b))).collect();
     for (index, (link, parts)) in (0u64..).zip(topology.links.iter_mut().zip(parts)) {
@@ -58,20 +57,20 @@ pub fn place_switch_halves<F: AlgorithmFactory>(
             }
             for (class, (config, half)) in (0u64..).zip(config.classes.iter_mut().zip(halves)) {
                 let key = port * CLASSES + class;
-                let seed = || Stream::new(seed, Purpose::Switch, key).bits();
+                let bits = || Stream::new(seed, Purpose::Switch, key).bits();
                 if let Some(algorithm) = half.filter(|_| takes_part) {
                     let packet = Bytes::new(u64::from(sizes.payload + sizes.header));
-                    let half = algorithm.switch(&SwitchInfo { packet, seed: seed(), nic });
+                    let half = algorithm.switch(&SwitchInfo { packet, seed: bits(), nic });
                     config.algorithm = if config.algorithm.is_plain() {
                         half
                     } else {
                         // Keys of ports and classes are far below those from the other end.
-                        let seed = Stream::new(run, Purpose::Switch, u64::MAX - key).bits();
+                        let seed = Stream::new(seed, Purpose::Switch, u64::MAX - key).bits();
                         config.algorithm.reseed(seed);
                         F::beside(config.algorithm.clone(), half)
                     };
                 } else {
-                    config.algorithm.reseed(seed());
+                    config.algorithm.reseed(bits());
                 }
             }
         }

@@ -6,10 +6,19 @@ if (state.zoom) {
   if (a < b) zooms.set("time", [a, b]);
 }
 titleBlock();
+// A part of the page; one that fails says so in its place, and the others stay.
+function part(make) {
+  try {
+    return make();
+  } catch (error) {
+    reportError(error);
+    return h("p", { class: "card bad" }, `A part of this page could not be drawn: ${error.message}. The stored results are complete; please report it.`);
+  }
+}
 // Draws everything anew in the present theme; the address holds what is selected.
 function build() {
   listeners.length = 0;
-  const content = [firstScreen(), faultPictures(), paperFigures(), checksBlock(), jobsBlock(), comparePictures(), slowdownPictures(), causePictures(), networkPictures(), overTime(), runs.length ? details() : null].filter(Boolean);
+  const content = [firstScreen, faultPictures, paperFigures, checksBlock, jobsBlock, comparePictures, slowdownPictures, causePictures, networkPictures, overTime, ...runs.length ? [details] : []].map(part).filter(Boolean);
   forget(byId("main"));
   byId("main").append(...content);
   // The answer of a comparison comes before what was compared.

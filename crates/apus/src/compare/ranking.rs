@@ -20,9 +20,13 @@ pub(super) fn by_job_time(setup: &Setup, contestants: &[Contestant]) -> Vec<Stri
                 summary.pointer(&pointer).is_some_and(serde_json::Value::is_number)
             };
             let all = one.summaries.len();
+            let failed = one.summaries.iter().filter(|summary| summary.is_none()).count();
             let count = one.summaries.iter().flatten().filter(ended).count();
             match one.spread(&metric).and_then(|spread| spread.median.value()) {
                 Some(median) if count == all => complete.push((median, one.label.as_str())),
+                _ if failed > 0 => {
+                    others.push(format!("{} failed with {failed} of {all} seeds", one.label));
+                }
                 _ => others.push(format!(
                     "{} not complete with {} of {all} seeds",
                     one.label,
@@ -34,10 +38,12 @@ pub(super) fn by_job_time(setup: &Setup, contestants: &[Contestant]) -> Vec<Stri
         let fastest = complete.first().map_or(f64::NAN, |(time, _)| *time);
         let line = complete.iter().enumerate().map(|(place, (time, label))| match place {
             0 => format!("{label} {} us", number(*time)),
+            _ if fastest == 0.0 => format!("{label} {} us", number(*time)),
             _ => format!("{label} {} us ({} times as long)", number(*time), number(time / fastest)),
         });
         let line: Vec<String> = line.chain(others).collect();
-        format!("job {name}, fastest first: {}", line.join(", "))
+        let order = if complete.is_empty() { "" } else { ", fastest first" };
+        format!("job {name}{order}: {}", line.join(", "))
     };
     setup.job_names().enumerate().map(of).collect()
 }
