@@ -1,5 +1,7 @@
 """Scenarios that several tests run."""
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,14 @@ algorithm = { name = "swift" }
 kind = "incast"
 size = "64kB"
 """
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have Ctrl-C raise an error: a shell ignores it in commands of the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import signal
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -91,14 +90,6 @@ def test_a_run_without_progress_is_an_error_with_its_results(incast: Path) -> No
     result = error.value.result
     assert result is not None
     assert result[0].interrupted
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    # A shell ignores the signal in commands that it starts in the background.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")

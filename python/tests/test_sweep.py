@@ -155,12 +155,16 @@ def test_a_failed_point_is_kept_with_its_settings(incast: Path, tmp_path: Path) 
     assert "1 of 2 points complete, 1 failed" in repr(sweep)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_keeps_what_has_ended(incast: Path, tmp_path: Path) -> None:
     vary = {"duration": ["1ms", "1000s"]}
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+
+    def interrupt(share: float, _text: str) -> None:
+        if share == 0.5:
+            signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(apus.SweepInterrupted, match="1 of 2 points complete and kept") as error:
-        apus.sweep(incast, vary, out=tmp_path / "out")
+        apus.sweep(incast, vary, out=tmp_path / "out", progress=interrupt)
     assert [not point.done for point in error.value.sweep] == [False, True]
     assert len((tmp_path / "out" / "sweep.csv").read_text().splitlines()) == 2
 
