@@ -103,13 +103,13 @@ fn address(side: usize) -> SocketAddr {
 fn body(kind: u8, x: u64, length: u32) -> Body {
     let (region, address) = (RegionKey::new(x), x >> 32);
     let received = Arrived { largest: PacketNumber::new(x | 1 << 20), bitmap: u128::from(x) | 1 };
-    let segment = |kind, length: u32, credit| {
+    let segment = |kind, length: u32, credit: Option<CreditEcho>| {
         let op_length = u64::from(length) + (x & 0xffff);
         Body::Data(Segment { op: OpId::new(x), kind, offset: x & 0xff, length, op_length, attached: credit.map(Attached::Credit) })
     };
     let echo = CreditEcho { number: x as u32, sent_at_ns: !x as u32 };
     // In one packet, with numbers near the packet's and far from it.
-    let whole = |kind, credit| {
+    let whole = |kind, credit: Option<CreditEcho>| {
         let op_length = u64::from(length);
         Body::Data(Segment { op: OpId::new(x >> 24), kind, offset: 0, length, op_length, attached: credit.map(Attached::Credit) })
     };
