@@ -89,7 +89,7 @@ pub(crate) struct Batch {
     due: Vec<PortId>,
     /// By port: number of its packets, or their end in `sorted`; 0 for other ports.
     ends: Vec<u32>,
-    /// The packets by port, so many of them.
+    /// The packets by port: the first `count` are those of this window.
     sorted: Vec<Arrived>,
     count: usize,
 }

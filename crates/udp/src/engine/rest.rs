@@ -1,4 +1,4 @@
-//! The end of an engine's work for now: what it still sends, and until when its thread may sleep.
+//! The end of a step of an engine: what it still sends, and until when its thread may sleep.
 
 use apus_units::Time;
 use apus_units::planted::{Bug, is_planted};
