@@ -125,6 +125,24 @@ const open = async (file, width, scheme, hash = "") => {
   await page.goto(`file://${file}${hash}`, { waitUntil: "load" });
   return [page, problems];
 };
+// The page computes the intervals of differences itself: they must exclude 0 where those of compare.json do.
+async function sameIntervals(page, folder) {
+  const { algorithms } = JSON.parse(readFileSync(join(folder, "compare.json")));
+  const cells = await page.$$eval("#comparison .wide-numbers tbody tr", lines => lines.map(line => [line.firstElementChild.textContent, ...[...line.querySelectorAll("td")].slice(1).map(cell => cell.textContent)]));
+  const names = await page.evaluate(() => data.comparison.metrics.map(metric => [metric.name, words(metric.heading)]));
+  let compared = 0;
+  for (const [name, heading] of names) {
+    const line = cells.find(([head]) => head === heading);
+    algorithms.slice(1).forEach(({ algorithm, differences }, i) => {
+      const found = differences[name];
+      if (!line || !found || found.low === null || found.mean === 0) return;
+      compared++;
+      const clear = found.low > 0 || found.high < 0;
+      check(clear !== line[i + 1].includes("no clear difference"), `${heading} of ${algorithm}: "${line[i + 1]}", but the interval is ${found.low} to ${found.high}`);
+    });
+  }
+  check(compared > 20, `only ${compared} differences of the page were compared with compare.json`);
+}
 const drawAll = page => page.evaluate(() => report.pictures.forEach(one => { one.visible = true; one.draw(); }));
 
 if (options.includes("--figures")) {
@@ -165,6 +183,7 @@ async function examine(one) {
   check(ready < 1000, `first pictures after ${ready} ms, at most 1000`);
   check(slowest[1] < 100, `${slowest[0]} took ${slowest[1].toFixed(0)} ms, at most 100`);
   if (options.includes("--times")) return page.close();
+  if (command[0] === "compare") await sameIntervals(page, join(folder, name));
   const [hand, more] = await open(file, 1280, "light");
   for (const sentence of await person(hand, what)) check(false, sentence);
   problems.push(...more);

@@ -47,7 +47,7 @@ pub fn draw(title: &str, axes: &[Axis], rows: &[Row], metrics: &[String]) -> Str
             let own = rows.iter().filter(|row| label(axes, row) == *line);
             own.map(|row| {
                 let place = first.values.iter().position(|value| *value == row.values[0]);
-                (place.unwrap_or(0), row.medians[index])
+                (place.unwrap_or(0), row.numbers[index].as_ref().map(|number| number.median))
             })
             .collect::<Vec<_>>()
         };

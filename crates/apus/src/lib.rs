@@ -44,6 +44,7 @@ mod live;
 mod memory;
 mod open;
 mod output;
+mod paired;
 mod program;
 mod progress;
 #[cfg(feature = "real")]
@@ -55,6 +56,7 @@ mod results;
 mod run;
 mod schedule;
 mod schema;
+mod spread;
 mod store;
 mod svg;
 mod sweep;

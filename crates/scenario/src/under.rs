@@ -11,6 +11,7 @@ use super::section::{Setting, list_of};
 use super::setup::Setup;
 use super::source::Source;
 use super::tree::{Entry, Table, Value};
+use super::workload::{Repeat, Workload};
 use apus_sim::measure::SizeRange;
 use apus_sim::switch_halves::gives_marks;
 
@@ -101,8 +102,11 @@ impl Setup {
     /// The reason why the algorithm cannot run there.
     pub fn under(&self, config: &AlgorithmConfig) -> Result<Under, String> {
         let mut settings = Table::clone(&self.effective);
-        for (index, workload) in settings.tables_mut("workload").enumerate() {
-            let name = Value::Text(format!("workload-{index}"));
+        let first = |workload: &&Workload| matches!(workload.repeat, Repeat::First(_));
+        let labels: Vec<&str> =
+            self.workloads.iter().filter(first).map(|one| &*one.label).collect();
+        for (workload, name) in settings.tables_mut("workload").zip(labels) {
+            let name = Value::Text(name.to_owned());
             workload.entries.entry("name".to_owned()).or_insert_with(|| Entry::of(name));
             let label = Value::Text(config.info().name.to_owned());
             workload.put("algorithm", label);

@@ -21,16 +21,36 @@ function comparePictures() {
   const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
-  // A row is beaten if another one is clearly better in one of both numbers, and its median of the other one is as good; ranges
-  // over the seeds that overlap are no clear difference.
+  // How much a row differs from another one, seed by seed: the mean of the differences, and half of its 95 % confidence interval by
+  // Student's t; null of a single seed. A difference is clear if the interval excludes 0, or of one seed, if it is above 1 %.
+  const paired = (row, other, i) => {
+    if ([row, other].some(one => valueOf(one, i) === null || isOpen(one, i))) return null;
+    const [of, from] = [row, other].map(one => one.numbers[i][5] ?? [one.numbers[i][0]]);
+    const all = of.map((v, seed) => v === null || (from[seed] ?? null) === null ? null : v - from[seed]).filter(v => v !== null), n = all.length;
+    if (!n) return null;
+    const mean = all.reduce((a, b) => a + b) / n, squares = all.reduce((sum, d) => sum + (d - mean) ** 2, 0);
+    const half = n > 1 ? comparison.quantiles[n - 2] * Math.sqrt(squares / (n - 1) / n) : null;
+    return { mean, half, clear: half === null ? Math.abs(mean) > 0.01 * Math.abs(valueOf(other, i)) : Math.abs(mean) > half };
+  };
+  const rule = "A difference is clear if the 95 % confidence interval of its mean (Student’s t, paired by seed) excludes 0; of one seed, if it is above 1 %.";
+  // Of ops that had not ended only the bounds are known.
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
-  const clearly = (a, b, i) => (metrics[i].better || 1) > 0 ? ends(a, i)[0] > ends(b, i)[1] : ends(a, i)[1] < ends(b, i)[0];
-  const atLeastAsGood = (a, b, i) => (metrics[i].better || 1) * (valueOf(a, i) - valueOf(b, i)) >= 0;
-  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && [x, y].every(i => atLeastAsGood(a, b, i));
+  const clearly = (row, other, i) => {
+    const sign = metrics[i].better || 1, one = paired(row, other, i);
+    if (one) return one.clear && sign * one.mean > 0;
+    return sign > 0 ? ends(row, i)[0] > ends(other, i)[1] : ends(row, i)[1] < ends(other, i)[0];
+  };
+  // In percent of the other row, or as a factor; a share, and what differs from nothing, in its unit.
+  const change = (row, other, i) => {
+    const base = Math.abs(valueOf(other, i)), { mean } = paired(row, other, i), by = 1 + mean / base;
+    return !base || metrics[i].fraction ? `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}` : by > 2 ? `${number(by, 2)} times` : signed((by - 1) * 100);
+  };
+  // A row is beaten if another one is clearly better in one of both numbers, and not clearly worse in the other.
+  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
   const beaten = row => comparable().find(other => beats(other, row));
   const front = () => beside ? comparable() : comparable().filter(row => !beaten(row));
-  const against = picture({ id: "trade-off", title: "One number against another", about: "Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and as good in the other, beyond the spread over the seeds.",
+  const against = picture({ id: "trade-off", title: "One number against another", about: `Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and not clearly worse in the other. ${rule}`,
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
     draw: width => {
       const best = new Set(front());
@@ -78,36 +98,35 @@ function comparePictures() {
   const full = row => axes.length ? [...axes.map((axis, i) => `${axis.key.split(".").at(-1)} ${row.values[i]}`), ...row.label.split(", ").filter(part => !part.includes(" = "))].join(", ") : row.label;
   const rowTip = row => [h("div", { class: "tip-head", text: full(row) + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
-  // What is not clearly beaten in the two numbers, what each costs, and what the others are best at. Ranges over the seeds
-  // that overlap are no clear difference.
+  // What is not beaten in the two numbers, what each costs, and what the others are best at.
   const verdict = () => {
-    const best = front(), others = rows.filter(row => !best.includes(row)), sign = i => metrics[i].better || 1;
+    const best = front(), others = rows.filter(row => !best.includes(row));
     if (!best.length || rows.length < 2) return null;
     const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
-    // Only differences beyond the spread over the seeds count; of numbers of one kind the largest.
+    // Only clear differences count; of numbers of one kind the largest.
     const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
     const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
     const kind = i => metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|unfinished)$/, "").replace(/\.(size\.\d+\.)?slowdown.*/, "");
     const clear = (row, other, worse, without) => {
       const kinds = new Set();
       return measured.filter(i => usable(i) && !without.includes(i) && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
-        .slice(0, 3).map(i => { const base = valueOf(other, i), by = valueOf(row, i) / base; return `${name(i)} ${!base || metrics[i].fraction ? numberOf(row, i) : by > 2 ? `${number(by, 2)} times` : signed((by - 1) * 100)}`; });
+        .slice(0, 3).map(i => `${name(i)} ${change(row, other, i)}`);
     };
     const list = all => all.join(", ");
     const loser = row => {
       const by = comparable().includes(row) ? beaten(row) : null;
       if (!by) return ": ops had not ended, so that both numbers are not known";
       const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), gain = clear(row, by, false, [x, y]);
-      return `: against ${short(by)} clearly behind in ${behind.map(i => { const ratio = valueOf(row, i) / valueOf(by, i); return `${name(i)} (${ratio > 2 ? number(ratio, 2) + " times" : signed((ratio - 1) * 100)})`; }).join(" and ")}${open.length ? `, no clear difference in ${open.map(name).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
+      return `: against ${short(by)} clearly behind in ${behind.map(i => `${name(i)} (${change(row, by, i)})`).join(" and ")}${open.length ? `, no clear difference in ${open.map(name).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
     };
     const winner = row => {
       const cost = others.map(other => clear(row, other, true, [x, y]).map(text => `${text} (${short(other)})`)).flat().slice(0, 3);
       return `: ${both(row)}${cost.length ? `. Its price: ${list(cost)}` : ""}`;
     };
     const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better in ${list(gain)}` : ""}${gain.length && loss.length ? "; " : ""}${loss.length ? `worse in ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference in any number"}.`); })() : null;
-    return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)} over the seeds.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
-      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. A difference is clear if the ranges over the seeds do not overlap.` }),
+    return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
+      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };
 
@@ -232,21 +251,19 @@ function comparePictures() {
   }
   // How much a row differs from the first one, in its unit and in percent; green is better, red is worse, grey is not sure.
   function difference(row, i) {
-    const place = rows.indexOf(row) - 1, entry = place >= 0 ? comparison.differences?.rows[i]?.[place] : null;
-    if (!entry || entry[0] === null || entry[0] === 0 || isOpen(row, i) || isOpen(rows[0], i)) return null;
-    const [mean, half] = entry, sure = half !== null && Math.abs(mean) > half, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
-    const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = sure && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
+    const one = data.command === "compare" && row !== rows[0] ? paired(row, rows[0], i) : null;
+    if (!one || one.mean === 0) return null;
+    const { mean, half, clear } = one, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
+    const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = clear && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
     // A mean of pairs may have another sign than the difference of the medians; so it is said only if it is clear.
-    if (half !== null && !sure) return h("span", { class: "beside", title: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])} ± ${quantity(half, metrics[i])} (95 %)`, text: "no clear difference" });
+    if (!clear) return h("span", { class: "beside", title: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${half === null ? ", one seed" : ` ± ${quantity(half, metrics[i])} (95 %)`}`, text: "no clear difference" });
     return h("span", { class: `beside ${tone}`, title: half === null ? "one seed" : `± ${quantity(half, metrics[i])} (95 %)`, text: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${share}` });
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
   const cell = (row, i) => {
-    const entry = row.numbers[i], ranged = rows.some(one => one.numbers[i] && one.numbers[i][3] < one.numbers[i][4]);
-    // The best beyond the ranges over the seeds; without ranges, by more than 1 %.
-    const ahead = other => valueOf(other, i) === null || isOpen(other, i) || (ranged ? clearly(row, other, i) : atLeastAsGood(row, other, i) && Math.abs(valueOf(row, i) - valueOf(other, i)) > 0.01 * Math.abs(valueOf(row, i)));
-    const best = metrics[i].better && entry && entry[0] !== null && rows.length > 1 && rows.every(other => other === row || ahead(other));
+    const entry = row.numbers[i];
+    const best = metrics[i].better && entry && entry[0] !== null && rows.length > 1 && rows.every(other => other === row || valueOf(other, i) === null || clearly(row, other, i));
     return h("td", { class: best ? "n best" : "n" }, numberOf(row, i), entry && entry[0] !== null && entry[3] !== null && entry[3] < (entry[4] ?? Infinity) ? h("span", { class: "beside", text: `${quantity(entry[3], metrics[i])} … ${entry[4] === null ? "unbounded" : quantity(entry[4], metrics[i])}` }) : null, difference(row, i));
   };
   const wide = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" }, h("caption", { text: comparison.caption + (rows.length > limit ? `; the first ${limit} of ${rows.length} rows` : "") }), h("thead", {}, heads),
@@ -254,7 +271,7 @@ function comparePictures() {
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}. Bold: the best of a row, if its range over the seeds, which is below it, overlaps no other one (of one seed: if it is ahead by more than 1 %).${comparison.differences ? ` ${comparison.differences.caption}: green is better, red is worse; none is clear if the interval includes 0, which hovering shows.` : ""}` }),
+    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${data.command === "compare" ? ` Then the mean difference from ${rows[0].label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);

@@ -2,7 +2,6 @@
 
 mod comparison;
 mod field;
-mod paired;
 mod ranking;
 mod report;
 mod table;

@@ -4,12 +4,13 @@ use apus_scenario::Scenario;
 use apus_sim::columns::{CellType, Table, Value as Cell, unit_of};
 use serde_json::{Map, Value, json};
 
-use super::paired::Difference;
 use super::ranking::by_job_time;
-use super::table::{Contestant, Metrics, Spread, heading};
+use super::table::{Contestant, Metrics, heading};
 use super::tuning::Objective;
 use crate::output::OutputDir;
+use crate::paired::Difference;
 use crate::report;
+use crate::spread::Spread;
 use crate::sweep::PERCENTILES;
 use crate::tables::{column, write_any};
 use crate::text::{bounds, columns, number};
@@ -129,12 +130,12 @@ impl Report<'_> {
 
     /// Returns the medians: a column per algorithm and a row per metric, with the content of cells
     /// from `cell`.
-    fn medians(&self, cell: impl Fn(Spread) -> String) -> Vec<Vec<String>> {
+    fn medians(&self, cell: impl Fn(&Spread) -> String) -> Vec<Vec<String>> {
         let mut lines = vec![vec![String::new()]];
         lines[0].extend(self.contestants.iter().map(|one| one.label.clone()));
         for (name, values) in self.rows() {
             let mut line = vec![self.heading(name)];
-            line.extend(values.iter().map(|v| v.map_or("-".to_owned(), &cell)));
+            line.extend(values.iter().map(|v| v.as_ref().map_or("-".to_owned(), &cell)));
             lines.push(line);
         }
         lines
@@ -147,28 +148,6 @@ impl Report<'_> {
             one.changes().into_iter().map(move |note| format!("{label}: {note}"))
         };
         self.contestants.iter().flat_map(of)
-    }
-
-    /// Returns the differences for the page; `None` if there is only one algorithm.
-    fn differences_of_page(&self) -> Option<report::Differences> {
-        let (reference, others) =
-            self.contestants.split_first().filter(|(_, all)| !all.is_empty())?;
-        let of = |name: &str| {
-            let one = |one: &Contestant| {
-                let found = one.difference(reference, name)?;
-                let exact = one.same && reference.same;
-                let half_width = if exact { Some(0.0) } else { found.half_width };
-                Some(report::PairedDifference { mean: found.mean, half_width })
-            };
-            others.iter().map(one).collect::<Vec<_>>()
-        };
-        let caption = format!(
-            "Differences from {}: means over the seeds of both, and the 95 % confidence interval (Student's t, \
-             paired by seed)",
-            reference.label
-        );
-        let rows = self.rows().into_iter().map(|(name, _)| of(name)).collect();
-        Some(report::Differences { caption, rows })
     }
 
     /// Returns the tables after the differences, each with its caption.
@@ -231,7 +210,7 @@ impl Report<'_> {
             let metrics: Map<String, Value> = rows
                 .iter()
                 .map(|(name, values)| {
-                    let value = values[index].map(Spread::json);
+                    let value = values[index].as_ref().map(Spread::json);
                     ((*name).to_owned(), json!(value))
                 })
                 .collect();
@@ -283,7 +262,7 @@ impl Report<'_> {
         let mut cells = Vec::new();
         for (name, values) in &rows {
             for (one, value) in self.contestants.iter().zip(values) {
-                let Some(Spread { median, min, max }) = value else { continue };
+                let Some(Spread { median, min, max, .. }) = value else { continue };
                 let mut row = [*name, unit_of(name), one.label.as_str()].map(Cell::Text).to_vec();
                 row.push(median.value().map_or(Cell::Missing, Cell::Number));
                 row.extend([median.lower, median.upper, *min, *max].map(Cell::Number));
@@ -316,10 +295,7 @@ impl Report<'_> {
         let of = |(index, one): (usize, &Contestant)| report::Row {
             label: one.label.clone(),
             values: Vec::new(),
-            numbers: rows
-                .iter()
-                .map(|(_, values)| values[index].map(|value| (value.median, value.min, value.max)))
-                .collect(),
+            numbers: rows.iter().map(|(_, values)| values[index].clone()).collect(),
             chosen: false,
         };
         let unit = |name: &str| match unit_of(name) {
@@ -335,7 +311,9 @@ impl Report<'_> {
         let known = |name: &&str| {
             let all = rows.iter().find(|(row, _)| row == name).map(|(_, values)| values);
             all.is_some_and(|values| {
-                values.iter().all(|value| value.is_some_and(|value| value.median.value().is_some()))
+                values
+                    .iter()
+                    .all(|value| value.as_ref().is_some_and(|value| value.median.value().is_some()))
             })
         };
         let delays =
@@ -357,7 +335,6 @@ impl Report<'_> {
                 true => Vec::new(),
                 false => self.distributions(),
             },
-            differences: self.differences_of_page(),
             tables: self.tables_of_page(),
             against: [place(&metrics, delay, 0), place(&metrics, "goodput_gbps", 1)],
             metrics,

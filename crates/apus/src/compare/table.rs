@@ -1,14 +1,14 @@
 //! An algorithm of a comparison: its runs and their metrics.
 
 use apus_scenario::{MarkingRule, Scenario, Setup};
-use apus_sim::bounds::Bounds;
 use apus_sim::columns::unit_of;
 use apus_sim::results::METRICS;
 use apus_units::suggestion;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::paired::{Difference, known};
 use super::tuning::Search;
+use crate::paired::{Difference, known};
+use crate::spread::Spread;
 
 /// An algorithm and its runs.
 pub(super) struct Contestant {
@@ -27,15 +27,6 @@ pub(super) struct Contestant {
     pub(super) search: Option<Search>,
 }
 
-/// Median, smallest and largest value over the seeds. Of a seed that is censored the lower bound counts
-/// for the smallest, and the upper one for the largest.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) median: Bounds,
-    pub(super) min: f64,
-    pub(super) max: f64,
-}
-
 impl Contestant {
     /// The difference of a metric from that of another algorithm, seed by seed.
     pub(super) fn difference(&self, reference: &Self, name: &str) -> Option<Difference> {
@@ -47,26 +38,7 @@ impl Contestant {
 
     /// A metric over the seeds that measured it.
     pub(super) fn spread(&self, name: &str) -> Option<Spread> {
-        let done = self.summaries.iter().flatten();
-        let values = done.filter_map(|summary| Bounds::of_metric(summary, name));
-        let values: Vec<Bounds> = values.collect();
-        let min = values.iter().map(|value| value.lower).min_by(f64::total_cmp)?;
-        let max = values.iter().map(|value| value.upper).max_by(f64::total_cmp)?;
-        Bounds::median(&values).map(|median| Spread { median, min, max })
-    }
-}
-
-impl Spread {
-    /// `median` is `null` if it is censored; then `lower` and `upper` are its bounds.
-    pub(super) fn json(self) -> Value {
-        let finite = |value: f64| value.is_finite().then_some(value);
-        json!({
-            "median": self.median.value(),
-            "lower": finite(self.median.lower),
-            "upper": finite(self.median.upper),
-            "min": finite(self.min),
-            "max": finite(self.max),
-        })
+        Spread::of_metric(self.summaries.iter().map(Option::as_ref), name)
     }
 }
 

@@ -8,8 +8,8 @@ use apus_sim::bounds::median;
 use serde_json::{Value, json};
 
 use super::field::THRESHOLD;
-use super::paired::known;
 use super::table::Contestant;
+use crate::paired::known;
 
 /// Quantities of which a search looks for the largest value; of others it looks for the smallest.
 const LARGER_IS_BETTER: [&str; 7] = [

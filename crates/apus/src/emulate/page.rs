@@ -1,11 +1,11 @@
 //! Simulator and kernel side by side as a page.
 
-use apus_sim::bounds::Bounds;
 use apus_sim::record::Cdf;
 
 use super::report::{Comparisons, ROWS};
 use super::side::Side;
 use crate::report::{self, Distribution, Report};
+use crate::spread::Spread;
 
 /// A distribution of a side: its name, and where it is.
 type Curve = (&'static str, fn(&Side) -> &Cdf);
@@ -24,13 +24,12 @@ impl Comparisons {
         let bare = |heading: &str| {
             ends(heading).map_or(heading, |(end, _)| heading.trim_end_matches(end)).to_owned()
         };
-        let one = |value: Option<Bounds>| value.map(|value| (value, value.lower, value.upper));
         let mut rows = Vec::new();
         for run in &self.runs {
             for (name, side) in run.sides() {
                 let label =
                     if self.runs.len() > 1 { format!("{}: {name}", run.name()) } else { name };
-                let numbers = ROWS.iter().map(|(_, of)| one(of(side))).collect();
+                let numbers = ROWS.iter().map(|(_, of)| of(side).map(Spread::one)).collect();
                 rows.push(report::Row { label, values: Vec::new(), numbers, chosen: false });
             }
         }
@@ -43,7 +42,6 @@ impl Comparisons {
             rows,
             reasons: self.runs.iter().flat_map(|run| run.sentences().cloned()).collect(),
             distributions: self.distributions(),
-            differences: None,
             tables: self.runs.iter().map(|run| (format!("{}, with the ratio", run.name()), run.table())).collect(),
             against: [place(&metrics, "fabric RTT p50_us", 0), place(&metrics, "goodput_gbps", 1)],
             metrics,

@@ -1,11 +1,12 @@
 //! Settings or algorithms side by side: the same data for `compare`, `sweep`, `tune` and `emulate`.
 
-use apus_sim::bounds::Bounds;
 use apus_sim::columns::unit_of;
 use apus_sim::record::Cdf;
 use serde_json::{Value, json};
 
 use super::short;
+use crate::paired::quantile;
+use crate::spread::Spread;
 
 /// Smallest distance of two points of a distribution: a factor of ten towards the tail is 1.
 const RESOLUTION: f64 = 0.01;
@@ -24,8 +25,8 @@ pub struct Row {
     pub label: String,
     /// Its value of each axis.
     pub values: Vec<String>,
-    /// By metric: median, smallest and largest value over the seeds; `None` if it was not measured.
-    pub numbers: Vec<Option<(Bounds, f64, f64)>>,
+    /// By metric; `None` if it was not measured.
+    pub numbers: Vec<Option<Spread>>,
     /// The command's choice.
     pub chosen: bool,
 }
@@ -67,32 +68,6 @@ fn thinned(points: &Cdf) -> Cdf {
     kept
 }
 
-/// Differences of rows from the first one, from pairs of runs with the same seed.
-pub struct Differences {
-    /// Sentence about them.
-    pub caption: String,
-    /// By metric, for each other row: what is known of the difference.
-    pub rows: Vec<Vec<Option<PairedDifference>>>,
-}
-
-/// The difference of a number of a row from that of the first row.
-pub struct PairedDifference {
-    /// Mean over the seeds.
-    pub mean: f64,
-    /// Half of the 95 % confidence interval; 0 if all seeds give equal results, `None` for a single seed.
-    pub half_width: Option<f64>,
-}
-
-impl Differences {
-    fn json(&self) -> Value {
-        let one = |one: &Option<PairedDifference>| {
-            one.as_ref().map(|one| json!([short(one.mean), one.half_width.map(short)]))
-        };
-        let row = |row: &Vec<Option<PairedDifference>>| row.iter().map(one).collect::<Vec<_>>();
-        json!({ "caption": self.caption, "rows": self.rows.iter().map(row).collect::<Vec<_>>() })
-    }
-}
-
 /// A comparison.
 pub struct Comparison {
     /// Sentence about what is compared.
@@ -109,8 +84,6 @@ pub struct Comparison {
     pub reasons: Vec<String>,
     /// Distributions of ops and packets.
     pub distributions: Vec<Distribution>,
-    /// Differences from the first row.
-    pub differences: Option<Differences>,
     /// Further tables, each with its caption.
     pub tables: Vec<(String, Vec<Vec<String>>)>,
     /// The two metrics of the first picture.
@@ -123,15 +96,19 @@ impl Comparison {
             json!({ "name": name, "heading": heading, "unit": unit_of(name),
                     "better": better(name), "fraction": is_fraction(name) })
         };
-        let number = |number: &Option<(Bounds, f64, f64)>| {
-            let Some((median, min, max)) = number else { return Value::Null };
-            json!([
+        let number = |number: &Option<Spread>| {
+            let Some(Spread { median, min, max, by_seed }) = number else { return Value::Null };
+            let mut all = vec![
                 median.value().map_or(Value::Null, short),
                 short(median.lower),
                 short(median.upper),
                 short(*min),
-                short(*max)
-            ])
+                short(*max),
+            ];
+            if by_seed.len() > 1 {
+                all.push(by_seed.iter().map(|value| value.map(precise)).collect());
+            }
+            Value::from(all)
         };
         let row = |row: &Row| {
             json!({ "label": row.label, "values": row.values, "chosen": row.chosen,
@@ -145,10 +122,17 @@ impl Comparison {
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
             "reasons": self.reasons,
             "distributions": self.distributions.iter().map(Distribution::json).collect::<Vec<_>>(),
-            "differences": self.differences.as_ref().map(Differences::json),
+            "quantiles": self.quantiles(),
             "tables": self.tables,
             "against": self.against,
         })
+    }
+
+    /// Returns the quantiles of Student's t with which the page computes intervals of differences: by the number of pairs, from 2.
+    fn quantiles(&self) -> Vec<f64> {
+        let numbers = self.rows.iter().flat_map(|row| row.numbers.iter().flatten());
+        let seeds = numbers.map(|number| number.by_seed.len()).max().unwrap_or(0);
+        (1..seeds).map(quantile).collect()
     }
 
     /// Returns the place of a metric, or `other` if it is not compared.
@@ -158,6 +142,11 @@ impl Comparison {
             .position(|metric| metric == name)
             .unwrap_or(other.min(metrics.len().saturating_sub(1)))
     }
+}
+
+/// Returns a value whose differences from others matter, with seven digits.
+fn precise(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
 }
 
 /// Returns whether a metric is a share, also one that `emulate` names in words.

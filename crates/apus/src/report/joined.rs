@@ -56,8 +56,10 @@ pub(super) fn add(own: &mut Value, theirs: &Value) {
     own["axes"] = Value::from(axes);
     own["rows"] = Value::from(rows);
     own["distributions"] = Value::from(distributions);
-    // They are of pairs of runs of one comparison.
-    own["differences"] = Value::Null;
+    let longer = list(&theirs["quantiles"]);
+    if longer.len() > list(&own["quantiles"]).len() {
+        own["quantiles"] = Value::from(longer);
+    }
 }
 
 /// The axes with the values of both.
@@ -111,7 +113,7 @@ mod tests {
         let metrics: Vec<Value> = metrics.iter().map(|name| json!({ "name": name })).collect();
         json!({ "caption": row, "metrics": metrics, "axes": [{ "key": axis, "values": [row] }],
                 "rows": [{ "label": row, "values": [row], "numbers": numbers }], "reasons": [row],
-                "distributions": [{ "name": axis, "rows": [[[1.0], [0.5]]] }], "differences": {}, "tables": [] })
+                "distributions": [{ "name": axis, "rows": [[[1.0], [0.5]]] }], "quantiles": [12.706], "tables": [] })
     }
 
     #[test]
@@ -125,7 +127,10 @@ mod tests {
         assert_eq!(own["rows"][1]["numbers"], json!([null, [3], [4]]));
         assert_eq!(own["axes"][0]["values"], json!(["1kB", "2kB"]));
         assert_eq!(own["distributions"][0]["rows"], json!([[[1.0], [0.5]], [[1.0], [0.5]]]));
-        assert_eq!((&own["differences"], &own["reasons"]), (&Value::Null, &json!(["1kB", "2kB"])));
+        assert_eq!(
+            (&own["quantiles"], &own["reasons"]),
+            (&json!([12.706]), &json!(["1kB", "2kB"]))
+        );
     }
 
     #[test]

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::program;
 pub use command::ReportCommand;
-pub use comparison::{Axis, Comparison, Differences, Distribution, PairedDifference, Row};
+pub use comparison::{Axis, Comparison, Distribution, Row};
 pub use second_run::SecondRun;
 pub(crate) use setup::describe_all;
 

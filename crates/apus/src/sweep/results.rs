@@ -45,8 +45,8 @@ fn distributions(runs: &[Done]) -> Vec<Distribution> {
     let of = |(stats, name): (&str, &'static str)| {
         let rows = table::rows(runs, &names(stats));
         let points = |row: table::Row| {
-            let points = row.medians.iter().zip(PERCENTILES);
-            points.filter_map(|(median, (_, f))| Some(((*median)?.value()?, f))).collect()
+            let points = row.numbers.iter().zip(PERCENTILES);
+            points.filter_map(|(n, (_, f))| Some((n.as_ref()?.median.value()?, f))).collect()
         };
         Distribution { name, rows: rows.into_iter().map(points).collect::<Vec<Cdf>>() }
     };
@@ -96,11 +96,10 @@ pub fn of_rows(
         let settings =
             axes.iter().zip(&row.values).map(|(axis, value)| format!("{} = {value}", axis.key));
         let parts: Vec<String> = settings.chain(row.variant.clone()).collect();
-        let numbers = row.medians.iter().zip(&row.spreads);
         report::Row {
             label: parts.join(", "),
             values: row.values.clone(),
-            numbers: numbers.map(|(median, (min, max))| Some(((*median)?, *min, *max))).collect(),
+            numbers: row.numbers.clone(),
             chosen: chosen == Some(place),
         }
     };
@@ -113,7 +112,6 @@ pub fn of_rows(
         rows: rows.iter().enumerate().map(row).collect(),
         reasons,
         distributions: Vec::new(),
-        differences: None,
         tables: Vec::new(),
         against: [place(metrics, "fabric_rtt_us.p99", 0), place(metrics, "goodput_gbps", 1)],
         metrics: metrics.to_vec(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::grid::{Axis, Point};
 use crate::output::OutputDir;
+use crate::spread::Spread;
 use crate::tables::{column, write_any};
 use crate::text;
 
@@ -94,38 +95,27 @@ pub struct Row {
     pub values: Vec<String>,
     /// The variant.
     pub variant: Option<String>,
-    /// Medians, in the order of the metrics.
-    pub medians: Vec<Option<Bounds>>,
-    /// Smallest and largest values over the seeds.
-    pub spreads: Vec<(f64, f64)>,
+    /// Numbers over the seeds, in the order of the metrics; `None` if no seed measured it.
+    pub numbers: Vec<Option<Spread>>,
 }
 
-/// Returns the medians over the seeds of each setting, in the order of the runs.
+/// Returns the numbers over the seeds of each setting, in the order of the runs.
 pub fn rows(runs: &[Done], metrics: &[String]) -> Vec<Row> {
     let same = |a: &Done, b: &Done| {
         (&a.point.values, &a.point.variant) == (&b.point.values, &b.point.variant)
     };
     let groups = runs.chunk_by(same);
     let row = |group: &[Done]| {
-        let values_of = |name: &String| -> Vec<Bounds> {
-            let summaries = group.iter().filter_map(|run| run.summary.as_ref());
-            summaries.filter_map(|summary| Bounds::of_metric(summary, name)).collect()
-        };
+        let number =
+            |name: &String| Spread::of_metric(group.iter().map(|run| run.summary.as_ref()), name);
         let Point { values, variant, .. } = &group[0].point;
         Row {
             values: values.clone(),
             variant: variant.clone(),
-            medians: metrics.iter().map(|name| Bounds::median(&values_of(name))).collect(),
-            spreads: metrics.iter().map(|name| spread(&values_of(name))).collect(),
+            numbers: metrics.iter().map(number).collect(),
         }
     };
     groups.map(row).collect()
-}
-
-/// Returns the smallest lower and the largest upper bound.
-pub fn spread(values: &[Bounds]) -> (f64, f64) {
-    let min = values.iter().map(|value| value.lower).fold(f64::INFINITY, f64::min);
-    (min, values.iter().map(|value| value.upper).fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Returns the heading of a metric, with its unit.
@@ -147,8 +137,10 @@ pub fn terminal(axes: &[Axis], rows: &[Row], metrics: &[String]) -> String {
     for row in rows {
         let mut cells = row.values.clone();
         cells.extend(row.variant.clone());
-        let shown = |x: &Option<Bounds>| x.map_or_else(|| "-".to_owned(), text::bounds);
-        cells.extend(row.medians.iter().map(shown));
+        let shown = |number: &Option<Spread>| {
+            number.as_ref().map_or_else(|| "-".to_owned(), |number| text::bounds(number.median))
+        };
+        cells.extend(row.numbers.iter().map(shown));
         lines.push(cells);
     }
     text::columns(&lines, "")

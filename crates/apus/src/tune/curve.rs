@@ -5,6 +5,7 @@ use apus_sim::bounds::Bounds;
 use apus_units::Span;
 
 use super::search::Tried;
+use crate::spread::Spread;
 
 /// A parameter that is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,25 +32,29 @@ impl Parameter {
     }
 }
 
-/// One value of a parameter with its medians over the seeds.
+/// One value of a parameter with its numbers over the seeds.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) value: Span,
-    pub(super) medians: Vec<Option<Bounds>>,
-    /// Smallest and largest values over the seeds.
-    pub(super) spreads: Vec<(f64, f64)>,
+    /// By metric; `None` if no seed measured it.
+    pub(super) numbers: Vec<Option<Spread>>,
 }
 
 impl Sample {
-    /// Returns a median, by its place in [`METRICS`]; `None` if it was not measured or is censored.
+    /// Returns a median, by its place in [`METRICS`]; `None` if it was not measured.
+    pub(super) fn median(&self, index: usize) -> Option<Bounds> {
+        self.numbers[index].as_ref().map(|number| number.median)
+    }
+
+    /// Returns a median; `None` if it was not measured or is censored.
     pub(super) fn known(&self, index: usize) -> Option<f64> {
-        self.medians[index].and_then(Bounds::value)
+        self.median(index).and_then(Bounds::value)
     }
 
     /// Returns `true` if the 99th percentile of the op latency is unknown because too many ops are
     /// unfinished.
     pub(super) fn is_censored(&self) -> bool {
-        self.medians[LATENCY].is_some_and(|latency| latency.value().is_none())
+        self.median(LATENCY).is_some_and(|latency| latency.value().is_none())
     }
 }
 
@@ -154,14 +159,14 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Curve, GOODPUT, JAIN, LATENCY, METRICS, Parameter, Sample, Span};
+    use super::{Bounds, Curve, GOODPUT, JAIN, LATENCY, METRICS, Parameter, Sample, Span, Spread};
 
     fn sample(us: u64, goodput: f64, latency: Bounds) -> Sample {
-        let mut medians = vec![Some(Bounds::exact(0.0)); METRICS.len()];
-        medians[GOODPUT] = Some(Bounds::exact(goodput));
-        medians[LATENCY] = Some(latency);
-        medians[JAIN] = Some(Bounds::exact(1.0));
-        Sample { value: Span::from_us(us), medians, spreads: Vec::new() }
+        let mut medians = [Bounds::exact(0.0); METRICS.len()];
+        medians[GOODPUT] = Bounds::exact(goodput);
+        medians[LATENCY] = latency;
+        medians[JAIN] = Bounds::exact(1.0);
+        Sample { value: Span::from_us(us), numbers: medians.map(Spread::one).map(Some).to_vec() }
     }
 
     fn kept(samples: Vec<Sample>) -> Vec<bool> {

@@ -113,7 +113,7 @@ impl Report<'_> {
             let keeps = if curve.keeps(sample, self.keep / 100.0) { "yes" } else { "no" };
             let mark = if Some(sample.value) == curve.found { "yes <-" } else { keeps };
             let mut row = vec![sample.value.to_string(), mark.to_owned()];
-            row.extend(sample.medians.iter().map(|x| x.map_or("-".to_owned(), bounds)));
+            row.extend((0..METRICS.len()).map(|index| median_text(sample, index)));
             rows.push(row);
         }
         rows
@@ -216,9 +216,10 @@ impl Report<'_> {
     pub fn json(&self) -> Value {
         let curve = |curve: &Curve| {
             let samples = curve.samples.iter().map(|sample| {
-                let medians = METRICS.iter().zip(&sample.medians);
-                let medians: Map<String, Value> =
-                    medians.map(|(name, x)| ((*name).to_owned(), median_json(*x))).collect();
+                let median = |(index, name): (usize, &&str)| {
+                    ((*name).to_owned(), median_json(sample.median(index)))
+                };
+                let medians: Map<String, Value> = METRICS.iter().enumerate().map(median).collect();
                 json!({
                     "value_us": sample.value.as_us_f64(),
                     "keeps": curve.keeps(sample, self.keep / 100.0),
@@ -261,8 +262,7 @@ impl Report<'_> {
             let row = |(sample, value): (&Sample, &String)| Row {
                 values: vec![value.clone()],
                 variant: None,
-                medians: sample.medians.clone(),
-                spreads: sample.spreads.clone(),
+                numbers: sample.numbers.clone(),
             };
             let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
             let chosen = curve.samples.iter().position(|sample| Some(sample.value) == tuned);
@@ -291,8 +291,7 @@ impl Report<'_> {
         let row = |(sample, value): (&Sample, &String)| Row {
             values: vec![value.clone()],
             variant: None,
-            medians: sample.medians.clone(),
-            spreads: Vec::new(),
+            numbers: sample.numbers.clone(),
         };
         let rows: Vec<Row> = curve.samples.iter().zip(&values).map(row).collect();
         let name = curve.parameter.name();
@@ -303,7 +302,7 @@ impl Report<'_> {
 }
 
 fn median_text(sample: &Sample, index: usize) -> String {
-    sample.medians[index].map_or_else(|| "-".to_owned(), bounds)
+    sample.median(index).map_or_else(|| "-".to_owned(), bounds)
 }
 
 /// Returns a number, or its bounds if it is censored.

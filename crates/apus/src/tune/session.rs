@@ -9,7 +9,7 @@ use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
 use crate::batch::{Execute, Job};
 use crate::failure::Failure;
-use crate::sweep::table::spread;
+use crate::spread::Spread;
 
 /// State that all measurements of a search share.
 pub(super) struct Session<'a> {
@@ -61,14 +61,8 @@ impl Session<'_> {
         }
         let of_value = summaries.chunks(self.seeds as usize).zip(values);
         let samples = of_value.map(|(summaries, value)| {
-            let values_of = |name: &&str| -> Vec<Bounds> {
-                summaries.iter().filter_map(|s| Bounds::of_metric(s, name)).collect()
-            };
-            Sample {
-                value: *value,
-                medians: METRICS.iter().map(|name| Bounds::median(&values_of(name))).collect(),
-                spreads: METRICS.iter().map(|name| spread(&values_of(name))).collect(),
-            }
+            let number = |name: &&str| Spread::of_metric(summaries.iter().map(Some), name);
+            Sample { value: *value, numbers: METRICS.iter().map(number).collect() }
         });
         Ok(samples.collect())
     }

@@ -347,7 +347,6 @@ duration = "10ms"
 topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "1MB" }
 algorithm = { name = "swift" }
 [[workload]]
-name = "reduce"
 kind = "all-reduce"
 size = "64kB"
 "#;
@@ -359,7 +358,7 @@ fn times_of_jobs_come_first_and_are_those_of_a_run() {
     let compare = ["compare", "job.toml", "--algorithms", "swift,dctcp", "--seeds", "1"];
     let text = apus(&folder, &compare);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    let rows = ["job reduce completion_us [us]", "job reduce slowdown", "goodput_gbps"];
+    let rows = ["job all-reduce completion_us [us]", "job all-reduce slowdown", "goodput_gbps"];
     let places = rows.map(|row| text.find(row).unwrap_or_else(|| panic!("{row}: {text}")));
     assert!(places.is_sorted(), "{text}");
     let compared = json(&apus(&folder, &[&compare[..], &["--json"]].concat()));
@@ -368,7 +367,7 @@ fn times_of_jobs_come_first_and_are_those_of_a_run() {
         compared["algorithms"][index]["metrics"]["jobs.0.completion_us"]["median"].as_f64()
     };
     let fastest = if time_of(0) <= time_of(1) { "swift" } else { "dctcp" };
-    assert!(text.contains(&format!("job reduce, fastest first: {fastest} ")), "{text}");
+    assert!(text.contains(&format!("job all-reduce, fastest first: {fastest} ")), "{text}");
     let time = &run["runs"][0]["jobs"][0]["completion_us"];
     assert!(time.is_number(), "{run:#}");
     let swift = &compared["algorithms"][0]["metrics"]["jobs.0.completion_us"]["median"];

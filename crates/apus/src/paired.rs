@@ -5,19 +5,19 @@ use serde_json::Value;
 
 /// The mean of the differences of pairs with the same seed, in the metric's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Difference {
+pub struct Difference {
     /// Mean of the differences.
-    pub(super) mean: f64,
+    pub mean: f64,
     /// Half of the 95 % confidence interval by Student's t; `None` for a single pair.
-    pub(super) half_width: Option<f64>,
+    pub half_width: Option<f64>,
     /// Number of pairs.
-    pub(super) pairs: usize,
+    pub pairs: usize,
 }
 
 impl Difference {
     /// Returns the difference of `of` from `reference`, seed by seed. Pairs with an unknown number
     /// (not measured, or censored) do not count. `None` without a pair.
-    pub(super) fn new(of: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
+    pub fn new(of: &[Option<f64>], reference: &[Option<f64>]) -> Option<Self> {
         let both = of.iter().zip(reference).filter_map(|(a, b)| Some((*a)? - (*b)?));
         let differences: Vec<f64> = both.collect();
         let pairs = differences.len();
@@ -34,20 +34,20 @@ impl Difference {
     }
 
     /// Returns `true` if the interval excludes 0: the difference is larger than seeds explain.
-    pub(super) fn is_significant(&self) -> bool {
+    pub fn is_significant(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }
 }
 
 /// Returns the number of a summary for a metric; `None` if it was not measured or is censored.
-pub(super) fn known(summary: &Value, name: &str) -> Option<f64> {
+pub fn known(summary: &Value, name: &str) -> Option<f64> {
     Bounds::of_metric(summary, name)?.value()
 }
 
-/// The 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom: tabulated up to
+/// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom: tabulated up to
 /// 30 (NIST/SEMATECH e-Handbook §1.3.6.7.2), beyond that by the Cornish-Fisher expansion (Abramowitz
 /// and Stegun 26.7.5), whose error there is below 1e-4.
-fn quantile(freedom: usize) -> f64 {
+pub fn quantile(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
