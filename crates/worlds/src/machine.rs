@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::clock::HostClock;
 use crate::ledger::{Incarnation, Ledger, Regions};
 use crate::plan::{HostPlan, Plan};
+use crate::settle::SLOWEST_PACE;
 
 /// The second port of the first engine of a host that spreads packets.
 pub(crate) const FIRST_PORT: u16 = 30_000;
@@ -190,11 +191,11 @@ impl Machine {
         let mut config = Config::new(self.address, keys).map_err(|error| error.to_string())?;
         config.mode = apus_udp::Mode::Spinning;
         config.engines = host.engines;
+        let pace = SLOWEST_PACE.to_string();
         let settings: &[_] = match host.algorithm {
             // Else it never gives way to another flow.
             "constant" => &[("window", "32")],
-            // RTTs of up to 5 ms keep windows at their minimum; then `settle::TO_END` suffices for 1200 packets.
-            "swift" => &[("max_pacing_delay", "100ms")],
+            "swift" => &[("max_pacing_delay", &pace)],
             "mswift" => &[("base_target", "10ms")],
             _ => &[],
         };

@@ -10,6 +10,11 @@ use crate::world::World;
 /// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
 /// seconds, and a session without its peer ends after `idle_timeout` and three pings.
 const TO_END: Span = Span::from_secs(120);
+/// Time that each packet of the open ops may take in addition: the longest delay between packets of a flow with Swift here. RTTs
+/// of up to 5 ms keep its windows at their minimum.
+pub(crate) const SLOWEST_PACE: Span = Span::from_ms(100);
+/// Bytes of an op that a packet carries at least. deviation: no source; the smallest MTU of hosts, 1280 bytes, less 280 for headers.
+const PACKET: u64 = 1000;
 /// Time for which an application takes no messages after that, if one does not. deviation: no source; half of [`TO_END`].
 const TO_ACKNOWLEDGE: Span = Span::from_secs(60);
 /// Time within which every pair of hosts has done new ops after that. deviation: no source; several handshakes.
@@ -77,13 +82,15 @@ impl World<'_> {
     }
 
     fn end_ops(&mut self) {
-        self.run_until(self.now + TO_END, |world| world.open().next().is_none());
+        let packets = self.open().map(|op| self.ledger.entries[op].plan.length / PACKET + 1).sum();
+        let time = TO_END + SLOWEST_PACE * packets;
+        self.run_until(self.now + time, |world| world.open().next().is_none());
         let open: Vec<usize> = self.open().collect();
         if !open.is_empty() {
             let hosts = 0..self.machines.len();
             let held: Vec<Vec<_>> = hosts.map(|host| self.usage(host).collect()).collect();
             let what =
-                format!("ops {open:?} have no end {TO_END} after the last fault; held: {held:?}");
+                format!("ops {open:?} have no end {time} after the last fault; held: {held:?}");
             self.check("liveness", Err(what));
         }
     }

@@ -45,11 +45,17 @@ function comparePictures() {
     const base = Math.abs(valueOf(other, i)), { mean } = paired(row, other, i), by = 1 + mean / base;
     return !base || metrics[i].fraction ? `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}` : by > 2 ? `${number(by, 2)} times` : signed((by - 1) * 100);
   };
+  // A difference that is not clear, with its interval.
+  const unsure = (row, other, i) => { const one = paired(row, other, i); return one && one.half !== null ? ` (${one.mean < 0 ? "−" : "+"}${quantity(Math.abs(one.mean), metrics[i])} ± ${quantity(one.half, metrics[i])})` : ""; };
   // A row is beaten if another one is clearly better in one of both numbers, and not clearly worse in the other.
   const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
   const beaten = row => comparable().find(other => beats(other, row));
-  const front = () => beside ? comparable() : comparable().filter(row => !beaten(row));
+  // The best of both numbers come first. Where each row is beaten by another one, none is worse than all.
+  const front = () => {
+    const all = comparable(), kept = beside ? all : all.filter(row => !beaten(row)), place = (row, i) => (kept.length ? kept : all).filter(other => (metrics[i].better || 1) * (valueOf(other, i) - valueOf(row, i)) > 0).length;
+    return (kept.length ? kept : all).sort((a, b) => place(a, x) + place(a, y) - place(b, x) - place(b, y));
+  };
   const against = picture({ id: "trade-off", title: "One number against another", about: `Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and not clearly worse in the other. ${rule}`,
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
     draw: width => {
@@ -102,6 +108,7 @@ function comparePictures() {
   const verdict = () => {
     const best = front(), others = rows.filter(row => !best.includes(row));
     if (!best.length || rows.length < 2) return null;
+    const seeds = Math.max(...rows.map(row => row.numbers[y]?.[5]?.length ?? 1));
     const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
     // Only clear differences count; of numbers of one kind the largest.
@@ -118,15 +125,15 @@ function comparePictures() {
       const by = comparable().includes(row) ? beaten(row) : null;
       if (!by) return ": ops had not ended, so that both numbers are not known";
       const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), gain = clear(row, by, false, [x, y]);
-      return `: against ${short(by)} clearly behind in ${behind.map(i => `${name(i)} (${change(row, by, i)})`).join(" and ")}${open.length ? `, no clear difference in ${open.map(name).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
+      return `: against ${short(by)} clearly behind in ${behind.map(i => `${name(i)} (${change(row, by, i)})`).join(" and ")}${open.length ? `, no clear difference in ${open.map(i => `${name(i)}${unsure(row, by, i)}`).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
     };
     const winner = row => {
-      const cost = others.map(other => clear(row, other, true, [x, y]).map(text => `${text} (${short(other)})`)).flat().slice(0, 3);
-      return `: ${both(row)}${cost.length ? `. Its price: ${list(cost)}` : ""}`;
+      const [dearest] = others.map(other => [other, clear(row, other, true, [x, y])]).filter(([, cost]) => cost.length);
+      return `: ${both(row)}${dearest ? `. Its price against ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
     };
     const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better in ${list(gain)}` : ""}${gain.length && loss.length ? "; " : ""}${loss.length ? `worse in ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference in any number"}.`); })() : null;
     return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
-      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}` }),
+      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` Of ${seeds} seeds intervals are wide; more seeds make them narrower.` : ""}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };
 
@@ -273,7 +280,7 @@ function comparePictures() {
   const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
     h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${data.command === "compare" ? ` Then the mean difference from ${rows[0].label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}` }),
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
-    h("tbody", {}, ...measured.map(i => h("tr", {}, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
+    h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
