@@ -232,6 +232,25 @@ fn a_job_of_messages_and_computations_survives_chakra() {
     assert_eq!(again, graph);
 }
 
+/// Rank 2 of three takes no part; its trace has no node.
+#[test]
+fn a_rank_without_operations_survives_chakra() {
+    let mut programs: Vec<_> = (0..3).map(|rank| ProgramBuilder::new(rank, 3)).collect();
+    programs[0].push(Op::send(1, 5000, 9)).expect("op");
+    programs[1].push(Op::receive(0, 5000, 9)).expect("op");
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    let graph = Graph::new(programs.collect()).expect("graph");
+    let trace = |rank| {
+        let written = write_trace(&graph, rank, false).expect("trace");
+        RankTrace::parse(rank, &written.bytes).expect("trace")
+    };
+    let traces: Vec<_> = (0..3).map(trace).collect();
+    assert_eq!(traces[2].nodes(), 0);
+    assert_eq!(compose(&traces, &Groups::new(), false).expect("job").graph, graph);
+    let error = RankTrace::parse(2, &[]).expect_err("no file").to_string();
+    assert!(error.contains("rank 2, offset 0") && error.contains("is empty"), "{error}");
+}
+
 /// Chakra has whole microseconds, and 1 ns as 0: other times are rounded on demand only.
 #[test]
 fn times_that_chakra_has_not_are_an_error_or_rounded_and_counted() {

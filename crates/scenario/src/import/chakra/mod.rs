@@ -153,8 +153,9 @@ impl RankTrace {
             }
             at += own + length;
         }
-        if nodes.is_empty() {
-            let what = "the trace has no nodes".to_owned();
+        // A rank may have nothing to do: then metadata is all.
+        if !has_metadata {
+            let what = "the file is empty; a trace begins with its metadata".to_owned();
             return Err(ChakraError { rank, offset: Some(at as u64), node: None, what });
         }
         nodes.sort_by_key(|node| node.id);
