@@ -25,6 +25,7 @@ use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::spread::{EvCounters, Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
+use control::Way;
 use grants::Grants;
 use waiting::WaitingFlows;
 
@@ -114,7 +115,7 @@ pub struct Endpoint<F: AlgorithmFactory> {
     /// Places of flows that were released.
     free: Vec<FlowId>,
     /// Refusals of ops, and negative acknowledgements of trimmed packets, that are due.
-    refusals: VecDeque<(FlowId, Body)>,
+    refusals: VecDeque<(FlowId, Body, Way)>,
     /// Flows with an acknowledgement due, with read requests, and with data that may be sent,
     /// served round-robin.
     acks: Ring<FlowId>,

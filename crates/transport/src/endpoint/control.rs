@@ -14,6 +14,15 @@ use crate::op::{Completion, Op, Outcome};
 /// largest batch of a simulated host, each packet of which may be trimmed, and bounded.
 const MAX_REFUSALS: usize = 256;
 
+/// The path of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// That of the peer's last packet.
+    Back,
+    /// That of a flow with one path: the other one may lead nowhere since, and a peer that waits sends nothing by another.
+    First,
+}
+
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Refuses an op of the peer instead of passing its packet to [`Endpoint::handle_packet`]: the
     /// packet is neither recorded nor acknowledged, and the peer gets the reason. Further packets of
@@ -48,8 +57,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) {
-        if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&(id, refusal)) {
-            self.refusals.push_back((id, refusal));
+        self.push_refusal_by(id, refusal, Way::Back);
+    }
+
+    fn push_refusal_by(&mut self, id: FlowId, refusal: Body, way: Way) {
+        let refusal = (id, refusal, way);
+        if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&refusal) {
+            self.refusals.push_back(refusal);
         }
     }
 
@@ -125,11 +139,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Drops the answer to the peer's read or atomic op `op` and sends the peer the reason. A refusal
     /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
-    /// `op` arrives, which ends every refused op.
+    /// `op` arrives, which ends every refused op. Only the first one leaves by the path of the peer's last packet.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
-        flow.send.drop_response(op);
-        self.push_refusal(id, Body::Reject(Reject { op, reason }));
+        let way = if flow.send.drop_response(op) { Way::Back } else { Way::First };
+        self.push_refusal_by(id, Body::Reject(Reject { op, reason }), way);
         self.update(now, id);
     }
 
@@ -217,20 +231,23 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub fn release(&mut self, now: Time, id: FlowId) {
         if id.index() < self.flows.len() && !self.free.contains(&id) {
             self.abort(now, id);
-            self.refusals.retain(|(flow, _)| *flow != id);
+            self.refusals.retain(|(flow, ..)| *flow != id);
             self.free.push(id);
         }
     }
 
     pub(super) fn poll_refusal(&mut self) -> Option<Transmit> {
-        let (id, body) = self.refusals.pop_front()?;
+        let (id, body, way) = self.refusals.pop_front()?;
         let flow = &mut self.flows[id.index()];
         let seq = flow.receive.next_control();
         Some(Transmit {
             flow: id,
             header: Header { flow: flow.peer, seq, body },
             congestion: CongestionHeader::default(),
-            path: flow.path_back(),
+            path: match way {
+                Way::Back => flow.path_back(),
+                Way::First => flow.first_path(),
+            },
         })
     }
 }

@@ -59,6 +59,11 @@ impl<F: AlgorithmFactory> Flow<F> {
         }
     }
 
+    /// Returns the path that the flow has without a path policy.
+    pub(crate) fn first_path(&self) -> Path {
+        Path::Label(self.path_label)
+    }
+
     /// Gives the packet that was just taken an entropy value; retransmissions get a new one too.
     #[inline(never)] // flows with one path do not need it
     pub(crate) fn choose_path(&mut self, now: Time) {

@@ -48,18 +48,21 @@ impl SendSide {
         Some(ended)
     }
 
-    /// Gives up the answer to the peer's op `id`, if it is not yet acknowledged.
-    pub(crate) fn drop_response(&mut self, id: OpId) {
-        let Some(responses) = self.rare.as_mut().map(|rare| &mut rare.responses) else { return };
+    /// Gives up the answer to the peer's op `id`. Returns `false` if there is none that is not yet acknowledged.
+    pub(crate) fn drop_response(&mut self, id: OpId) -> bool {
+        let Some(responses) = self.rare.as_mut().map(|rare| &mut rare.responses) else {
+            return false;
+        };
         let under_way = |s: &Stream| s.id == id && !s.done;
-        let Some(index) = responses.queue.iter().position(under_way) else { return };
+        let Some(index) = responses.queue.iter().position(under_way) else { return false };
         let number = responses.first + index as u64;
-        let Some(stream) = responses.get_mut(number) else { return };
+        let Some(stream) = responses.get_mut(number) else { return false };
         stream.done = true;
         self.pending -= stream.skip_unsent();
         responses.skip_sent();
         responses.drop_done();
         self.forget_ranges(Lane::Responses, number);
+        true
     }
 
     /// Returns the peer's reads of `region` whose answers are not yet acknowledged.

@@ -22,4 +22,5 @@ mod pcapng;
 mod qlog;
 mod restart;
 mod security_page;
+mod soak;
 mod spread;

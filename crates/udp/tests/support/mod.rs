@@ -7,7 +7,7 @@ pub mod pair;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -112,6 +112,8 @@ pub struct Relay {
     longest: Arc<AtomicUsize>,
     /// The longest that it has handed to the server.
     seen: Arc<AtomicUsize>,
+    /// Number of datagrams from both sides.
+    taken: Arc<AtomicU64>,
     /// Datagrams that it still hands to the server before it is cut; `usize::MAX` for any number.
     left: Arc<AtomicUsize>,
     /// Port of the server whose answers it hands back; 0 while it is cut.
@@ -133,6 +135,8 @@ impl Relay {
         let takes = Arc::clone(&longest);
         let seen = Arc::new(AtomicUsize::new(0));
         let seen_by_thread = Arc::clone(&seen);
+        let taken = Arc::new(AtomicU64::new(0));
+        let taken_by_thread = Arc::clone(&taken);
         let [to_client, to_server] =
             [&front, &back].map(|socket| socket.try_clone().expect("a second handle"));
         let (left, port) = (AtomicUsize::new(usize::MAX), AtomicU16::new(server.port()));
@@ -149,6 +153,7 @@ impl Relay {
                 let mut idle = true;
                 while let Ok((length, from)) = front.recv_from(&mut buffer) {
                     idle = false;
+                    taken_by_thread.fetch_add(1, Ordering::Relaxed);
                     client = Some(from);
                     if length > takes.load(Ordering::Relaxed) {
                         continue;
@@ -170,6 +175,7 @@ impl Relay {
                 }
                 while let Ok((length, from)) = back.recv_from(&mut buffer) {
                     idle = false;
+                    taken_by_thread.fetch_add(1, Ordering::Relaxed);
                     let wanted = from.port() == answers_from.load(Ordering::Relaxed);
                     if length > takes.load(Ordering::Relaxed) || !wanted {
                         continue;
@@ -191,6 +197,7 @@ impl Relay {
             back: to_server,
             longest,
             seen,
+            taken,
             left,
             port,
             stop,
@@ -201,6 +208,11 @@ impl Relay {
     /// The longest datagram that it has handed to the server, in bytes.
     pub fn longest_seen(&self) -> usize {
         self.seen.load(Ordering::Relaxed)
+    }
+
+    /// The number of datagrams that it has taken from both sides.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// From now on what it hands on looks as if it had come over `hops` switches, of which one had the

@@ -59,6 +59,11 @@ const KEPT: &[(u64, &str)] = &[
         1_204_963,
         "the time to end did not count the bytes of the ops: Swift at its smallest window sends a packet each 100 ms",
     ),
+    (1_392_036, "as 1204963"),
+    (
+        1_378_540,
+        "the refusal of a read was repeated only to a port of the peer that its NAT had forgotten",
+    ),
 ];
 
 #[test]

@@ -1,0 +1,225 @@
+//! Ops of every kind over sockets, through a network that loses, duplicates, reorders and corrupts (1 % each): each op is
+//! done, its bytes are there, and nothing is lost or doubled.
+//!
+//! Short here; `APUS_SOCKET_OPS=100000000 cargo test --release -p apus-udp --test it over_sockets -- --nocapture` is the
+//! long run.
+
+use std::time::Instant;
+
+use apus_udp::{
+    Access, Completion, Connection, Done, Host, Region, Request, SubmitError, async_channel,
+};
+
+use crate::support::{Faults, PATIENCE, Random, Relay, SHARED, host, pattern, steady};
+
+const FAULTS: Faults = Faults { loss: 10, duplication: 10, corruption: 10, reordering: 10 };
+const FLOWS: usize = 4;
+/// Most ops that are outstanding.
+const OUTSTANDING: u64 = 256;
+/// Places of writes in the region. An op is submitted when the one with the same place has ended.
+const PLACES: u64 = 1024;
+/// Bytes of a place, and of the longest op: three packets.
+const PLACE: u64 = 3000;
+/// Words that are added to, and one that is compared and swapped, after the places.
+const WORDS: u64 = 8;
+const WORDS_AT: u64 = PLACES * PLACE;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Write,
+    Message,
+    Read,
+    Add,
+    Swap,
+}
+
+/// Op `n`: what it does, and its length.
+fn op(n: u64) -> (Kind, usize) {
+    let random = Random(n).next();
+    let kind = match random % 10 {
+        0..=3 => Kind::Write,
+        4..=6 => Kind::Message,
+        7 => Kind::Read,
+        8 => Kind::Add,
+        _ => Kind::Swap,
+    };
+    // One of a hundred has several packets; all have room for a number.
+    let length = if (random >> 8) % 100 == 0 { PLACE } else { 8 + (random >> 16) % 120 };
+    (kind, length as usize)
+}
+
+/// What op `n` writes or sends: its number, and bytes that follow from it.
+fn bytes(n: u64, length: usize) -> Vec<u8> {
+    let mut bytes = pattern(n, length);
+    bytes[..8].copy_from_slice(&n.to_le_bytes());
+    bytes
+}
+
+struct Soak {
+    region: Region,
+    /// What reads fetch.
+    known: Region,
+    here: Connection,
+    there: Connection,
+    /// Bit by op: whether its message has arrived.
+    arrived: Vec<u64>,
+    /// By place: whether the last op there has ended.
+    ended: Vec<bool>,
+    /// By place: its last write that is done.
+    written: Vec<Option<u64>>,
+    /// By word, how many additions are done; the last word: how often it was swapped.
+    words: [u64; WORDS as usize + 1],
+    is_swapping: bool,
+    /// Number of ops by kind that are done, and of messages that have arrived.
+    done: [u64; 5],
+    messages: u64,
+}
+
+impl Soak {
+    /// Submits op `n`. Returns `false` if there is no room.
+    fn submit(&mut self, n: u64, queue: &async_channel::Sender<Completion>) -> bool {
+        let (kind, length) = op(n);
+        let key = self.region.key();
+        let place = n % PLACES * PLACE;
+        let request = match kind {
+            Kind::Write => Request::write(key, place, bytes(n, length)),
+            Kind::Message => Request::message(bytes(n, length)),
+            Kind::Read => Request::read(self.known.key(), n % PLACES, length),
+            // One after the other.
+            Kind::Swap if self.is_swapping => return false,
+            Kind::Swap => {
+                let old = self.words[WORDS as usize];
+                Request::compare_and_swap(key, WORDS_AT + 8 * WORDS, old, old + 1)
+            }
+            Kind::Add => Request::fetch_add(key, WORDS_AT + 8 * (n % WORDS), 1),
+        };
+        match self.here.submit_queued(n as usize % FLOWS, request, queue, n) {
+            Ok(_) => {}
+            Err(SubmitError::Full) => return false,
+            Err(error) => panic!("op {n}: {error}"),
+        }
+        self.is_swapping |= kind == Kind::Swap;
+        self.ended[(n % PLACES) as usize] = false;
+        true
+    }
+
+    fn end(&mut self, n: u64, done: &Done) {
+        let place = (n % PLACES) as usize;
+        assert!(!self.ended[place], "op {n} ends twice");
+        self.ended[place] = true;
+        let (kind, length) = op(n);
+        self.done[kind as usize] += 1;
+        match kind {
+            Kind::Write => {
+                self.written[place] = Some(n);
+                self.check_place(place);
+            }
+            Kind::Message => {}
+            Kind::Read => {
+                let known = pattern(0, (PLACES + PLACE) as usize);
+                assert!(known[place..].starts_with(&done.bytes), "op {n}: other bytes");
+                assert_eq!(done.bytes.len(), length, "op {n}");
+            }
+            Kind::Add => self.words[(n % WORDS) as usize] += 1,
+            Kind::Swap => {
+                let word = &mut self.words[WORDS as usize];
+                assert_eq!(done.old, Some(*word), "op {n}: the swap before it was lost or doubled");
+                *word += 1;
+                self.is_swapping = false;
+            }
+        }
+    }
+
+    /// The bytes of the last write to a place that is done are there.
+    fn check_place(&self, place: usize) {
+        let Some(n) = self.written[place] else { return };
+        let bytes = bytes(n, op(n).1);
+        let at = place * PLACE as usize;
+        self.region.read(|memory| {
+            assert!(memory[at..].starts_with(&bytes), "write {n} is done, its bytes are not there");
+        });
+    }
+
+    /// Takes the messages that have arrived.
+    fn take(&mut self) -> bool {
+        let before = self.messages;
+        while let Some(message) = self.there.try_receive().expect("a connection") {
+            let n = u64::from_le_bytes(message.bytes[..8].try_into().expect("a number"));
+            let (kind, length) = op(n);
+            assert!(kind == Kind::Message, "nobody sent message {n}");
+            assert_eq!(&message.bytes[..], bytes(n, length), "message {n}");
+            let (word, bit) = ((n / 64) as usize, 1 << (n % 64));
+            assert_eq!(self.arrived[word] & bit, 0, "message {n} arrives twice");
+            self.arrived[word] |= bit;
+            self.messages += 1;
+        }
+        self.messages > before
+    }
+}
+
+#[test]
+fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
+    let total: u64 =
+        std::env::var("APUS_SOCKET_OPS").map_or(20_000, |text| text.parse().expect("a number"));
+    let mut settings = steady(SHARED);
+    // A relay has no buffer for jumbo bursts, and a busy machine loses what it cannot buffer.
+    settings.max_mtu = 1500;
+    let (server, client): (Host, Host) = (host(settings.clone()), host(settings));
+    let relay = Relay::new(server.local_addr(), FAULTS, 7);
+    let known = pattern(0, (PLACES + PLACE) as usize);
+    let memory = vec![0; (WORDS_AT + 8 * (WORDS + 1)) as usize];
+    let here = client.connect_with(relay.address, &[0; FLOWS], None).expect("connect");
+    let mut soak = Soak {
+        region: server.register(memory, Access::ALL).expect("region"),
+        known: server.register(known, Access::READ).expect("region"),
+        here,
+        there: server.accept().expect("accept"),
+        arrived: vec![0; total.div_ceil(64) as usize],
+        ended: vec![true; PLACES as usize],
+        written: vec![None; PLACES as usize],
+        words: [0; WORDS as usize + 1],
+        is_swapping: false,
+        done: [0; 5],
+        messages: 0,
+    };
+    let (queue, ends) = async_channel::bounded(OUTSTANDING as usize);
+    let (mut next, mut ended) = (0, 0);
+    let (began, mut last) = (Instant::now(), Instant::now());
+    while ended < total || soak.messages < soak.done[Kind::Message as usize] {
+        while next < total
+            && next - ended < OUTSTANDING
+            && soak.ended[(next % PLACES) as usize]
+            && soak.submit(next, &queue)
+        {
+            next += 1;
+        }
+        let before = ended;
+        while let Ok(Completion { user, result, .. }) = ends.try_recv() {
+            soak.end(user, &result.unwrap_or_else(|error| panic!("op {user}: {error}")));
+            ended += 1;
+        }
+        if soak.take() || ended > before {
+            last = Instant::now();
+        } else {
+            assert!(
+                last.elapsed() < PATIENCE,
+                "{ended} of {total} ops have ended, and no further one in a minute"
+            );
+            std::thread::sleep(std::time::Duration::from_micros(20));
+        }
+    }
+    // Nothing of an older write came late, and no addition was lost or doubled.
+    (0..PLACES as usize).for_each(|place| soak.check_place(place));
+    for (word, count) in soak.words.iter().enumerate() {
+        let address = WORDS_AT + 8 * word as u64;
+        assert_eq!(soak.region.fetch_add(address, 0), Ok(*count), "word {word}");
+    }
+    assert!(ends.try_recv().is_err() && !soak.take(), "an op ends twice, or a message comes twice");
+    let [writes, messages, reads, adds, swaps] = soak.done;
+    println!(
+        "{total} ops done in {:.0} s: {writes} writes, {messages} messages, {reads} reads, {adds} additions, {swaps} swaps; \
+         the relay took {} datagrams",
+        began.elapsed().as_secs_f64(),
+        relay.taken(),
+    );
+}
