@@ -78,7 +78,7 @@ function quantity(value, metric) {
 function bounded(entry, metric) {
   if (!entry) return "–";
   if (entry.value !== null) return quantity(entry.value, metric);
-  return entry.upper === null ? "≥ " + quantity(entry.lower, metric) : `${quantity(entry.lower, metric)} … ${quantity(entry.upper, metric)}`;
+  return entry.upper === null ? "≥ " + quantity(entry.lower, metric) : `≥ ${quantity(entry.lower, metric)}, ≤ ${quantity(entry.upper, metric)}`;
 }
 // The name of a metric in words: its unit is beside each number.
 function words(name) {

@@ -21,8 +21,9 @@ function comparePictures() {
   const titled = i => name(i) + (metrics[i].unit ? `, ${metrics[i].unit.replace(/^us$/, "µs")}` : "");
   const numberOf = (row, i) => row.numbers[i] ? bounded({ value: row.numbers[i][0], lower: row.numbers[i][1], upper: row.numbers[i][2] }, metrics[i]) : "–";
 
-  // How much a row differs from another one, seed by seed: the mean of the differences, and half of its 95 % confidence interval by
-  // Student's t; null of a single seed. A difference is clear if the interval excludes 0, or of one seed, if it is above 1 %.
+  // How much a row differs from another one: the difference of both numbers, which are medians over the seeds; beside it the mean of the
+  // differences seed by seed, and half of its 95 % confidence interval by Student's t; null of a single seed. A difference is clear if it
+  // is above 1 %, and the interval excludes 0 on the same side.
   const paired = (row, other, i) => {
     if ([row, other].some(one => valueOf(one, i) === null || isOpen(one, i))) return null;
     const [of, from] = [row, other].map(one => one.numbers[i][5] ?? [one.numbers[i][0]]);
@@ -30,23 +31,26 @@ function comparePictures() {
     if (!n) return null;
     const mean = all.reduce((a, b) => a + b) / n, squares = all.reduce((sum, d) => sum + (d - mean) ** 2, 0);
     const half = n > 1 ? comparison.quantiles[n - 2] * Math.sqrt(squares / (n - 1) / n) : null;
-    return { mean, half, clear: half === null ? Math.abs(mean) > 0.01 * Math.abs(valueOf(other, i)) : Math.abs(mean) > half };
+    const by = valueOf(row, i) - valueOf(other, i), large = Math.abs(by) > 0.01 * Math.abs(valueOf(other, i));
+    // Ranges over the seeds that are apart, but too few seeds for an interval that excludes 0.
+    const apart = ends(row, i)[0] > ends(other, i)[1] || ends(row, i)[1] < ends(other, i)[0];
+    return { by, mean, half, seeds: n, clear: large && (half === null || Math.abs(mean) > half && mean * by > 0), few: large && apart && half !== null && Math.abs(mean) <= half };
   };
-  const rule = "A difference is clear if the 95 % confidence interval of its mean (Student’s t, paired by seed) excludes 0; of one seed, if it is above 1 %.";
+  const rule = "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0.";
   // Of ops that had not ended only the bounds are known.
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
   const clearly = (row, other, i) => {
     const sign = metrics[i].better || 1, one = paired(row, other, i);
-    if (one) return one.clear && sign * one.mean > 0;
+    if (one) return one.clear && sign * one.by > 0;
     return sign > 0 ? ends(row, i)[0] > ends(other, i)[1] : ends(row, i)[1] < ends(other, i)[0];
   };
   // In percent of the other row, or as a factor; a share, and what differs from nothing, in its unit.
   const change = (row, other, i) => {
-    const base = Math.abs(valueOf(other, i)), { mean } = paired(row, other, i), by = 1 + mean / base;
-    return !base || metrics[i].fraction ? `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}` : by > 2 ? `${number(by, 2)} times` : signed((by - 1) * 100);
+    const base = Math.abs(valueOf(other, i)), { by } = paired(row, other, i), factor = 1 + by / base;
+    return !base || metrics[i].fraction ? `${name(i)} ${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i])}` : factor > 2 ? `${number(factor, 2)} times the ${name(i)}` : `${name(i)} ${signed((factor - 1) * 100)}`;
   };
-  // A difference that is not clear, with its interval.
-  const unsure = (row, other, i) => { const one = paired(row, other, i); return one && one.half !== null ? ` (${one.mean < 0 ? "−" : "+"}${quantity(Math.abs(one.mean), metrics[i])} ± ${quantity(one.half, metrics[i])})` : ""; };
+  // A difference that is not clear.
+  const unsure = (row, other, i) => paired(row, other, i)?.few ? `${change(row, other, i)}, but ${paired(row, other, i).seeds} seeds are too few to tell` : `no clear difference in ${name(i)}`;
   // A row is beaten if another one is clearly better in one of both numbers, and not clearly worse in the other.
   const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
@@ -111,27 +115,27 @@ function comparePictures() {
     const seeds = Math.max(...rows.map(row => row.numbers[y]?.[5]?.length ?? 1));
     const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
-    // Only clear differences count; of numbers of one kind the largest.
+    // Only clear differences of 5 % or more count; of numbers of one kind the largest.
     const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
     const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
     const kind = i => metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|unfinished)$/, "").replace(/\.(size\.\d+\.)?slowdown.*/, "");
     const clear = (row, other, worse, without) => {
       const kinds = new Set();
-      return measured.filter(i => usable(i) && !without.includes(i) && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
-        .slice(0, 3).map(i => `${name(i)} ${change(row, other, i)}`);
+      return measured.filter(i => usable(i) && !without.includes(i) && factor(row, other, i) >= 1.05 && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
+        .slice(0, 3).map(i => change(row, other, i));
     };
-    const list = all => all.join(", ");
+    const list = all => all.join("; ");
     const loser = row => {
-      const by = comparable().includes(row) ? beaten(row) : null;
+      const by = comparable().includes(row) ? best.find(other => beats(other, row)) ?? beaten(row) : null;
       if (!by) return ": ops had not ended, so that both numbers are not known";
-      const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), gain = clear(row, by, false, [x, y]);
-      return `: against ${short(by)} clearly behind in ${behind.map(i => `${name(i)} (${change(row, by, i)})`).join(" and ")}${open.length ? `, no clear difference in ${open.map(i => `${name(i)}${unsure(row, by, i)}`).join(" and ")}` : ""}${gain.length ? `; in return ${list(gain)}` : ""}`;
+      const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), loss = clear(row, by, true, [x, y]), gain = clear(row, by, false, [x, y]);
+      return `: behind ${short(by)} with ${list([...behind.map(i => change(row, by, i)), ...loss])}${open.length ? ` (${open.map(i => unsure(row, by, i)).join("; ")})` : ""}${gain.length ? `. In return: ${list(gain)}` : ""}`;
     };
     const winner = row => {
       const [dearest] = others.map(other => [other, clear(row, other, true, [x, y])]).filter(([, cost]) => cost.length);
       return `: ${both(row)}${dearest ? `. Its price against ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
     };
-    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better in ${list(gain)}` : ""}${gain.length && loss.length ? "; " : ""}${loss.length ? `worse in ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference in any number"}.`); })() : null;
+    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better with ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse with ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}.`); })() : null;
     return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
       h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` Of ${seeds} seeds intervals are wide; more seeds make them narrower.` : ""}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
@@ -259,12 +263,13 @@ function comparePictures() {
   // How much a row differs from the first one, in its unit and in percent; green is better, red is worse, grey is not sure.
   function difference(row, i) {
     const one = data.command === "compare" && row !== rows[0] ? paired(row, rows[0], i) : null;
-    if (!one || one.mean === 0) return null;
-    const { mean, half, clear } = one, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
-    const share = base && !metrics[i].fraction && !counted ? ` (${signed(mean / Math.abs(base) * 100)})` : "", tone = clear && metrics[i].better ? (metrics[i].better * mean > 0 ? "better" : "worse") : "";
-    // A mean of pairs may have another sign than the difference of the medians; so it is said only if it is clear.
-    if (!clear) return h("span", { class: "beside", title: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${half === null ? ", one seed" : ` ± ${quantity(half, metrics[i])} (95 %)`}`, text: "no clear difference" });
-    return h("span", { class: `beside ${tone}`, title: half === null ? "one seed" : `± ${quantity(half, metrics[i])} (95 %)`, text: `${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])}${share}` });
+    if (!one || one.by === 0) return null;
+    const { by, mean, half, clear } = one, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
+    const share = base && !metrics[i].fraction && !counted ? ` (${signed(by / Math.abs(base) * 100)})` : "", tone = clear && metrics[i].better ? (metrics[i].better * by > 0 ? "better" : "worse") : "";
+    const interval = half === null ? "of one seed" : `mean over ${one.seeds} seeds ${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])} ± ${quantity(half, metrics[i])} (95 %)`;
+    const hover = { onpointermove: event => showTip(interval, event.clientX + 14, event.clientY + 14), onpointerleave: hideTip };
+    if (!clear) return h("span", { class: "beside", ...hover, text: one.few ? "too few seeds to tell" : "no clear difference" });
+    return h("span", { class: `beside ${tone}`, ...hover, text: `${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i])}${share}` });
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
@@ -277,10 +282,10 @@ function comparePictures() {
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
-  const turned = () => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
-    h("caption", { text: beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${data.command === "compare" ? ` Then the mean difference from ${rows[0].label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}` }),
+  const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${data.command === "compare" ? ` Then the difference from ${rows[0].label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}`;
+  const turned = () => h("div", { class: "card" }, h("p", { class: "note", text: about() }), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
-    h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i)))))));
+    h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i))))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;

@@ -126,7 +126,9 @@ function numberCards(run) {
   const cards = h("div", { class: "cards" });
   for (const part of [...new Set(data.metrics.map(metric => metric.part))]) {
     // Flows of several workloads are not meant to be equal.
-    const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name] && !(metric.name === "jain" && run.workloads.length));
+    // Their latencies together mean nothing either: the table above has those of each.
+    const mixed = metric => run.workloads.length && (metric.name === "jain" || /^op_latency_us\.p/.test(metric.name));
+    const rows = data.metrics.filter(metric => metric.part === part && run.numbers[metric.name] && !mixed(metric));
     if (!rows.length) continue;
     cards.append(h("div", { class: "card" }, h("h3", { text: part === "Ops" && run.workloads.length ? "Ops of all workloads" : part }), h("table", { class: "numbers" },
       h("thead", { class: "unseen" }, h("tr", {}, h("th", { scope: "col", text: "number" }), h("th", { scope: "col", text: "value" }))),
@@ -138,7 +140,7 @@ function numberCards(run) {
         const grave = ["op_latency_us.unfinished", "stalled.at_end"].includes(metric.name) && entry.value > 0;
         return h("tr", {}, h("th", { scope: "row" }, define(metric.heading, definition(metric.name))),
           h("td", {}, h("span", { class: grave ? "value bad" : "value", text: bounded(entry, metric) }),
-            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${entry.value === null || !(value > 0) ? "" : entry.value < value * 1.02 ? "no more than " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
+            what ? h("span", { class: "beside", text: metric.unit === "us" ? `${!(value > 0) ? "" : entry.value === null ? "≥ " + number(entry.lower / value, 2) + " × " : entry.value < value * 1.02 ? "as fast as " : number(entry.value / value, 2) + " × "}${quantity(value, metric)} ${what}` : `${what}: ${quantity(value, metric)}` }) : null,
             port, spread ? h("span", { class: "beside", text: spread }) : null));
       })))));
   }

@@ -107,7 +107,10 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
         events.iter().copied().filter(|event| event.at >= from && event.at <= until).collect();
     let sent = transmissions(target, seen, &events);
     let us = |at: Time| us_after(target.submitted, at);
-    let chain = chain::of(target, &sent, seen, flows);
+    let mut chain = chain::of(target, &sent, seen, flows);
+    if let Some(first) = chain.first {
+        chain.stalled(stalled(target, &events, first));
+    }
     let ahead = ahead(target, &events, chain.first.unwrap_or(target.ended));
     let mut path: Vec<PortId> = Vec::new();
     for packet in sent.iter().flat_map(|sent| &sent.hops).chain(&chain.back) {
@@ -305,6 +308,31 @@ fn state(event: &FlowEvent, at: f64) -> Value {
         us(sample.map(|sample| sample.fabric_rtt)),
         us(sample.map(|sample| sample.endpoint_delay)),
     ])
+}
+
+/// Returns how long the flow waited for timeouts of lost packets before `first`: from the last acknowledgement or the timeout before
+/// to each timeout.
+fn stalled(target: &Target, events: &[&FlowEvent], first: Time) -> Span {
+    let (mut all, mut since) = (Span::ZERO, target.submitted);
+    let gap = gap(target);
+    for (before, event) in events.iter().zip(events.iter().skip(1)) {
+        if event.at > first {
+            break;
+        }
+        // What happened in the gap was not recorded.
+        if let Some((_, until)) =
+            gap.filter(|(from, until)| before.at <= *from && event.at >= *until)
+        {
+            since = since.max(until);
+        }
+        if event.counters.since(&before.counters).timeout_losses > 0 {
+            all += event.at.since(since);
+            since = since.max(event.at);
+        } else if matches!(event.what, FlowEventKind::Received(..)) {
+            since = since.max(event.at);
+        }
+    }
+    all
 }
 
 /// Times at which the flow declared packets lost, and by what.

@@ -12,6 +12,9 @@ use super::second_run::Target;
 /// Flows that are named of those before a packet in a queue.
 const MAX_NAMED: usize = 10;
 
+/// The part of the time in which earlier packets of the flow were lost.
+const TIMEOUTS: &str = "waiting for timeouts, since packets of its flow were lost";
+
 /// The packet whose acknowledgement ended an op.
 #[derive(Default)]
 pub(super) struct Chain<'r> {
@@ -83,6 +86,16 @@ pub(super) fn of<'r>(
     let rest = total.saturating_sub(waited + endpoint);
     parts.push(json!(["back", "acknowledgement, way back", us(rest)]));
     Chain { seq: Some(last.seq), parts, waits, back, first: Some(first) }
+}
+
+impl Chain<'_> {
+    /// Names the part of the time before the first transmission in which the flow waited for timeouts.
+    pub(super) fn stalled(&mut self, waited: Span) {
+        let Some(before) = self.parts.first_mut().filter(|_| !waited.is_zero()) else { return };
+        let rest = before[2].as_f64().map_or(0.0, |all| (all - us(waited)).max(0.0));
+        before[2] = json!((rest * 1e3).round() / 1e3);
+        self.parts.insert(0, json!(["again", TIMEOUTS, us(waited)]));
+    }
 }
 
 /// The parts of an op that had not ended: until its first packet, until its last acknowledgement, and since then.
