@@ -147,11 +147,15 @@ impl Backoff {
         self.doublings = 0;
     }
 
-    /// The timeout, doubled.
+    /// Returns the timeout, doubled. It does not grow beyond the doublings of the shortest one of `rule`: smoothed RTTs of seconds,
+    /// after a pause of the peer, need no longer timeouts (RFC 6298 §2.4 lets implementations set a maximum).
     #[inline]
     #[must_use]
-    pub fn applied(self, rto: Span) -> Span {
-        (0..self.doublings).fold(rto, |rto, _| rto.saturating_add(rto))
+    pub fn applied(self, rto: Span, rule: &RtoRule) -> Span {
+        let double =
+            |rto: Span, doublings| (0..doublings).fold(rto, |rto, _| rto.saturating_add(rto));
+        let longest = double(rule.minimum.max(rule.initial), Self::MAX_DOUBLINGS);
+        double(rto, self.doublings).min(longest).max(rto)
     }
 }
 
@@ -159,4 +163,28 @@ impl Backoff {
 #[inline]
 pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
     if average.is_nan() { sample } else { average + gain * (sample - average) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Backoff, RtoRule, Span};
+
+    /// By hand: from 1 ms the timeout doubles six times, to 64 ms; 20 ms doubles to 40 and then reaches 64 ms; 4 s stay 4 s.
+    #[test]
+    fn timeouts_double_up_to_64_times_the_shortest_one() {
+        let ms = Span::from_ms;
+        let rule = RtoRule { gain: 0.1, multiplier: 2.0, minimum: ms(1), initial: ms(1) };
+        let mut backoff = Backoff::default();
+        for (shortest, longer, longest) in [(2, 40, 4000), (4, 64, 4000), (8, 64, 4000)] {
+            backoff.on_timeout();
+            let applied = [1, 20, 4000].map(|rto| backoff.applied(ms(rto), &rule));
+            assert_eq!(applied, [ms(shortest), ms(longer), ms(longest)]);
+        }
+        for _ in 0..9 {
+            backoff.on_timeout();
+        }
+        assert_eq!(backoff.applied(ms(1), &rule), ms(64));
+        backoff.on_ack();
+        assert_eq!(backoff.applied(ms(1), &rule), ms(1));
+    }
 }

@@ -224,7 +224,7 @@ impl Sender for Dcqcn {
         // A slow flow gets acknowledgements rarely, so the gap between its packets is added.
         let packet = Bytes::new(u64::from(self.packet));
         let gap = Rate::from_bps(self.current as u64).serialization_time(packet);
-        self.backoff.applied(self.rtt.rto(&self.params.rto, gap))
+        self.backoff.applied(self.rtt.rto(&self.params.rto, gap), &self.params.rto)
     }
 
     fn snapshot(&self) -> Snapshot {

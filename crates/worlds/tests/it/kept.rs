@@ -60,6 +60,11 @@ const KEPT: &[(u64, &str)] = &[
         "the time to end did not count the bytes of the ops: Swift at its smallest window sends a packet each 100 ms",
     ),
     (1_392_036, "as 1204963"),
+    (1_527_605, "as 1204963"),
+    (
+        1_560_163,
+        "DCQCN doubled a timeout of seconds, after a pause of its peer, to minutes: an answer that was lost was not sent again",
+    ),
     (
         1_378_540,
         "the refusal of a read was repeated only to a port of the peer that its NAT had forgotten",
