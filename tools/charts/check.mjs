@@ -125,24 +125,35 @@ const open = async (file, width, scheme, hash = "") => {
   await page.goto(`file://${file}${hash}`, { waitUntil: "load" });
   return [page, problems];
 };
-// The page computes the intervals of differences itself: a difference must be clear where the medians differ by 1 % and the interval of
-// compare.json excludes 0 on the same side.
+// The page computes the intervals of differences itself, between any two algorithms. Its numbers by seed must give the intervals of
+// compare.json, and a difference of the table must be clear where the medians differ by 1 % and the interval excludes 0 on the same side.
 async function sameIntervals(page, folder) {
   const { algorithms } = JSON.parse(readFileSync(join(folder, "compare.json")));
-  const known = (one, name) => (one.metrics[name]?.median ?? null) !== null;
+  const { rows, metrics } = await page.evaluate(() => report.data.comparison);
   const lines = await page.$$eval("#comparison tr[data-metric]", all => all.map(line => [line.dataset.metric, ...[...line.querySelectorAll("td")].map(cell => cell.textContent)]));
-  let compared = 0;
-  for (const [name, , ...cells] of lines) algorithms.slice(1).forEach(({ algorithm, differences }, i) => {
-    const found = differences[name];
-    // Of lower bounds the page has no difference.
-    if (!found || found.low === null || found.mean === 0 || ![algorithms[0], algorithms[i + 1]].every(one => known(one, name))) return;
-    compared++;
-    const [base, value] = [algorithms[0], algorithms[i + 1]].map(one => one.metrics[name].median), by = value - base;
-    if (by === 0) return;
-    const clear = Math.abs(by) > 0.01 * Math.abs(base) && (found.low > 0 && by > 0 || found.high < 0 && by < 0);
-    check(clear !== /no clear difference|too few seeds/.test(cells[i]), `${name} of ${algorithm}: "${cells[i]}", but the interval is ${found.low} to ${found.high}`);
-  });
-  check(compared > 20, `only ${compared} differences of the page were compared with compare.json`);
+  const said = await page.$eval("#comparison", one => one.textContent.match(/Then the difference from (.+?):/)[1]);
+  const reference = rows.findIndex(row => row.label === said);
+  // Student's t for three pairs, and therefore two degrees of freedom.
+  const interval = (of, from) => { const all = of.map((v, seed) => v - from[seed]), mean = all.reduce((a, b) => a + b) / 3, half = 4.303 * Math.sqrt(all.reduce((sum, d) => sum + (d - mean) ** 2, 0) / 2 / 3); return [mean - half, mean + half]; };
+  const near = (a, b, unit) => Math.abs(a - b) <= 1e-4 * Math.abs(unit);
+  let [intervals, cells] = [0, 0];
+  for (const [name, ...texts] of lines) {
+    const i = metrics.findIndex(metric => metric.name === name), numbers = rows.map(row => row.numbers[i]);
+    const whole = number => number && number[0] !== null && number[5]?.length === 3 && number[5].every(v => v !== null);
+    numbers.forEach((number, r) => {
+      const found = algorithms[r].differences?.[name], median = algorithms[r].metrics[name]?.median, base = algorithms[reference].metrics[name]?.median;
+      if (found?.pairs === 3 && whole(number) && whole(numbers[0])) {
+        intervals++;
+        const [low, high] = interval(number[5], numbers[0][5]), unit = Math.max(...number[5].map(Math.abs), ...numbers[0][5].map(Math.abs));
+        check(near(low, found.low, unit) && near(high, found.high, unit), `${name} of ${algorithms[r].algorithm}: ${low} to ${high}, but compare.json has ${found.low} to ${found.high}`);
+      }
+      if (r === reference || !whole(number) || !whole(numbers[reference]) || median === base) return;
+      cells++;
+      const by = median - base, [low, high] = interval(number[5], numbers[reference][5]), clear = Math.abs(by) > 0.01 * Math.abs(base) && (low > 0 && by > 0 || high < 0 && by < 0);
+      check(clear !== /no clear difference|too few seeds/.test(texts[r]), `${name} of ${rows[r].label}: "${texts[r]}", but the interval is ${low} to ${high}`);
+    });
+  }
+  check(intervals > 20 && cells > 20, `only ${intervals} intervals and ${cells} cells were compared with compare.json`);
 }
 const drawAll = page => page.evaluate(() => report.pictures.forEach(one => { one.visible = true; one.draw(); }));
 

@@ -36,18 +36,18 @@ function comparePictures() {
     const apart = ends(row, i)[0] > ends(other, i)[1] || ends(row, i)[1] < ends(other, i)[0];
     return { by, mean, half, seeds: n, clear: large && (half === null || Math.abs(mean) > half && mean * by > 0), few: large && apart && half !== null && Math.abs(mean) <= half };
   };
-  const rule = "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0.";
-  // Of ops that had not ended only the bounds are known.
+  const rule = "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. Where the ranges over the seeds are apart all the same, there are too few seeds to tell. Lower bounds are not compared.";
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
   const clearly = (row, other, i) => {
-    const sign = metrics[i].better || 1, one = paired(row, other, i);
-    if (one) return one.clear && sign * one.by > 0;
-    return sign > 0 ? ends(row, i)[0] > ends(other, i)[1] : ends(row, i)[1] < ends(other, i)[0];
+    const one = paired(row, other, i);
+    return one !== null && one.clear && (metrics[i].better || 1) * one.by > 0;
   };
-  // In percent of the other row, or as a factor; a share, and what differs from nothing, in its unit.
+  const counted = i => metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
+  const signedBy = (by, i) => `${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i]).replace(/\s%$/, "\u00a0points")}`;
+  // In percent of the other row, or as a factor; a share, a count, and what differs from nothing, in its unit.
   const change = (row, other, i) => {
     const base = Math.abs(valueOf(other, i)), { by } = paired(row, other, i), factor = 1 + by / base;
-    return !base || metrics[i].fraction ? `${name(i)} ${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i])}` : factor > 2 ? `${number(factor, 2)} times the ${name(i)}` : `${name(i)} ${signed((factor - 1) * 100)}`;
+    return !base || metrics[i].fraction || counted(i) ? `${name(i)} ${signedBy(by, i)}` : factor > 2 ? `${number(factor, 2)} times the ${name(i)}` : `${name(i)} ${signed((factor - 1) * 100)}`;
   };
   // A difference that is not clear.
   const unsure = (row, other, i) => paired(row, other, i)?.few ? `${change(row, other, i)}, but ${paired(row, other, i).seeds} seeds are too few to tell` : `no clear difference in ${name(i)}`;
@@ -129,13 +129,13 @@ function comparePictures() {
       const by = comparable().includes(row) ? best.find(other => beats(other, row)) ?? beaten(row) : null;
       if (!by) return ": ops had not ended, so that both numbers are not known";
       const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), loss = clear(row, by, true, [x, y]), gain = clear(row, by, false, [x, y]);
-      return `: behind ${short(by)} with ${list([...behind.map(i => change(row, by, i)), ...loss])}${open.length ? ` (${open.map(i => unsure(row, by, i)).join("; ")})` : ""}${gain.length ? `. In return: ${list(gain)}` : ""}`;
+      return `: behind ${short(by)}: ${list([...behind.map(i => change(row, by, i)), ...loss])}${open.length ? ` (${open.map(i => unsure(row, by, i)).join("; ")})` : ""}${gain.length ? `. In return: ${list(gain)}` : ""}`;
     };
     const winner = row => {
       const [dearest] = others.map(other => [other, clear(row, other, true, [x, y])]).filter(([, cost]) => cost.length);
       return `: ${both(row)}${dearest ? `. Its price against ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
     };
-    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better with ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse with ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}.`); })() : null;
+    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []), few = measured.filter(i => usable(i) && paired(a, b, i)?.few && factor(a, b, i) >= 1.05).sort((m, n) => factor(a, b, n) - factor(a, b, m)).slice(0, 3); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better: ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse: ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}${few.length ? ` (too few seeds to tell: ${list(few.map(i => change(a, b, i)))})` : ""}.`); })() : null;
     return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
       h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` Of ${seeds} seeds intervals are wide; more seeds make them narrower.` : ""}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
@@ -260,16 +260,17 @@ function comparePictures() {
     let lines = null;
     return h("div", { class: "grid" }, self.figure);
   }
-  // How much a row differs from the first one, in its unit and in percent; green is better, red is worse, grey is not sure.
+  // How much a row differs from the first one of the verdict, in its unit and in percent; green is better, red is worse, grey is not sure.
+  const reference = data.command === "compare" ? front()[0] ?? rows[0] : null;
   function difference(row, i) {
-    const one = data.command === "compare" && row !== rows[0] ? paired(row, rows[0], i) : null;
+    const one = reference && row !== reference ? paired(row, reference, i) : null;
     if (!one || one.by === 0) return null;
-    const { by, mean, half, clear } = one, base = valueOf(rows[0], i), counted = metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
-    const share = base && !metrics[i].fraction && !counted ? ` (${signed(by / Math.abs(base) * 100)})` : "", tone = clear && metrics[i].better ? (metrics[i].better * by > 0 ? "better" : "worse") : "";
+    const { by, mean, half, clear } = one, base = valueOf(reference, i);
+    const share = base && !metrics[i].fraction && !counted(i) ? ` (${signed(by / Math.abs(base) * 100)})` : "", tone = clear && metrics[i].better ? (metrics[i].better * by > 0 ? "better" : "worse") : "";
     const interval = half === null ? "of one seed" : `mean over ${one.seeds} seeds ${mean > 0 ? "+" : "−"}${quantity(Math.abs(mean), metrics[i])} ± ${quantity(half, metrics[i])} (95 %)`;
     const hover = { onpointermove: event => showTip(interval, event.clientX + 14, event.clientY + 14), onpointerleave: hideTip };
     if (!clear) return h("span", { class: "beside", ...hover, text: one.few ? "too few seeds to tell" : "no clear difference" });
-    return h("span", { class: `beside ${tone}`, ...hover, text: `${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i])}${share}` });
+    return h("span", { class: `beside ${tone}`, ...hover, text: signedBy(by, i) + share });
   }
   const heads = h("tr", {}, h("td"), ...measured.map(i => h("th", { scope: "col", class: "n" }, define(name(i), definition(metrics[i].name)))));
   const limit = 200;
@@ -282,7 +283,7 @@ function comparePictures() {
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
-  const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${data.command === "compare" ? ` Then the difference from ${rows[0].label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}`;
+  const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${reference ? ` Then the difference from ${reference.label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}`;
   const turned = () => h("div", { class: "card" }, h("p", { class: "note", text: about() }), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i))))))));
