@@ -28,7 +28,8 @@ function comparePictures() {
     if ([row, other].some(one => valueOf(one, i) === null || isOpen(one, i))) return null;
     const [of, from] = [row, other].map(one => one.numbers[i][5] ?? [one.numbers[i][0]]);
     const all = of.map((v, seed) => v === null || (from[seed] ?? null) === null ? null : v - from[seed]).filter(v => v !== null), n = all.length;
-    if (!n) return null;
+    // Without the seeds of which only bounds are known the others would look better than they are.
+    if (n < Math.min(of.length, from.length)) return null;
     const mean = all.reduce((a, b) => a + b) / n, squares = all.reduce((sum, d) => sum + (d - mean) ** 2, 0);
     const half = n > 1 ? comparison.quantiles[n - 2] * Math.sqrt(squares / (n - 1) / n) : null;
     const by = valueOf(row, i) - valueOf(other, i), large = Math.abs(by) > 0.01 * Math.abs(valueOf(other, i));
