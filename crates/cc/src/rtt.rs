@@ -147,8 +147,9 @@ impl Backoff {
         self.doublings = 0;
     }
 
-    /// Returns the timeout, doubled. It does not grow beyond the doublings of the shortest one of `rule`: smoothed RTTs of seconds,
-    /// after a pause of the peer, need no longer timeouts (RFC 6298 §2.4 lets implementations set a maximum).
+    /// Returns the timeout, doubled up to 64 times the longer of the shortest and the initial one of `rule`; a longer one is not
+    /// doubled. deviation: a maximum by RFC 6298 §2.5 is 60 s or more. After a pause of the peer the smoothed RTT may be seconds, and
+    /// its doublings minutes.
     #[inline]
     #[must_use]
     pub fn applied(self, rto: Span, rule: &RtoRule) -> Span {

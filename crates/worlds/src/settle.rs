@@ -1,5 +1,7 @@
 //! The course of a world: faults until its horizon, then everything ends, connections work again, and nothing is left.
 
+use std::collections::BTreeMap;
+
 use apus_udp::virtual_host::Usage;
 use apus_units::{Span, Time};
 
@@ -10,7 +12,8 @@ use crate::world::World;
 /// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
 /// seconds, and a session without its peer ends after `idle_timeout` and three pings.
 const TO_END: Span = Span::from_secs(120);
-/// Time that each packet of the open ops may take in addition: the longest delay between packets of a flow with Swift here. RTTs
+/// Time that each packet of the open ops of a host with Swift to a peer may take in addition: the longest delay between packets of a
+/// flow here. RTTs
 /// of up to 5 ms keep its windows at their minimum.
 pub(crate) const SLOWEST_PACE: Span = Span::from_ms(100);
 /// Bytes of an op that a packet carries at least. deviation: no source; the smallest MTU of hosts, 1280 bytes, less 280 for headers.
@@ -81,9 +84,21 @@ impl World<'_> {
         self.check("acknowledgement", checked);
     }
 
+    /// Returns the most packets that a host with Swift has to send to a peer for open ops.
+    fn packets_of_swift(&self) -> u64 {
+        let mut packets: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+        for op in self.open() {
+            let OpPlan { from, to, what, length, .. } = self.ledger.entries[op].plan;
+            let way = if what == What::Read { (to, from) } else { (from, to) };
+            if self.plan.hosts[way.0].algorithm == "swift" {
+                *packets.entry(way).or_default() += length / PACKET + 1;
+            }
+        }
+        packets.into_values().max().unwrap_or(0)
+    }
+
     fn end_ops(&mut self) {
-        let packets = self.open().map(|op| self.ledger.entries[op].plan.length / PACKET + 1).sum();
-        let time = TO_END + SLOWEST_PACE * packets;
+        let time = TO_END + SLOWEST_PACE * self.packets_of_swift();
         self.run_until(self.now + time, |world| world.open().next().is_none());
         let open: Vec<usize> = self.open().collect();
         if !open.is_empty() {

@@ -208,7 +208,11 @@ impl Sender for PySender {
         };
         let rto = self.rtt.rto(&self.factory.rto, gap);
         // Without a window a timeout that is too short would expire again and again.
-        if self.allowance.window.is_infinite() { self.backoff.applied(rto) } else { rto }
+        if self.allowance.window.is_infinite() {
+            self.backoff.applied(rto, &self.factory.rto)
+        } else {
+            rto
+        }
     }
 
     fn on_signal(&mut self, event: &SignalEvent) {

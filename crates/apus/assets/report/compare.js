@@ -29,7 +29,7 @@ function comparePictures() {
     const [of, from] = [row, other].map(one => one.numbers[i][5] ?? [one.numbers[i][0]]);
     const all = of.map((v, seed) => v === null || (from[seed] ?? null) === null ? null : v - from[seed]).filter(v => v !== null), n = all.length;
     // Without the seeds of which only bounds are known the others would look better than they are.
-    if (n < Math.min(of.length, from.length)) return null;
+    if (n < of.length || n < from.length) return null;
     const mean = all.reduce((a, b) => a + b) / n, squares = all.reduce((sum, d) => sum + (d - mean) ** 2, 0);
     const half = n > 1 ? comparison.quantiles[n - 2] * Math.sqrt(squares / (n - 1) / n) : null;
     const by = valueOf(row, i) - valueOf(other, i), large = Math.abs(by) > 0.01 * Math.abs(valueOf(other, i));
@@ -37,8 +37,11 @@ function comparePictures() {
     const apart = ends(row, i)[0] > ends(other, i)[1] || ends(row, i)[1] < ends(other, i)[0];
     return { by, mean, half, seeds: n, clear: large && (half === null || Math.abs(mean) > half && mean * by > 0), few: large && apart && half !== null && Math.abs(mean) <= half };
   };
-  const rule = "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. Where the ranges over the seeds are apart all the same, there are too few seeds to tell. Lower bounds are not compared.";
+  const seeds = Math.max(...rows.flatMap(row => row.numbers.map(number => number?.[5]?.length ?? 1)));
+  const rule = `${seeds > 1 ? "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. Where the ranges over the seeds are apart all the same, there are too few seeds to tell." : "A difference is clear if it is above 1 %; more seeds would tell it from chance."} Not compared: numbers of which a seed has only a lower bound.`;
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
+  // Of many rows most pairs are decided by this.
+  const larger = (row, other, i) => (metrics[i].better || 1) * (valueOf(row, i) - valueOf(other, i)) > 0.01 * Math.abs(valueOf(other, i));
   const clearly = (row, other, i) => {
     const one = paired(row, other, i);
     return one !== null && one.clear && (metrics[i].better || 1) * one.by > 0;
@@ -51,15 +54,18 @@ function comparePictures() {
     return !base || metrics[i].fraction || counted(i) ? `${name(i)} ${signedBy(by, i)}` : factor > 2 ? `${number(factor, 2)} times the ${name(i)}` : `${name(i)} ${signed((factor - 1) * 100)}`;
   };
   // A difference that is not clear.
-  const unsure = (row, other, i) => paired(row, other, i)?.few ? `${change(row, other, i)}, but ${paired(row, other, i).seeds} seeds are too few to tell` : `no clear difference in ${name(i)}`;
+  const unsure = (row, other, i) => !paired(row, other, i) ? `${name(i)} not compared` : paired(row, other, i).few ? `${change(row, other, i)}, but ${paired(row, other, i).seeds} seeds are too few to tell` : `no clear difference in ${name(i)}`;
   // A row is beaten if another one is clearly better in one of both numbers, and not clearly worse in the other.
-  const beats = (a, b) => a !== b && [x, y].some(i => clearly(a, b, i)) && ![x, y].some(i => clearly(b, a, i));
+  const beats = (a, b) => a !== b && [x, y].some(i => larger(a, b, i)) && [x, y].some(i => clearly(a, b, i)) && [x, y].every(i => paired(a, b, i) && !clearly(b, a, i));
   const comparable = () => rows.filter(row => !isOpen(row, x) && !isOpen(row, y) && valueOf(row, x) !== null && valueOf(row, y) !== null);
   const beaten = row => comparable().find(other => beats(other, row));
   // The best of both numbers come first. Where each row is beaten by another one, none is worse than all.
-  const front = () => {
+  const fronts = new Map();
+  const front = () => { const key = `${x} ${y}`; if (!fronts.has(key)) fronts.set(key, findFront()); return fronts.get(key); };
+  const findFront = () => {
     const all = comparable(), kept = beside ? all : all.filter(row => !beaten(row)), place = (row, i) => (kept.length ? kept : all).filter(other => (metrics[i].better || 1) * (valueOf(other, i) - valueOf(row, i)) > 0).length;
-    return (kept.length ? kept : all).sort((a, b) => place(a, x) + place(a, y) - place(b, x) - place(b, y));
+    const places = new Map((kept.length ? kept : all).map(row => [row, place(row, x) + place(row, y)]));
+    return [...places.keys()].sort((a, b) => places.get(a) - places.get(b));
   };
   const against = picture({ id: "trade-off", title: "One number against another", about: `Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and not clearly worse in the other. ${rule}`,
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
@@ -113,22 +119,22 @@ function comparePictures() {
   const verdict = () => {
     const best = front(), others = rows.filter(row => !best.includes(row));
     if (!best.length || rows.length < 2) return null;
-    const seeds = Math.max(...rows.map(row => row.numbers[y]?.[5]?.length ?? 1));
-    const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i))));
+    const even = best.every(a => best.every(b => a === b || ![x, y].some(i => clearly(a, b, i) || !paired(a, b, i))));
     const both = row => `${name(y)} ${numberOf(row, y)}, ${name(x)} ${numberOf(row, x)}`;
     // Only clear differences of 5 % or more count; of numbers of one kind the largest.
     const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
     const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
+    const sizeable = (row, other, i) => factor(row, other, i) >= 1.05 || !valueOf(row, i) !== !valueOf(other, i);
     const kind = i => metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|unfinished)$/, "").replace(/\.(size\.\d+\.)?slowdown.*/, "");
     const clear = (row, other, worse, without) => {
       const kinds = new Set();
-      return measured.filter(i => usable(i) && !without.includes(i) && factor(row, other, i) >= 1.05 && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
+      return measured.filter(i => usable(i) && !without.includes(i) && sizeable(row, other, i) && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
         .slice(0, 3).map(i => change(row, other, i));
     };
     const list = all => all.join("; ");
     const loser = row => {
       const by = comparable().includes(row) ? best.find(other => beats(other, row)) ?? beaten(row) : null;
-      if (!by) return ": ops had not ended, so that both numbers are not known";
+      if (!by) return `: ${[x, y].filter(i => isOpen(row, i) || valueOf(row, i) === null).map(i => `${name(i)} ${isOpen(row, i) ? "is not known, since ops had not ended" : "was not measured"}`).join("; ")}`;
       const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), loss = clear(row, by, true, [x, y]), gain = clear(row, by, false, [x, y]);
       return `: behind ${short(by)}: ${list([...behind.map(i => change(row, by, i)), ...loss])}${open.length ? ` (${open.map(i => unsure(row, by, i)).join("; ")})` : ""}${gain.length ? `. In return: ${list(gain)}` : ""}`;
     };
@@ -136,8 +142,8 @@ function comparePictures() {
       const [dearest] = others.map(other => [other, clear(row, other, true, [x, y])]).filter(([, cost]) => cost.length);
       return `: ${both(row)}${dearest ? `. Its price against ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
     };
-    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []), few = measured.filter(i => usable(i) && paired(a, b, i)?.few && factor(a, b, i) >= 1.05).sort((m, n) => factor(a, b, n) - factor(a, b, m)).slice(0, 3); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better: ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse: ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}${few.length ? ` (too few seeds to tell: ${list(few.map(i => change(a, b, i)))})` : ""}.`); })() : null;
-    return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
+    const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []), few = measured.filter(i => usable(i) && paired(a, b, i)?.few && sizeable(a, b, i)).sort((m, n) => factor(a, b, n) - factor(a, b, m)).slice(0, 3); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better: ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse: ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}${few.length ? ` (too few seeds to tell: ${list(few.map(i => change(a, b, i)))})` : ""}.`); })() : null;
+    return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}, or cannot be compared in one.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
       h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` Of ${seeds} seeds intervals are wide; more seeds make them narrower.` : ""}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };

@@ -15,7 +15,7 @@ function whatWasRun() {
     const every = [...new Set(all.flatMap(setup => setup?.[key] ?? []))].filter(Boolean);
     // Of a comparison, networks that only have a further part are one, with the algorithms that need the part.
     const part = text => key === "topology" && every.find(other => text.startsWith(other + ", "));
-    const texts = every.map(text => part(text) ? `with ${runs.filter(run => run.setup.topology.includes(text)).map(run => run.label).join(", ")}:${text.slice(part(text).length + 1)}` : text), most = Math.max(3, all[0][key]?.length && Array.isArray(all[0][key]) ? all[0][key].length : 0);
+    const texts = every.map(text => part(text) ? `with ${runs.filter(run => run.setup?.topology?.includes(text)).map(run => run.label).join(", ")}:${text.slice(part(text).length + 1)}` : text), most = Math.max(3, all[0][key]?.length && Array.isArray(all[0][key]) ? all[0][key].length : 0);
     if (!texts.length) return;
     const shown = texts.slice(0, most);
     box.append(h("dt", { text: name }), h("dd", {}, ...shown.map(text => h("div", { text })), texts.length > most ? h("div", { class: "soft", text: `and ${texts.length - most} more, which differ in their settings` }) : null));

@@ -311,19 +311,12 @@ fn state(event: &FlowEvent, at: f64) -> Value {
 }
 
 /// Returns how long the flow waited for timeouts of lost packets before `first`: from the last acknowledgement or the timeout before
-/// to each timeout.
+/// to the first packet after each timeout. A timeout before the first recorded event of the flow is not known.
 fn stalled(target: &Target, events: &[&FlowEvent], first: Time) -> Span {
     let (mut all, mut since) = (Span::ZERO, target.submitted);
-    let gap = gap(target);
     for (before, event) in events.iter().zip(events.iter().skip(1)) {
         if event.at > first {
             break;
-        }
-        // What happened in the gap was not recorded.
-        if let Some((_, until)) =
-            gap.filter(|(from, until)| before.at <= *from && event.at >= *until)
-        {
-            since = since.max(until);
         }
         if event.counters.since(&before.counters).timeout_losses > 0 {
             all += event.at.since(since);

@@ -19,7 +19,7 @@ const MAX_REFUSALS: usize = 256;
 pub(super) enum Way {
     /// That of the peer's last packet.
     Back,
-    /// That of a flow with one path: the other one may lead nowhere since, and a peer that waits sends nothing by another.
+    /// That of a flow with one path.
     First,
 }
 
@@ -42,8 +42,14 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             }
             reason => reason,
         };
+        let again = flow.receive.refusal(op).is_some();
         flow.receive.refuse(op, reason, self.config.max_ops);
-        self.push_refusal(id, Body::Reject(Reject { op, reason }));
+        let refusal = Body::Reject(Reject { op, reason });
+        if again {
+            self.push_refusal_again(id, refusal);
+        } else {
+            self.push_refusal(id, refusal);
+        }
         true
     }
 
@@ -52,12 +58,22 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     pub(super) fn refuse_again(&mut self, id: FlowId, op: OpId) {
         let reason = self.flows.get(id.index()).and_then(|flow| flow.receive.refusal(op));
         if let Some(reason) = reason {
-            self.push_refusal(id, Body::Reject(Reject { op, reason }));
+            self.push_refusal_again(id, Body::Reject(Reject { op, reason }));
         }
     }
 
     pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) {
         self.push_refusal_by(id, refusal, Way::Back);
+    }
+
+    /// Repeats a refusal that the peer has not confirmed. The path of the peer's last packet may lead nowhere by now, and the first one
+    /// may be cut.
+    fn push_refusal_again(&mut self, id: FlowId, refusal: Body) {
+        let Some(flow) = self.flows.get(id.index()) else { return };
+        if flow.is_spread() {
+            self.push_refusal_by(id, refusal, Way::Back);
+        }
+        self.push_refusal_by(id, refusal, Way::First);
     }
 
     fn push_refusal_by(&mut self, id: FlowId, refusal: Body, way: Way) {
@@ -139,11 +155,15 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Drops the answer to the peer's read or atomic op `op` and sends the peer the reason. A refusal
     /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
-    /// `op` arrives, which ends every refused op. Only the first one leaves by the path of the peer's last packet.
+    /// `op` arrives, which ends every refused op.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
         let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
-        let way = if flow.send.drop_response(op) { Way::Back } else { Way::First };
-        self.push_refusal_by(id, Body::Reject(Reject { op, reason }), way);
+        let refusal = Body::Reject(Reject { op, reason });
+        if flow.send.drop_response(op) {
+            self.push_refusal(id, refusal);
+        } else {
+            self.push_refusal_again(id, refusal);
+        }
         self.update(now, id);
     }
 
