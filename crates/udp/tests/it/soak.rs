@@ -44,7 +44,7 @@ fn op(n: u64) -> (Kind, usize) {
         _ => Kind::Swap,
     };
     // One of a hundred has several packets; all have room for a number.
-    let length = if (random >> 8) % 100 == 0 { PLACE } else { 8 + (random >> 16) % 120 };
+    let length = if (random >> 8).is_multiple_of(100) { PLACE } else { 8 + (random >> 16) % 120 };
     (kind, length as usize)
 }
 
@@ -158,6 +158,7 @@ impl Soak {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a long run says what it did")]
 fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
     let total: u64 =
         std::env::var("APUS_SOCKET_OPS").map_or(20_000, |text| text.parse().expect("a number"));
@@ -216,7 +217,7 @@ fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
     }
     assert!(ends.try_recv().is_err() && !soak.take(), "an op ends twice, or a message comes twice");
     let [writes, messages, reads, adds, swaps] = soak.done;
-    println!(
+    eprintln!(
         "{total} ops done in {:.0} s: {writes} writes, {messages} messages, {reads} reads, {adds} additions, {swaps} swaps; \
          the relay took {} datagrams",
         began.elapsed().as_secs_f64(),
