@@ -30,6 +30,7 @@ impl Spread {
     }
 
     /// Returns the spread of one exact value or its bounds.
+    #[cfg(any(test, feature = "real"))]
     pub fn one(value: Bounds) -> Self {
         Self { median: value, min: value.lower, max: value.upper, by_seed: vec![value.value()] }
     }
