@@ -20,7 +20,7 @@ const OUTSTANDING: u64 = 256;
 const PLACES: u64 = 1024;
 /// Bytes of a place, and of the longest op: three packets.
 const PLACE: u64 = 3000;
-/// Words that are added to, and one that is compared and swapped, after the places.
+/// Words that are added to after the places, and then one by place that is compared and swapped.
 const WORDS: u64 = 8;
 const WORDS_AT: u64 = PLACES * PLACE;
 
@@ -67,9 +67,8 @@ struct Soak {
     ended: Vec<bool>,
     /// By place: its last write that is done.
     written: Vec<Option<u64>>,
-    /// By word, how many additions are done; the last word: how often it was swapped.
-    words: [u64; WORDS as usize + 1],
-    is_swapping: bool,
+    /// By word, how many additions or swaps are done.
+    words: Vec<u64>,
     /// Number of ops by kind that are done, and of messages that have arrived.
     done: [u64; 5],
     messages: u64,
@@ -85,11 +84,11 @@ impl Soak {
             Kind::Write => Request::write(key, place, bytes(n, length)),
             Kind::Message => Request::message(bytes(n, length)),
             Kind::Read => Request::read(self.known.key(), n % PLACES, length),
-            // One after the other.
-            Kind::Swap if self.is_swapping => return false,
+            // One after the other for each word, as the ops of a place.
             Kind::Swap => {
-                let old = self.words[WORDS as usize];
-                Request::compare_and_swap(key, WORDS_AT + 8 * WORDS, old, old + 1)
+                let word = WORDS + n % PLACES;
+                let old = self.words[word as usize];
+                Request::compare_and_swap(key, WORDS_AT + 8 * word, old, old + 1)
             }
             Kind::Add => Request::fetch_add(key, WORDS_AT + 8 * (n % WORDS), 1),
         };
@@ -98,7 +97,6 @@ impl Soak {
             Err(SubmitError::Full) => return false,
             Err(error) => panic!("op {n}: {error}"),
         }
-        self.is_swapping |= kind == Kind::Swap;
         self.ended[(n % PLACES) as usize] = false;
         true
     }
@@ -122,10 +120,9 @@ impl Soak {
             }
             Kind::Add => self.words[(n % WORDS) as usize] += 1,
             Kind::Swap => {
-                let word = &mut self.words[WORDS as usize];
+                let word = &mut self.words[WORDS as usize + place];
                 assert_eq!(done.old, Some(*word), "op {n}: the swap before it was lost or doubled");
                 *word += 1;
-                self.is_swapping = false;
             }
         }
     }
@@ -168,7 +165,7 @@ fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
     let (server, client): (Host, Host) = (host(settings.clone()), host(settings));
     let relay = Relay::new(server.local_addr(), FAULTS, 7);
     let known = pattern(0, (PLACES + PLACE) as usize);
-    let memory = vec![0; (WORDS_AT + 8 * (WORDS + 1)) as usize];
+    let memory = vec![0; (WORDS_AT + 8 * (WORDS + PLACES)) as usize];
     let here = client.connect_with(relay.address, &[0; FLOWS], None).expect("connect");
     let mut soak = Soak {
         region: server.register(memory, Access::ALL).expect("region"),
@@ -178,8 +175,7 @@ fn ops_over_sockets_are_done_once_each_whatever_the_network_does() {
         arrived: vec![0; total.div_ceil(64) as usize],
         ended: vec![true; PLACES as usize],
         written: vec![None; PLACES as usize],
-        words: [0; WORDS as usize + 1],
-        is_swapping: false,
+        words: vec![0; (WORDS + PLACES) as usize],
         done: [0; 5],
         messages: 0,
     };
