@@ -176,6 +176,17 @@ impl<F: AlgorithmFactory> Flow<F> {
             .is_none_or(|spread| self.send.range_in_flight() < u64::from(spread.config.range))
     }
 
+    /// A packet arrived trimmed: if the range of packet numbers is full, it begins again at the oldest packet in flight. An
+    /// acknowledgement would move it too, but none comes if all packets in flight arrived trimmed.
+    pub(super) fn pass_trimmed(&mut self) {
+        if self.is_within_range() {
+            return;
+        }
+        if let Some(spread) = self.extra.as_mut().and_then(|extra| extra.spread.as_mut()) {
+            self.send.pass_lost(&mut spread.losses);
+        }
+    }
+
     /// Returns `true` if a request may leave: neither window nor pace limit it, but the range of packet numbers does.
     #[inline]
     pub(crate) fn may_request(&self) -> bool {

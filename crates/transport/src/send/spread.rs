@@ -153,6 +153,11 @@ impl SendSide {
         });
     }
 
+    /// Moves the floor up to the oldest packet in flight.
+    pub(crate) fn pass_lost(&mut self, losses: &mut Losses) {
+        self.pass_oldest(losses, &mut AckOutcome::default(), |_, _| false);
+    }
+
     /// Moves the floor up to the oldest packet in flight of which `is_lost`, given its number and
     /// departure, is not true.
     fn pass_oldest(
