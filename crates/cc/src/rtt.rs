@@ -170,11 +170,12 @@ pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
 mod tests {
     use super::{Backoff, RtoRule, Span};
 
-    /// By hand: from 1 ms the timeout doubles six times, to 64 ms; 20 ms doubles to 40 and then reaches 64 ms; 4 s stay 4 s.
+    /// By hand, with an initial timeout of 1 ms: 1 ms doubles six times, to 64 ms; 20 ms doubles to 40 and then reaches 64 ms; 4 s stay 4 s.
     #[test]
-    fn timeouts_double_up_to_64_times_the_shortest_one() {
+    fn timeouts_double_up_to_64_times_the_initial_one() {
         let ms = Span::from_ms;
-        let rule = RtoRule { gain: 0.1, multiplier: 2.0, minimum: ms(1), initial: ms(1) };
+        let rule =
+            RtoRule { gain: 0.1, multiplier: 2.0, minimum: Span::from_us(500), initial: ms(1) };
         let mut backoff = Backoff::default();
         for (shortest, longer, longest) in [(2, 40, 4000), (4, 64, 4000), (8, 64, 4000)] {
             backoff.on_timeout();

@@ -12,9 +12,8 @@ use crate::world::World;
 /// Time within which every op ends after faults have stopped. deviation: no source; timeouts of the transport double up to
 /// seconds, and a session without its peer ends after `idle_timeout` and three pings.
 const TO_END: Span = Span::from_secs(120);
-/// Time that each packet of the open ops of a host with Swift to a peer may take in addition: the longest delay between packets of a
-/// flow here. RTTs
-/// of up to 5 ms keep its windows at their minimum.
+/// Time that each packet of a host with Swift for open ops with a peer may take in addition: the longest delay between packets of a
+/// flow here (`max_pacing_delay`). RTTs of up to 5 ms, far above Swift's target, keep windows at their minimum.
 pub(crate) const SLOWEST_PACE: Span = Span::from_ms(100);
 /// Bytes of an op that a packet carries at least. deviation: no source; the smallest MTU of hosts, 1280 bytes, less 280 for headers.
 const PACKET: u64 = 1000;
