@@ -97,16 +97,36 @@ fn collectives_of_2_to_64_ranks_take_the_time_of_their_closed_form() {
     }
 }
 
-/// Every rank waits for its own part of the iteration before; the collectives here end everywhere at once.
+/// Every rank waits for its own part of the iteration before, and the ranks that end last begin the next one.
 #[test]
 fn iterations_with_computations_between_add_up() {
-    for algorithm in [Algorithm::RingAllReduce, Algorithm::AllToAllPairwise] {
-        let once = Collective::new(algorithm, 6, 6 * 4096);
-        let repeated = Collective { compute: Span::from_us(20), iterations: 10, ..once };
-        let expected = (simulated(&once, fluid).as_ps() + 20_000_000) * 10;
-        assert_eq!(simulated(&repeated, fluid).as_ps(), expected);
-        assert_eq!(closed::time(&repeated, fluid), Some(Form::Exact(Span::from_ps(expected))));
+    for ranks in [2u32, 3, 6, 8, 16] {
+        for algorithm in exact(ranks) {
+            let once = Collective::new(algorithm, ranks, u64::from(ranks) * 64 * 48);
+            let repeated = Collective { compute: Span::from_us(20), iterations: 3, ..once };
+            let found = simulated(&repeated, fluid);
+            let expected = Span::from_ps((simulated(&once, fluid).as_ps() + 20_000_000) * 3);
+            match closed::time(&repeated, fluid) {
+                Some(Form::Exact(form)) => {
+                    assert_eq!((found, form), (expected, expected), "{ranks} ranks, {algorithm:?}");
+                }
+                Some(Form::AtLeast(form)) => {
+                    assert!(found >= form, "{ranks} ranks: {found} {form}")
+                }
+                form => assert_eq!((algorithm.name(), form), ("broadcast", None)),
+            }
+        }
     }
+}
+
+/// Rank 0 begins the second broadcast when its first one has arrived at rank 1, not at rank 3: three messages one after
+/// the other along the chain, and one more.
+#[test]
+fn repeated_broadcasts_overlap() {
+    let algorithm = Algorithm::BroadcastChain { chunks: 1 };
+    let twice = Collective { iterations: 2, ..Collective::new(algorithm, 4, 4096) };
+    let message = fluid(4096).alone().as_ps();
+    assert_eq!(simulated(&twice, fluid).as_ps(), 4 * message);
 }
 
 /// Bytes that each rank sends.

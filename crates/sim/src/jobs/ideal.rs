@@ -7,6 +7,7 @@ use std::sync::Arc;
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Terminal};
 use apus_jobs::collectives::closed::{self, Form};
+use apus_jobs::collectives::{Algorithm, Collective};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
 use apus_jobs::loggops::Parameters;
 use apus_jobs::{Action, Done, Program};
@@ -14,7 +15,7 @@ use apus_units::{Bytes, Rate, Span};
 use apus_wire::Header;
 
 use crate::packets::PacketSizes;
-use crate::plan::JobPlan;
+use crate::plan::{JobPlan, SendOrder};
 
 /// Number of operations up to which the critical path is computed. deviation: no source; rationale: about a
 /// microsecond and 150 B per operation, so some seconds and a gigabyte.
@@ -48,6 +49,13 @@ impl Path {
         Some(Self { rates: ports.into_iter().map(rate).collect(), delay, spreads, shares })
     }
 
+    /// Returns whether no link is slower than those of the two NICs.
+    fn is_bound_by_nics(&self) -> bool {
+        let bps = |rate: &Rate| rate.as_bps();
+        let slowest = self.rates.iter().map(bps).min();
+        slowest == self.rates.first().map(bps) && slowest == self.rates.last().map(bps)
+    }
+
     /// Returns the bytes of a message on the wire.
     fn wire(bytes: u64, sizes: PacketSizes) -> u64 {
         match bytes.div_ceil(u64::from(sizes.payload)) {
@@ -56,26 +64,74 @@ impl Path {
         }
     }
 
-    /// Times of a message: its packets follow each other without a pause on the slowest link that carries them all, and one
-    /// packet takes its time on each other link.
+    /// Times of a message without other traffic.
     fn cost(&self, bytes: u64, sizes: PacketSizes) -> Cost {
-        let packets = bytes.div_ceil(u64::from(sizes.payload));
-        let wire = Self::wire(bytes, sizes);
-        let packet = if packets > 1 { u64::from(sizes.payload + sizes.header) } else { wire };
-        let carries_all =
-            |place: usize| !self.spreads || [0, self.rates.len() - 1].contains(&place);
-        let of_all = self.rates.iter().enumerate().filter(|(place, _)| carries_all(*place));
-        let slowest = of_all.map(|(_, rate)| rate).min_by_key(|rate| rate.as_bps());
-        let (Some(slowest), Some(first)) = (slowest, self.rates.first()) else {
-            return Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
+        let alone = if self.spreads {
+            self.alone_over_paths(bytes, sizes)
+        } else {
+            self.alone_over_one_path(bytes, sizes)
         };
-        let time = |rate: &Rate, bytes: u64| rate.serialization_time(Bytes::new(bytes));
-        let all = self.rates.iter().fold(Span::ZERO, |sum, rate| sum + time(rate, packet));
-        let alone = self.delay + time(slowest, wire) + (all - time(slowest, packet));
-        let back = self.rates.iter().map(|rate| time(rate, u64::from(sizes.control)));
-        let acknowledgement = back.fold(self.delay, |sum, time| sum + time);
-        let occupies = time(first, wire);
+        self.cost_of(bytes, alone, sizes)
+    }
+
+    /// Times of a message at least, if its sender has others under way and no link is slower than that of its NIC: its packets may
+    /// follow those of other messages, so that the last one does not wait for the one before it.
+    fn cost_among_others(&self, bytes: u64, sizes: PacketSizes) -> Cost {
+        let first = self.rates.iter().take(1).map(|rate| (rate, Self::wire(bytes, sizes)));
+        let last = Self::last_packet(bytes, sizes);
+        let others = self.rates.iter().skip(1).map(|rate| (rate, last));
+        self.cost_of(bytes, self.delay + Self::sum(first.chain(others)), sizes)
+    }
+
+    fn cost_of(&self, bytes: u64, alone: Span, sizes: PacketSizes) -> Cost {
+        let first = self.rates.iter().take(1).map(|rate| (rate, Self::wire(bytes, sizes)));
+        let occupies = Self::sum(first);
+        let back = self.rates.iter().map(|rate| (rate, u64::from(sizes.control)));
+        let acknowledgement = self.delay + Self::sum(back);
         Cost { occupies, latency: alone - occupies, acknowledgement }
+    }
+
+    /// Returns the time of bytes on each of some links.
+    fn sum<'a>(links: impl Iterator<Item = (&'a Rate, u64)>) -> Span {
+        let times = links.map(|(rate, bytes)| rate.serialization_time(Bytes::new(bytes)));
+        times.fold(Span::ZERO, |sum, time| sum + time)
+    }
+
+    /// Returns the bytes of the last packet of a message on the wire.
+    fn last_packet(bytes: u64, sizes: PacketSizes) -> u64 {
+        let payload = u64::from(sizes.payload);
+        Self::wire(bytes - bytes.saturating_sub(1) / payload * payload, sizes)
+    }
+
+    /// Returns when the last packet of a message arrives whose packets take one path: on each link it follows the one before,
+    /// and full packets are as far apart as the slowest link so far has them.
+    fn alone_over_one_path(&self, bytes: u64, sizes: PacketSizes) -> Span {
+        let full = Bytes::new(u64::from(sizes.payload + sizes.header));
+        let last = Bytes::new(Self::last_packet(bytes, sizes));
+        let others = bytes.div_ceil(u64::from(sizes.payload)).saturating_sub(1);
+        let (mut first_arrives, mut apart, mut arrives) = (Span::ZERO, Span::ZERO, Span::ZERO);
+        for rate in &self.rates {
+            let time = rate.serialization_time(full);
+            (first_arrives, apart) = (first_arrives + time, apart.max(time));
+            if others > 0 {
+                let before = Span::from_ps(apart.as_ps() * (others - 1));
+                arrives = arrives.max(first_arrives + before);
+            }
+            arrives += rate.serialization_time(last);
+        }
+        self.delay + arrives
+    }
+
+    /// Returns the time of a message whose packets take several paths, at least: they follow each other without a pause on the slower
+    /// one of the first and the last link, which carry them all, and one packet takes its time on each other link.
+    fn alone_over_paths(&self, bytes: u64, sizes: PacketSizes) -> Span {
+        let packet = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
+        let ends = [0, self.rates.len().saturating_sub(1)];
+        let slower =
+            ends.into_iter().min_by_key(|at| self.rates.get(*at).map(|rate| rate.as_bps()));
+        let wire = Self::wire(bytes, sizes);
+        let bytes = |at: usize| if slower == Some(at) { wire } else { packet };
+        self.delay + Self::sum(self.rates.iter().enumerate().map(|(at, rate)| (rate, bytes(at))))
     }
 }
 
@@ -83,8 +139,7 @@ impl Path {
     /// Returns when the first packet of a message arrives.
     fn first_byte(&self, bytes: u64, sizes: PacketSizes) -> Span {
         let packet = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
-        let time = |rate: &Rate| rate.serialization_time(Bytes::new(packet));
-        self.rates.iter().map(time).fold(self.delay, |sum, time| sum + time)
+        self.delay + Self::sum(self.rates.iter().map(|rate| (rate, packet)))
     }
 }
 
@@ -180,15 +235,9 @@ impl<'a> Costs<'a> {
     /// Returns the ideal time of the job; `None` if it is too large to compute, or not all of its operations can end.
     pub(super) fn ideal(&self) -> Option<JobIdeal> {
         let job = self.job;
-        let is_plain = !self.is_local && self.loggops.is_none();
-        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time.
-        if let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &job.collective)
-            && path.shares == 1
-        {
-            let form = closed::time(collective, |bytes| path.cost(bytes, self.sizes));
-            if let Some(Form::Exact(time) | Form::AtLeast(time)) = form {
-                return Some(JobIdeal { time, source: "closed form" });
-            }
+        let form = self.closed_form();
+        if form.is_some() && !self.is_interleaved_broadcast() {
+            return form;
         }
         if job.graph.ops() > MAX_OPS {
             return None;
@@ -205,9 +254,41 @@ impl<'a> Costs<'a> {
             time: self.busiest_within_hosts(),
             source: "bytes of the busiest rank within its host",
         };
-        let longest =
-            [nic, local, stream].into_iter().fold(path, |a, b| if b.time > a.time { b } else { a });
+        let bounds = [nic, local, stream].into_iter().chain(form);
+        let longest = bounds.fold(path, |a, b| if b.time > a.time { b } else { a });
         (outcome.unfinished() == 0).then_some(longest)
+    }
+
+    /// Returns the closed form of the job, if it has one that is a bound on this fabric.
+    fn closed_form(&self) -> Option<JobIdeal> {
+        let is_plain = !self.is_local && self.loggops.is_none();
+        let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &self.job.collective)
+        else {
+            return None;
+        };
+        let sends_at_once = [Algorithm::BroadcastBinomial, Algorithm::AllToAllDirect]
+            .contains(&collective.algorithm);
+        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time. Messages that a
+        // rank sends at once may take different slower links behind its NIC.
+        if path.shares != 1 || sends_at_once && !path.is_bound_by_nics() {
+            return None;
+        }
+        let among_others = self.is_interleaved_broadcast();
+        let form = closed::time(collective, |bytes| match among_others {
+            true => path.cost_among_others(bytes, self.sizes),
+            false => path.cost(bytes, self.sizes),
+        });
+        let (Form::Exact(time) | Form::AtLeast(time)) = form? else { return None };
+        Some(JobIdeal { time, source: "closed form" })
+    }
+
+    /// Returns whether ranks send packets of messages to different ranks in turn: then the closed form, which has a message leave
+    /// after the other, is one bound among others. (Of an all-to-all, all but the first packet to a rank follow each other on
+    /// its link.)
+    fn is_interleaved_broadcast(&self) -> bool {
+        let binomial =
+            |collective: Collective| collective.algorithm == Algorithm::BroadcastBinomial;
+        self.job.order == SendOrder::Interleaved && self.job.collective.is_some_and(binomial)
     }
 
     /// Returns the time that the rank with most bytes in the network within its host needs for them, in one direction.

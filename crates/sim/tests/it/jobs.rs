@@ -133,6 +133,75 @@ fn a_broadcast_takes_its_closed_form_if_messages_leave_one_at_a_time() {
     assert!(near(ideal, sequential), "{ideal}");
 }
 
+/// Rank 0 sends 5096 B to each of two ranks, in packets of 4160 B and 1064 B. Sequential: 2 * 5224 B leave, and the last packet waits
+/// on its second link for the first one of its message: 4160 B more. Interleaved: both first packets leave, then both last ones, and
+/// the last one waits less: it has the 12480 B of three first packets before it. At least it takes its own 1064 B on that link.
+#[test]
+fn the_short_last_packet_of_a_broadcast_may_follow_one_of_another_message() {
+    for (order, packets, least) in [
+        (SendOrder::Sequential, 2 * 5224 + 4160, 2 * 5224 + 4160),
+        (SendOrder::Interleaved, 12_480 + 1064, 2 * 5224 + 1064),
+    ] {
+        let job = collective(Algorithm::BroadcastBinomial, 3, 5096);
+        let summary = run(&star(JobPlan { order, ..job }, 3, 0));
+        let job = job_of(&summary);
+        let us = |bytes: u32| 2.0 + f64::from(bytes) * 80e-6;
+        assert!(near(job.completion_us.expect("ends"), us(packets)), "{order:?}: {job:?}");
+        assert!(near(job.ideal_us.expect("ideal"), us(least)), "{order:?}: {job:?}");
+    }
+}
+
+/// 6096 B in packets of 4160 B and 2064 B over links of 100, 40, 40 and 100 Gb/s: the first packet takes 332.8 ns, the last one follows
+/// it on the slow links, 832 ns and 412.8 ns each, and finds the last link free: the first one needs 332.8 ns there. Over a last
+/// link of 10 Gb/s, both packets follow each other.
+#[test]
+fn a_short_last_packet_does_not_wait_on_a_fast_link_behind_a_slow_one() {
+    for (last, ns) in [
+        (100, 332.8 + 832.0 + 832.0 + 412.8 + 165.12),
+        (10, 332.8 + 832.0 + 832.0 + 3328.0 + 1651.2),
+    ] {
+        let mut sender = ProgramBuilder::new(0, 2);
+        let mut receiver = ProgramBuilder::new(1, 2);
+        sender.push(Op::send(1, 6096, 0)).expect("op");
+        receiver.push(Op::receive(0, 6096, 0)).expect("op");
+        let programs = [sender, receiver].map(|program| program.finish().expect("program"));
+        let graph = Graph::new(programs.into()).expect("graph");
+        let job = JobPlan::new("one", graph, hosts(2));
+        let us = |rate| tier(Rate::from_gbps(rate), Span::from_us(1));
+        let topology = Topology::leaf_spine(2, 1, 1, &us(100), &us(40));
+        let topology = topology.with_switch_ports(|port| {
+            if port.rate == Rate::from_gbps(100) {
+                port.rate = Rate::from_gbps(last);
+            }
+        });
+        let summary = run(&plan_on(topology, vec![job], 0));
+        let job = job_of(&summary);
+        assert!(near(job.completion_us.expect("ends"), 4.0 + ns / 1e3), "{last}: {job:?}");
+        assert!(near(job.ideal_us.expect("ideal"), 4.0 + ns / 1e3), "{last}: {job:?}");
+    }
+}
+
+/// The packets of four leaves with a host each go up to 64 spines, in most seeds over links of their own: three messages of 1 MB at
+/// once, at 33 Gb/s each, do not notice that uplinks have 40 Gb/s. One after the other they would take 80 us of NIC each and
+/// 120 us more for the last one.
+#[test]
+fn messages_sent_at_once_may_take_slow_uplinks_of_their_own() {
+    let (edge, up) = [100, 40].map(|gbps| tier(Rate::from_gbps(gbps), Span::from_us(1))).into();
+    let window = build("constant", None, &[("window", "100000")]).expect("algorithm");
+    let mut fastest = f64::MAX;
+    for seed in 1..=8 {
+        let topology = Topology::leaf_spine(4, 1, 64, &edge, &up);
+        let job = collective(Algorithm::AllToAllDirect, 4, 4_000_000);
+        let plan = Plan::builder(topology, Span::from_ms(100)).seed(seed).job(job, &window);
+        let summary = run(&plan.expect("job").build().expect("plan"));
+        let job = job_of(&summary);
+        let (time, least) = (job.completion_us.expect("ends"), job.ideal_us.expect("ideal"));
+        assert!(time >= least, "seed {seed}: {time} is below {least}");
+        fastest = fastest.min(time);
+    }
+    assert!(fastest < 3.0 * 80.0 * 1.1, "{fastest}");
+}
+
 /// Two messages of one packet, the second after the first is done. A packet takes 332.8 ns per link and the two links
 /// 2 us; so does the news of a delivery, and an acknowledgement takes 6.72 ns per link more.
 #[test]

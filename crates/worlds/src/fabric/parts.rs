@@ -165,8 +165,14 @@ pub(super) fn rerouting(draw: &mut Draw) -> String {
     lines
 }
 
-/// Draws traffic that ends by itself once no more ops are submitted.
-pub(super) fn workload(draw: &mut Draw, number: usize, fabric: &Fabric, stop_us: u64) -> String {
+/// Draws traffic that ends by itself once no more ops are submitted. `more` is of the seed too: what was added later is drawn
+/// from it, so that all else of a seed stays what it was.
+pub(super) fn workload(
+    (draw, more): (&mut Draw, &mut Draw),
+    number: usize,
+    fabric: &Fabric,
+    stop_us: u64,
+) -> String {
     let size = draw.log_range(1, 200_000);
     let mut table = format!("[[workload]]\nname = \"w{number}\"\n");
     if !fabric.classes.is_empty() {
@@ -214,8 +220,12 @@ pub(super) fn workload(draw: &mut Draw, number: usize, fabric: &Fabric, stop_us:
             ]);
             let done = draw.pick(&["delivered", "local", "acknowledged"]);
             let size = size.max(fabric.hosts * 64);
+            let (iterations, compute) =
+                (more.pick(&[1, 1, 2, 3]), more.pick(&[0, 0, 1000, 30_000]));
+            let order = more.pick(&["interleaved", "interleaved", "sequential"]);
             format!(
-                "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n"
+                "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n\
+                 iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\n"
             )
         }
     };

@@ -29,10 +29,20 @@ fn no_scenario_violates_a_guarantee_and_all_parts_are_drawn() {
 }
 
 /// Seeds whose scenarios have found a bug.
-const KEPT: &[(u64, &str)] = &[(
-    103_885,
-    "a flow whose packets in flight had all arrived trimmed sent nothing more: no acknowledgement moved its full range of packet numbers",
-)];
+const KEPT: &[(u64, &str)] = &[
+    (
+        103_885,
+        "a flow whose packets in flight had all arrived trimmed sent nothing more: no acknowledgement moved its full range of packet numbers",
+    ),
+    (
+        103_891,
+        "the ideal time of a broadcast was too long: the short last packet of a message may follow one of another message",
+    ),
+    (
+        101_751,
+        "the ideal time of a message was too long: its short last packet does not wait on a fast link behind a slow one",
+    ),
+];
 
 #[test]
 fn kept_scenarios_violate_no_guarantee() {
