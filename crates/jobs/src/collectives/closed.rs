@@ -50,12 +50,14 @@ impl Form {
 }
 
 /// Returns the closed form for a collective, if `cost` gives the times of a message of a number of bytes.
-/// `None` if there is none: with several channels, if blocks differ in size, if the messages of a pipeline
-/// take longer than its computations, or if broadcasts are repeated, of which the next begins before the last one
-/// has ended everywhere.
+/// `None` if there is none: with several channels, if blocks differ in size, or if the messages of a pipeline
+/// take longer than its computations. Repeated broadcasts have none either: the next one begins before the one before
+/// it has ended everywhere.
 pub fn time(collective: &Collective, cost: impl Fn(u64) -> Cost) -> Option<Form> {
     let Collective { algorithm, ranks, bytes, channels, compute, iterations } = *collective;
-    let overlaps = iterations > 1 && algorithm.name() == "broadcast";
+    let is_broadcast =
+        matches!(algorithm, Algorithm::BroadcastBinomial | Algorithm::BroadcastChain { .. });
+    let overlaps = iterations > 1 && is_broadcast;
     if channels != 1 || ranks < 2 || overlaps {
         return None;
     }

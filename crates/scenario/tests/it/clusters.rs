@@ -86,6 +86,35 @@ fn the_ideal_time_is_a_bound_with_slow_uplinks_and_with_faults() {
     assert!((healthy - faulty).abs() < 1e-9 && slowdown >= 1.0, "{healthy} {faulty} {slowdown}");
 }
 
+/// 6112 B in packets of 4160 B and 2080 B, which take different spines: the short one is at the last link before the other, and
+/// leaves it at 12,480 B of 80 ps, when the other one arrives.
+#[test]
+fn a_short_packet_that_overtakes_a_full_one_is_no_faster_than_the_ideal_time() {
+    let tree = "leaf-spine leaves=2 hosts_per_leaf=1 spines=2 100Gbps 1us 100MB";
+    let scenario = message(tree, SPRAY, 1, 2).replace("1048576b", "6112b");
+    assert_near(time(&scenario), 4.0 + 4.0 * 0.3328);
+    assert_near(run_scenario(&scenario).jobs[0].slowdown.expect("it ends"), 1.0);
+}
+
+/// Two chunks of 1 MB at once over uplinks of 40 Gb/s of their own: each arrives at 40 Gb/s, 203 us. One after the other, they would
+/// take the 81 us of the first on the NIC more.
+#[test]
+fn chunks_of_several_flows_may_take_slow_uplinks_of_their_own() {
+    let run = |seed: u32| {
+        let summary = run_scenario(&format!(
+            "duration = \"10ms\"\nseed = {seed}\nalgorithm = {{ name = \"constant\", window = 1000 }}\n\
+             topology = {{ kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 1, spines = 64, rate = \"100Gbps\", \
+             delay = \"1us\", buffer = \"100MB\", uplink = {{ rate = \"40Gbps\" }} }}\n\
+             workload = [{{ kind = \"broadcast\", pattern = \"chain\", chunks = 2, size = \"2MB\", flows_per_pair = 2 }}]\n"
+        ));
+        let job = summary.jobs[0].clone();
+        assert!(job.slowdown.expect("it ends") >= 1.0, "{job:?}");
+        job.completion_us.expect("it ends")
+    };
+    let fastest = (1..=4).map(run).fold(f64::MAX, f64::min);
+    assert!((204.0..220.0).contains(&fastest), "{fastest}");
+}
+
 /// Values drawn at random: a NIC moves a packet to a free port, so all ports stay busy.
 #[test]
 fn a_nic_sends_by_a_free_port_whatever_value_the_policy_draws() {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use apus_cc::SwitchHalf;
 use apus_fabric::{Network, Terminal};
+use apus_jobs::collectives::Algorithm;
 use apus_jobs::collectives::closed::{self, Form};
-use apus_jobs::collectives::{Algorithm, Collective};
 use apus_jobs::ideal::{self, Cost, Limits, Transfer};
 use apus_jobs::loggops::Parameters;
 use apus_jobs::{Action, Done, Program};
@@ -49,7 +49,7 @@ impl Path {
         Some(Self { rates: ports.into_iter().map(rate).collect(), delay, spreads, shares })
     }
 
-    /// Returns whether no link is slower than those of the two NICs.
+    /// Returns whether both NICs have the rate of the slowest link.
     fn is_bound_by_nics(&self) -> bool {
         let bps = |rate: &Rate| rate.as_bps();
         let slowest = self.rates.iter().map(bps).min();
@@ -74,18 +74,18 @@ impl Path {
         self.cost_of(bytes, alone, sizes)
     }
 
-    /// Times of a message at least, if its sender has others under way and no link is slower than that of its NIC: its packets may
-    /// follow those of other messages, so that the last one does not wait for the one before it.
+    /// Least times of a message whose sender has others under way: its last packet, which may be shorter than the others, may
+    /// follow a packet of another message, and need not wait for the one before it.
     fn cost_among_others(&self, bytes: u64, sizes: PacketSizes) -> Cost {
-        let first = self.rates.iter().take(1).map(|rate| (rate, Self::wire(bytes, sizes)));
-        let last = Self::last_packet(bytes, sizes);
-        let others = self.rates.iter().skip(1).map(|rate| (rate, last));
-        self.cost_of(bytes, self.delay + Self::sum(first.chain(others)), sizes)
+        let alone =
+            self.with_one_packet(0, Self::wire(bytes, sizes), Self::last_packet(bytes, sizes));
+        self.cost_of(bytes, alone, sizes)
     }
 
     fn cost_of(&self, bytes: u64, alone: Span, sizes: PacketSizes) -> Cost {
-        let first = self.rates.iter().take(1).map(|rate| (rate, Self::wire(bytes, sizes)));
-        let occupies = Self::sum(first);
+        let first = self.rates.iter().take(1);
+        let all = Self::sum(first.map(|rate| (rate, Self::wire(bytes, sizes))));
+        let occupies = Span::from_ps(all.as_ps() / self.shares);
         let back = self.rates.iter().map(|rate| (rate, u64::from(sizes.control)));
         let acknowledgement = self.delay + Self::sum(back);
         Cost { occupies, latency: alone - occupies, acknowledgement }
@@ -95,6 +95,12 @@ impl Path {
     fn sum<'a>(links: impl Iterator<Item = (&'a Rate, u64)>) -> Span {
         let times = links.map(|(rate, bytes)| rate.serialization_time(Bytes::new(bytes)));
         times.fold(Span::ZERO, |sum, time| sum + time)
+    }
+
+    /// Returns the time if the `place`-th link carries `bytes`, and each other link one packet of `packet` bytes.
+    fn with_one_packet(&self, place: usize, bytes: u64, packet: u64) -> Span {
+        let on = |at: usize| if at == place { bytes } else { packet };
+        self.delay + Self::sum(self.rates.iter().enumerate().map(|(at, rate)| (rate, on(at))))
     }
 
     /// Returns the bytes of the last packet of a message on the wire.
@@ -114,7 +120,7 @@ impl Path {
             let time = rate.serialization_time(full);
             (first_arrives, apart) = (first_arrives + time, apart.max(time));
             if others > 0 {
-                let before = Span::from_ps(apart.as_ps() * (others - 1));
+                let before = Span::from_ps(apart.as_ps().saturating_mul(others - 1));
                 arrives = arrives.max(first_arrives + before);
             }
             arrives += rate.serialization_time(last);
@@ -122,24 +128,28 @@ impl Path {
         self.delay + arrives
     }
 
-    /// Returns the time of a message whose packets take several paths, at least: they follow each other without a pause on the slower
-    /// one of the first and the last link, which carry them all, and one packet takes its time on each other link.
+    /// Returns the least time of a message whose packets take several paths. The slower one of the first and the last link, which
+    /// carry all packets, carries them without a pause; before and behind it is the last packet, which may be short and overtake
+    /// others, or else a full one.
     fn alone_over_paths(&self, bytes: u64, sizes: PacketSizes) -> Span {
-        let packet = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
-        let ends = [0, self.rates.len().saturating_sub(1)];
-        let slower =
-            ends.into_iter().min_by_key(|at| self.rates.get(*at).map(|rate| rate.as_bps()));
-        let wire = Self::wire(bytes, sizes);
-        let bytes = |at: usize| if slower == Some(at) { wire } else { packet };
-        self.delay + Self::sum(self.rates.iter().enumerate().map(|(at, rate)| (rate, bytes(at))))
+        let (wire, last) = (Self::wire(bytes, sizes), Self::last_packet(bytes, sizes));
+        let end = self.rates.len().saturating_sub(1);
+        let is_last_slower = self.rates.last().map(|rate| rate.as_bps())
+            < self.rates.first().map(|rate| rate.as_bps());
+        let slower = if is_last_slower { end } else { 0 };
+        let all = self.with_one_packet(slower, wire, last);
+        let full = u64::from(sizes.payload + sizes.header);
+        match wire - last {
+            0 => all,
+            others => all.max(self.with_one_packet(slower, others, full)),
+        }
     }
-}
 
-impl Path {
     /// Returns when the first packet of a message arrives.
     fn first_byte(&self, bytes: u64, sizes: PacketSizes) -> Span {
-        let packet = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
-        self.delay + Self::sum(self.rates.iter().map(|rate| (rate, packet)))
+        let first = Self::wire(bytes.min(u64::from(sizes.payload)), sizes);
+        let first = self.with_one_packet(0, first, first);
+        if self.spreads { first.min(self.cost_among_others(bytes, sizes).alone()) } else { first }
     }
 }
 
@@ -236,8 +246,8 @@ impl<'a> Costs<'a> {
     pub(super) fn ideal(&self) -> Option<JobIdeal> {
         let job = self.job;
         let form = self.closed_form();
-        if form.is_some() && !self.is_interleaved_broadcast() {
-            return form;
+        if let Some((ideal, false)) = form {
+            return Some(ideal);
         }
         if job.graph.ops() > MAX_OPS {
             return None;
@@ -254,41 +264,37 @@ impl<'a> Costs<'a> {
             time: self.busiest_within_hosts(),
             source: "bytes of the busiest rank within its host",
         };
-        let bounds = [nic, local, stream].into_iter().chain(form);
+        let bounds = [nic, local, stream].into_iter().chain(form.map(|(ideal, _)| ideal));
         let longest = bounds.fold(path, |a, b| if b.time > a.time { b } else { a });
         (outcome.unfinished() == 0).then_some(longest)
     }
 
-    /// Returns the closed form of the job, if it has one that is a bound on this fabric.
-    fn closed_form(&self) -> Option<JobIdeal> {
+    /// Returns the closed form of the job, if it has one, and whether other bounds may be longer.
+    fn closed_form(&self) -> Option<(JobIdeal, bool)> {
         let is_plain = !self.is_local && self.loggops.is_none();
         let (true, [path], Some(collective)) = (is_plain, &self.kinds[..], &self.job.collective)
         else {
             return None;
         };
-        let sends_at_once = [Algorithm::BroadcastBinomial, Algorithm::AllToAllDirect]
-            .contains(&collective.algorithm);
-        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time. Messages that a
-        // rank sends at once may take different slower links behind its NIC.
-        if path.shares != 1 || sends_at_once && !path.is_bound_by_nics() {
+        // A closed form has NICs at the rate of a message: hosts with further ports carry several at a time.
+        if path.shares != 1 {
             return None;
         }
-        let among_others = self.is_interleaved_broadcast();
+        // Whether a rank sends packets of several messages in turn. All but the first packet of a direct all-to-all to a rank follow each
+        // other on its link, so that the form is exact if no link is slower.
+        let among_others = self.job.order == SendOrder::Interleaved
+            && match collective.algorithm {
+                Algorithm::BroadcastBinomial => true,
+                Algorithm::BroadcastChain { .. } => self.job.flows_per_pair > 1,
+                Algorithm::AllToAllDirect => !path.is_bound_by_nics(),
+                _ => false,
+            };
         let form = closed::time(collective, |bytes| match among_others {
             true => path.cost_among_others(bytes, self.sizes),
             false => path.cost(bytes, self.sizes),
         });
         let (Form::Exact(time) | Form::AtLeast(time)) = form? else { return None };
-        Some(JobIdeal { time, source: "closed form" })
-    }
-
-    /// Returns whether ranks send packets of messages to different ranks in turn: then the closed form, which has a message leave
-    /// after the other, is one bound among others. (Of an all-to-all, all but the first packet to a rank follow each other on
-    /// its link.)
-    fn is_interleaved_broadcast(&self) -> bool {
-        let binomial =
-            |collective: Collective| collective.algorithm == Algorithm::BroadcastBinomial;
-        self.job.order == SendOrder::Interleaved && self.job.collective.is_some_and(binomial)
+        Some((JobIdeal { time, source: "closed form" }, among_others))
     }
 
     /// Returns the time that the rank with most bytes in the network within its host needs for them, in one direction.

@@ -7,7 +7,7 @@
 //! | `run` | packets are conserved, and the run ends without an error |
 //! | `threads` | the events are equal for any number of threads, and with time windows |
 //! | `end` | once faults have ended and no ops are submitted, every op and every job ends |
-//! | `ideal` | no job of flows with one path ends before its ideal time; with several, a short last packet may overtake a full one |
+//! | `ideal` | no job ends before its ideal time |
 //! | `queue` | with ExpressPass, no data queue exceeds its bound by network calculus |
 
 mod batch;
@@ -83,9 +83,7 @@ pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
         return Err(violation("threads")(what));
     }
     check_end(&alone).map_err(violation("end"))?;
-    if matches!(case.balancer, "none" | "ecmp") {
-        check_ideal(&alone).map_err(violation("ideal"))?;
-    }
+    check_ideal(&alone).map_err(violation("ideal"))?;
     if case.algorithm == "expresspass" {
         check_queue(&alone).map_err(violation("queue"))?;
     }

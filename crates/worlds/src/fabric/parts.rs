@@ -165,8 +165,8 @@ pub(super) fn rerouting(draw: &mut Draw) -> String {
     lines
 }
 
-/// Draws traffic that ends by itself once no more ops are submitted. `more` is of the seed too: what was added later is drawn
-/// from it, so that all else of a seed stays what it was.
+/// Draws traffic that ends by itself once no more ops are submitted. Settings that worlds have got later are drawn from `more`, another
+/// stream of the same seed, so that all else of a seed stays what it was.
 pub(super) fn workload(
     (draw, more): (&mut Draw, &mut Draw),
     number: usize,
@@ -223,9 +223,10 @@ pub(super) fn workload(
             let (iterations, compute) =
                 (more.pick(&[1, 1, 2, 3]), more.pick(&[0, 0, 1000, 30_000]));
             let order = more.pick(&["interleaved", "interleaved", "sequential"]);
+            let flows = more.pick(&[1, 1, 2]);
             format!(
                 "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n\
-                 iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\n"
+                 iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\nflows_per_pair = {flows}\n"
             )
         }
     };
