@@ -1,4 +1,4 @@
-//! A run whose disk fills up, or that is killed: results that can be read, or none, never half a file.
+//! A run whose disk fills up, whose memory limit is hit, or that is killed: results that can be read, or none, never half a file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,18 @@ use crate::support::command::{folder, succeeds};
 /// An incast of two hosts to a third one.
 const SCENARIO: &str = include_str!("support/incast.toml");
 
-/// Runs the scenario into `out`. No file may become larger than `limit` KiB: with `killed` the process dies of the attempt,
-/// otherwise the write fails as on a full disk.
+/// Runs the scenario into `out` after this shell command, such as `ulimit`.
+fn run_after(folder: &Path, limits: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_apus");
+    let script = format!("{limits}; exec '{program}' run mine.toml --out out --format csv");
+    Command::new("bash").current_dir(folder).args(["-c", &script]).output().expect("bash")
+}
+
+/// No file may become larger than `limit` KiB: with `killed` the process dies of the attempt, otherwise the write fails as on a
+/// full disk.
 fn run(folder: &Path, limit: &str, killed: bool) -> Output {
     let trap = if killed { "" } else { "trap '' XFSZ; " };
-    let program = env!("CARGO_BIN_EXE_apus");
-    let script =
-        format!("{trap}ulimit -f {limit}; exec '{program}' run mine.toml --out out --format csv");
-    Command::new("bash").current_dir(folder).args(["-c", &script]).output().expect("bash")
+    run_after(folder, &format!("{trap}ulimit -f {limit}"))
 }
 
 /// Returns the results in `out`: the files that are not hidden.
@@ -38,6 +42,13 @@ fn comparable(name: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Asserts that the results in `out` are those of a run without limits, as far as they are there.
+fn assert_whole(folder: &Path, whole: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in results(folder) {
+        assert_eq!(comparable(&name, &bytes), comparable(&name, &whole[&name]), "{name}");
+    }
+}
+
 #[test]
 fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
     let folder = folder("full");
@@ -54,14 +65,7 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
             let too_long = longest > limit * 1024;
             assert_eq!(output.status.success(), !too_long, "{limit} KiB, killed: {killed}");
             failed += usize::from(too_long);
-            for (name, bytes) in results(&folder) {
-                let expected = &whole[&name];
-                assert_eq!(
-                    comparable(&name, &bytes),
-                    comparable(&name, expected),
-                    "{name}: {limit} KiB"
-                );
-            }
+            assert_whole(&folder, &whole);
             if too_long && !killed {
                 let why = String::from_utf8_lossy(&output.stderr);
                 assert!(why.contains("cannot be written: File too large"), "{why}");
@@ -72,4 +76,30 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
         }
     }
     assert!(failed > 2, "no limit was reached");
+}
+
+/// Address spaces from one in which the program cannot even be loaded to one that is more than enough.
+#[test]
+fn a_memory_limit_leaves_whole_files_or_none() {
+    let folder = folder("memory");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    succeeds(&run_after(&folder, "true"));
+    let whole = results(&folder);
+    let outcomes: Vec<bool> = (32..=160)
+        .step_by(8)
+        .chain([16 << 10])
+        .map(|mib| {
+            let _ = fs::remove_dir_all(folder.join("out"));
+            let output = run_after(&folder, &format!("ulimit -v {}", mib << 10));
+            assert_whole(&folder, &whole);
+            let is_complete = results(&folder).len() == whole.len();
+            let why = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.success(), is_complete, "{mib} MiB: {why}");
+            // The kernel ends a process that cannot even be loaded, without a word.
+            let has_ended_itself = output.status.code().is_some();
+            assert!(is_complete || !why.is_empty() || !has_ended_itself, "{mib} MiB: no reason");
+            is_complete
+        })
+        .collect();
+    assert!(outcomes.contains(&false) && outcomes.contains(&true), "{outcomes:?}");
 }
