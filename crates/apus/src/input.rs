@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apus_scenario::import::Traffic;
-use apus_scenario::{Options, Problem, ScenarioError, Source};
+use apus_scenario::{Options, Problem, ScenarioError, Source, file};
 use apus_units::Span;
 
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub fn open(
     keeps_streams: bool,
     options: &Options,
 ) -> Result<Gathered, Failure> {
-    let text = std::fs::read_to_string(traffic)
+    let text = file::read_text(Path::new(traffic), file::DATA_BYTES)
         .map_err(|error| Failure::Input(format!("{traffic}: cannot be read: {error}")))?;
     let messages =
         Traffic::parse(&text).map_err(|error| Failure::Input(format!("{traffic}:{error}")))?;

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use apus_scenario::{Options, Scenario, Source};
+use apus_scenario::{Options, Scenario, Source, file};
 use apus_units::{similar, suggestion};
 
 use crate::api::{self, OpenError};
@@ -142,14 +143,17 @@ pub fn gather(
 fn read_file(path: &Path) -> Result<String, String> {
     let name = path.display();
     let fail = |why: String| format!("{name}: {why}");
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = file::read_bytes(path, file::SCENARIO_BYTES).map_err(|error| {
         let hint = match similar(&path.to_string_lossy(), names()) {
-            Some(meant) => format!("; did you mean {meant}?"),
-            None => "; see `apus list scenarios`".to_owned(),
+            _ if error.kind() != ErrorKind::NotFound => String::new(),
+            Some(meant) => {
+                format!(", and no built-in scenario has this name; did you mean {meant}?")
+            }
+            None => {
+                ", and no built-in scenario has this name; see `apus list scenarios`".to_owned()
+            }
         };
-        fail(format!(
-            "this file cannot be read: {error}, and no built-in scenario has this name{hint}"
-        ))
+        fail(format!("this file cannot be read: {error}{hint}"))
     })?;
     String::from_utf8(bytes).map_err(|_| fail("is not text (UTF-8), so not a scenario".to_owned()))
 }
@@ -167,7 +171,7 @@ fn find_testbed(name: &str, folder: &Path) -> Result<Source, String> {
         let text = if schedule::names_traces(&path) {
             schedule::read_as_text(&path)?
         } else {
-            let bytes = std::fs::read(&path)
+            let bytes = file::read_bytes(&path, file::DATA_BYTES)
                 .map_err(|error| format!("the file {} cannot be read: {error}", path.display()))?;
             // Files that are not text are jobs, and stored as GOAL.
             String::from_utf8(bytes).or_else(|_| schedule::read_as_text(&path))?

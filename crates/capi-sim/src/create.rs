@@ -1,11 +1,10 @@
 //! Simulations from scenarios.
 
 use std::ffi::c_char;
-use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use apus_scenario::{Options, Scenario, Source};
+use apus_scenario::{Options, Scenario, Source, file};
 
 use crate::handle::{apus_sim, c_text, text};
 
@@ -33,7 +32,8 @@ unsafe extern "C" fn apus_sim_create_from_file(
     // SAFETY: the header requires a text.
     let path = unsafe { text(path, "path") };
     let made = path.and_then(|name| {
-        let text = fs::read_to_string(name).map_err(|error| format!("{name}: {error}"))?;
+        let text = file::read_text(Path::new(name), file::SCENARIO_BYTES)
+            .map_err(|error| format!("{name}: {error}"))?;
         let folder = Path::new(name).parent().map(Path::to_owned).unwrap_or_default();
         create(Source { name: name.to_owned(), text }, &folder)
     });
@@ -62,7 +62,8 @@ fn create(source: Source, folder: &Path) -> Result<apus_sim, String> {
     let find = |name: &str| {
         let path: PathBuf = folder.join(name);
         let shown = path.display().to_string();
-        let text = fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
+        let text = file::read_text(&path, file::DATA_BYTES)
+            .map_err(|error| format!("{shown}: {error}"))?;
         Ok(Source { name: shown, text })
     };
     let build = || {

@@ -34,6 +34,7 @@ mod ecn;
 mod effective;
 pub mod experiment;
 mod fault;
+pub mod file;
 mod format;
 mod frame;
 mod graph;

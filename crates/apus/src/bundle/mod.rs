@@ -20,6 +20,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use apus_scenario::file::{DATA_BYTES, read_bytes};
 use apus_scenario::{FORMAT, Options, Scenario, ScenarioError, Source};
 use apus_sim::results::SCHEMA_VERSION;
 use apus_sim::summary::Summary;
@@ -178,7 +179,8 @@ impl Bundle {
     /// The file cannot be read, or is no complete bundle of this version.
     pub fn read(file: &Path) -> Result<Self, String> {
         let fail = |why: String| format!("{}: {why}", file.display());
-        let bytes = fs::read(file).map_err(|error| fail(format!("cannot be read: {error}")))?;
+        let bytes = read_bytes(file, DATA_BYTES)
+            .map_err(|error| fail(format!("cannot be read: {error}")))?;
         if !Self::is_one(&bytes) {
             return Err(fail(
                 "is not a bundle; `apus run FILE --bundle BUNDLE` writes one".to_owned(),

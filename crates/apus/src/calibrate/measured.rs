@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
+use apus_scenario::file::{DATA_BYTES, read_text};
 use apus_units::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -78,7 +78,7 @@ impl Perf {
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let name = path.display();
     let text =
-        fs::read_to_string(path).map_err(|error| Failure::Input(format!("{name}: {error}")))?;
+        read_text(path, DATA_BYTES).map_err(|error| Failure::Input(format!("{name}: {error}")))?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::Input(format!(
             "{name}: {error}; give the output of this version's `apus ping --json` and `apus perf --json`, from \

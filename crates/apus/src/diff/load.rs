@@ -1,9 +1,9 @@
 //! Results of earlier runs, from the files that the command writes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
+use apus_scenario::file::{DATA_BYTES, read_bytes};
 use apus_sim::results::SCHEMA_VERSION;
 use serde_json::{Value, json};
 
@@ -32,7 +32,8 @@ impl Results {
             })?;
             return Self::load(&file);
         }
-        let bytes = fs::read(path).map_err(|error| format!("{name}: cannot be read: {error}"))?;
+        let bytes = read_bytes(path, DATA_BYTES)
+            .map_err(|error| format!("{name}: cannot be read: {error}"))?;
         if Bundle::is_one(&bytes) {
             let bundle = Bundle::parse(&bytes).map_err(|why| format!("{name}: {why}"))?;
             return Self::parse(bundle.summary()).map_err(|why| format!("{name}: {why}"));

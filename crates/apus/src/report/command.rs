@@ -1,8 +1,8 @@
 //! `apus report`: one page of the results of several directories.
 
-use std::fs;
 use std::path::PathBuf;
 
+use apus_scenario::file::{DATA_BYTES, read_text};
 use clap::Args;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl ReportCommand {
         let mut all: Option<Value> = None;
         for dir in &self.dirs {
             let file = dir.join("report.html");
-            let text = fs::read_to_string(&file).map_err(|error| {
+            let text = read_text(&file, DATA_BYTES).map_err(|error| {
                 Failure::Input(format!(
                     "{}: cannot be read: {error}; DIR must be a directory of results, written with `--out DIR`",
                     file.display()
@@ -54,7 +54,7 @@ impl ReportCommand {
         }
         let Some(all) = all else { return Ok(()) };
         if self.page.exists()
-            && fs::read_to_string(&self.page).is_ok_and(|old| data_of(&old).is_none())
+            && read_text(&self.page, DATA_BYTES).is_ok_and(|old| data_of(&old).is_none())
         {
             let why = "exists and is no report; choose another name with --page";
             return Err(Failure::Input(format!("{}: {why}", self.page.display())));

@@ -19,11 +19,11 @@ mod setup;
 mod timeline;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use apus_scenario::Setup;
 use apus_scenario::experiment::{CheckResult, Shown};
+use apus_scenario::file::{DATA_BYTES, read_text};
 use apus_sim::results::TABLES;
 use apus_sim::summary::Summary;
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ impl RunPage<'_> {
 /// The page cannot be read or is none of this version.
 pub fn with_causes(file: &Path, causes: &BTreeMap<String, Value>) -> Result<String, String> {
     let place = file.display();
-    let text = fs::read_to_string(file).map_err(|error| format!("{place}: {error}"))?;
+    let text = read_text(file, DATA_BYTES).map_err(|error| format!("{place}: {error}"))?;
     let mut data = data_of(&text).ok_or_else(|| format!("{place}: is no report"))?;
     for run in data["runs"].as_array_mut().into_iter().flatten() {
         if let Some(found) = run["name"].as_str().and_then(|name| causes.get(name)) {

@@ -4,18 +4,17 @@ mod chakra_files;
 mod goal_files;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use apus_jobs::{Graph, goal};
+use apus_scenario::file::{self, DATA_BYTES};
 use apus_scenario::import::chakra::{Groups, Skipped, groups_of_json};
 use apus_scenario::import::parse_job;
 use flate2::read::GzDecoder;
 
 use crate::failure::Failure;
 
-/// Largest text that is read at once, and largest decompressed file.
-const MAX_BYTES: u64 = 4 << 30;
 /// First bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -34,7 +33,7 @@ impl Reading {
         let Some(path) = groups else { return Ok(Self { lenient, ..Self::default() }) };
         let name = path.display();
         let fail = |why: String| Failure::Input(format!("--groups {name}: {why}"));
-        let text = std::fs::read_to_string(path)
+        let text = file::read_text(path, DATA_BYTES)
             .map_err(|error| fail(format!("cannot be read: {error}")))?;
         let groups = groups_of_json(&text).map_err(fail)?;
         Ok(Self { groups, lenient })
@@ -115,20 +114,21 @@ fn is_goal_text(head: &[u8]) -> bool {
 fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let fail = |why: String| Failure::Input(format!("{name}: {why}"));
-    let unreadable = |error: std::io::Error| fail(format!("cannot be read: {error}"));
-    let mut file = File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    Read::by_ref(&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let mut bytes = file::read_bytes(path, DATA_BYTES).map_err(|error| {
+        let is_too_long = error.kind() == ErrorKind::FileTooLarge;
+        let remedy = if is_too_long { "; use GOAL, which is read in pieces" } else { "" };
+        fail(format!("cannot be read: {error}{remedy}"))
+    })?;
     if bytes.starts_with(&GZIP) {
         let packed = std::mem::take(&mut bytes);
-        let mut decoder = GzDecoder::new(packed.as_slice()).take(MAX_BYTES + 1);
+        let mut decoder = GzDecoder::new(packed.as_slice()).take(DATA_BYTES + 1);
         decoder.read_to_end(&mut bytes).map_err(|error| {
             fail(format!("it cannot be decompressed: {error}; the file is damaged or cut short"))
         })?;
     }
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() as u64 > DATA_BYTES {
         return Err(fail(format!(
-            "it has more than {MAX_BYTES} bytes; use GOAL, which is read in pieces"
+            "it has more than {DATA_BYTES} bytes; use GOAL, which is read in pieces"
         )));
     }
     Ok(bytes)

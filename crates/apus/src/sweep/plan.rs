@@ -1,9 +1,9 @@
 //! Plan of a sweep: everything that its table depends on besides the results of its runs.
 
-use std::fs;
 use std::path::Path;
 
 use apus_scenario::Setup;
+use apus_scenario::file::{DATA_BYTES, read_text};
 use apus_sim::results::SCHEMA_VERSION;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,7 +128,7 @@ impl Plan {
 
 fn read(path: &Path) -> Result<Plan, String> {
     let fail = |why: String| format!("{}: {why}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = read_text(path, DATA_BYTES).map_err(|error| {
         fail(format!("the plan of a sweep cannot be read: {error}; `apus sweep` writes it"))
     })?;
     let plan: Plan = serde_json::from_str(&text)

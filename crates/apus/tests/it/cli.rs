@@ -1,12 +1,9 @@
 //! The small commands as processes: what `list`, `bench` and `key` print, write and refuse.
 
-#[cfg(feature = "real")]
 use std::fs;
 use std::path::Path;
 
-#[cfg(feature = "real")]
-use crate::support::command::folder;
-use crate::support::command::{apus as apus_in, refused, succeeds};
+use crate::support::command::{apus as apus_in, folder, refused, succeeds};
 use serde_json::Value;
 
 #[test]
@@ -72,4 +69,25 @@ fn key_makes_a_key_once() {
     assert!(!stdout.contains(&line[11..]), "the secret is not shown");
     refused(&apus_in(&folder, &["key", "group.key"]), "group.key: the file exists");
     refused(&apus_in(&folder, &["key", "nowhere/x.key"]), "nowhere/x.key: the key file cannot be");
+}
+
+/// Files with one byte more than is read, all of them holes.
+#[test]
+fn files_that_would_fill_the_memory_are_refused() {
+    let folder = folder("long");
+    for (name, bytes) in [("long.toml", (64u64 << 20) + 1), ("long.goal", (4 << 30) + 1)] {
+        let file = fs::File::create(folder.join(name)).expect("a file");
+        file.set_len(bytes).expect("a hole");
+    }
+    let data = "it has more than 4294967296 bytes, the most that is read";
+    let star = "star hosts=8 100Gbps 1us";
+    for (arguments, message) in [
+        (&["run", "long.toml"][..], "it has more than 67108864 bytes, the most that is read"),
+        (&["job", "long.goal"], data),
+        (&["convert", "long.goal", "short.goal"], data),
+        (&["diff", "long.goal", "long.goal"], data),
+        (&["run", "--traffic", "long.goal", "--topology", star], data),
+    ] {
+        refused(&apus_in(&folder, arguments), message);
+    }
 }
