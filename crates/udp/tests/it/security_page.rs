@@ -1,4 +1,5 @@
-//! `docs/security.md` names a test in each row of its threat model, and each of these tests exists.
+//! `docs/security.md` names a test in each row of its threat model, and `docs/trust.md` in the rows of its last table. Each of these
+//! tests, or of these commands of the repository, exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,16 +27,10 @@ fn tests_in(folder: &Path, names: &mut BTreeSet<String>) {
     }
 }
 
-#[test]
-fn every_row_of_the_threat_model_names_tests_that_exist() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
-    let model = page.split("## Threat model").nth(1).expect("a threat model");
-    let model = model.split("\n## ").next().unwrap_or_default();
-    let mut known = BTreeSet::new();
-    tests_in(&root.join("crates/udp"), &mut known);
+/// Asserts that the rows of all tables whose last column is "test" name tests that exist, or tools; returns their number.
+fn check(page: &str, root: &Path, known: &BTreeSet<String>) -> usize {
     let (mut in_table, mut rows) = (false, 0);
-    for line in model.lines() {
+    for line in page.lines() {
         match line.strip_prefix("| ").and_then(|row| row.strip_suffix(" |")) {
             None if line.starts_with("|---") => {}
             None => in_table = false,
@@ -47,11 +42,33 @@ fn every_row_of_the_threat_model_names_tests_that_exist() {
                 for name in names {
                     let test = name.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
                     let test = test.unwrap_or_else(|| panic!("no test in the row: {line}"));
-                    assert!(known.contains(test), "there is no test `{test}`: {line}");
+                    let tool = test.split(' ').next().unwrap_or_default();
+                    let is_tool = tool == "cargo" || tool.starts_with("tools/");
+                    let exists = match is_tool {
+                        true => tool == "cargo" || root.join(tool).is_file(),
+                        false => known.contains(test),
+                    };
+                    assert!(exists, "there is no test `{test}`: {line}");
                 }
             }
             Some(_) => {}
         }
     }
-    assert!(rows > 25, "{rows} rows");
+    rows
+}
+
+#[test]
+fn every_row_of_the_threat_model_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut known = BTreeSet::new();
+    tests_in(&root.join("crates"), &mut known);
+    for (page, section, least) in
+        [("security", "## Threat model", 25), ("trust", "## Files, memory and releases", 3)]
+    {
+        let page = fs::read_to_string(root.join(format!("docs/{page}.md"))).expect("the page");
+        let section = page.split(section).nth(1).expect("the section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = check(section, &root, &known);
+        assert!(rows > least, "{rows} rows");
+    }
 }
