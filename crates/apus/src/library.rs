@@ -145,7 +145,9 @@ fn read_file(path: &Path) -> Result<String, String> {
     let fail = |why: String| format!("{name}: {why}");
     let bytes = file::read_bytes(path, file::SCENARIO_BYTES).map_err(|error| {
         let hint = match similar(&path.to_string_lossy(), names()) {
-            _ if error.kind() != ErrorKind::NotFound => String::new(),
+            _ if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                String::new()
+            }
             Some(meant) => {
                 format!(", and no built-in scenario has this name; did you mean {meant}?")
             }

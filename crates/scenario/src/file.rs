@@ -24,7 +24,10 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     // Devices and pipes do not tell their length.
     if expected.max(bytes.len() as u64) > most {
-        let why = format!("it has more than {most} bytes, the most that is read");
+        let why = match most >> 20 {
+            0 => format!("it is larger than the limit of {most} bytes"),
+            mib => format!("it is larger than the limit of {mib} MiB"),
+        };
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
     Ok(bytes)
@@ -50,7 +53,7 @@ mod tests {
         std::fs::write(&path, "five\n").expect("a file");
         assert_eq!(read_text(&path, 5).expect("short enough"), "five\n");
         let why = read_text(&path, 4).expect_err("too long").to_string();
-        assert_eq!(why, "it has more than 4 bytes, the most that is read");
+        assert_eq!(why, "it is larger than the limit of 4 bytes");
         std::fs::write(&path, [0xff]).expect("a file");
         let why = read_text(&path, 4).expect_err("no text").to_string();
         assert_eq!(why, "it is not text (UTF-8)");
@@ -60,7 +63,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_device_without_an_end_is_too_long() {
-        let why = read_bytes(Path::new("/dev/zero"), 1000).expect_err("endless").to_string();
-        assert_eq!(why, "it has more than 1000 bytes, the most that is read");
+        let why = read_bytes(Path::new("/dev/zero"), 1 << 20).expect_err("endless").to_string();
+        assert_eq!(why, "it is larger than the limit of 1 MiB");
     }
 }

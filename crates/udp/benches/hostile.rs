@@ -172,6 +172,24 @@ fn strangers(
     spent.mul_f64(count as f64 / (batches * BATCH) as f64)
 }
 
+/// Returns the time of `count` Hellos that prove the key, and asserts that each is answered.
+fn hellos(setup: &Setup, (from, bytes): (&UdpSocket, &[u8]), count: u64) -> Duration {
+    let (mut spent, mut answers) = (Duration::ZERO, 0);
+    let mut cookie = [0; 512];
+    let batches = count.div_ceil(BATCH);
+    for _ in 0..batches {
+        for _ in 0..BATCH {
+            setup.send(from, bytes);
+        }
+        spent += setup.drive();
+        while from.recv(&mut cookie).is_ok() {
+            answers += 1;
+        }
+    }
+    assert_eq!(answers, batches * BATCH);
+    spent.mul_f64(count as f64 / (batches * BATCH) as f64)
+}
+
 /// Returns the time of the server for `count` packets of writes of the peer, and asserts that they end as stated.
 fn writes(setup: &Setup, peer: &Connection, key: RegionKey, done: bool, count: u64) -> Duration {
     let (mut spent, mut packets) = (Duration::ZERO, 0);
@@ -213,6 +231,10 @@ fn cost_per_datagram(c: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
 
     let stranger = socket();
+    let proved = hello(ring(1));
+    group.bench_function("Hello that proves the key, and its Cookie", |b| {
+        b.iter_custom(|count| hellos(&setup, (&stranger, &proved), count));
+    });
     for (name, bytes, counted) in [
         ("random, 200 B", vec![0xa5; 200], "dropped_malformed"),
         ("Hello under an unknown key", hello(ring(2)), "dropped_unknown_key"),

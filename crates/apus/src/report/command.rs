@@ -54,7 +54,7 @@ impl ReportCommand {
         }
         let Some(all) = all else { return Ok(()) };
         if self.page.exists()
-            && read_text(&self.page, DATA_BYTES).is_ok_and(|old| data_of(&old).is_none())
+            && !read_text(&self.page, DATA_BYTES).is_ok_and(|old| data_of(&old).is_some())
         {
             let why = "exists and is no report; choose another name with --page";
             return Err(Failure::Input(format!("{}: {why}", self.page.display())));

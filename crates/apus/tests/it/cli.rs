@@ -79,10 +79,10 @@ fn files_that_would_fill_the_memory_are_refused() {
         let file = fs::File::create(folder.join(name)).expect("a file");
         file.set_len(bytes).expect("a hole");
     }
-    let data = "it has more than 4294967296 bytes, the most that is read";
+    let data = "it is larger than the limit of 4096 MiB";
     let star = "star hosts=8 100Gbps 1us";
     for (arguments, message) in [
-        (&["run", "long.toml"][..], "it has more than 67108864 bytes, the most that is read"),
+        (&["run", "long.toml"][..], "it is larger than the limit of 64 MiB"),
         (&["job", "long.goal"], data),
         (&["convert", "long.goal", "short.goal"], data),
         (&["diff", "long.goal", "long.goal"], data),

@@ -78,7 +78,8 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
     assert!(failed > 2, "no limit was reached");
 }
 
-/// Address spaces from one in which the program cannot even be loaded to one that is more than enough.
+/// Address spaces of the process from one in which the program cannot even be loaded to one that is more than enough.
+#[cfg(target_os = "linux")]
 #[test]
 fn a_memory_limit_leaves_whole_files_or_none() {
     let folder = folder("memory");
@@ -94,7 +95,7 @@ fn a_memory_limit_leaves_whole_files_or_none() {
             assert_whole(&folder, &whole);
             let is_complete = results(&folder).len() == whole.len();
             let why = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.success(), is_complete, "{mib} MiB: {why}");
+            assert!(is_complete || !output.status.success(), "{mib} MiB: {why}");
             // The kernel ends a process that cannot even be loaded, without a word.
             let has_ended_itself = output.status.code().is_some();
             assert!(is_complete || !why.is_empty() || !has_ended_itself, "{mib} MiB: no reason");

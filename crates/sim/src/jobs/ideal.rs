@@ -51,9 +51,10 @@ impl Path {
 
     /// Returns whether both NICs have the rate of the slowest link.
     fn is_bound_by_nics(&self) -> bool {
-        let bps = |rate: &Rate| rate.as_bps();
-        let slowest = self.rates.iter().map(bps).min();
-        slowest == self.rates.first().map(bps) && slowest == self.rates.last().map(bps)
+        let (Some(first), Some(last)) = (self.rates.first(), self.rates.last()) else {
+            return true;
+        };
+        first == last && self.rates.iter().all(|rate| rate.as_bps() >= first.as_bps())
     }
 
     /// Returns the bytes of a message on the wire.
@@ -85,7 +86,9 @@ impl Path {
     fn cost_of(&self, bytes: u64, alone: Span, sizes: PacketSizes) -> Cost {
         let first = self.rates.iter().take(1);
         let all = Self::sum(first.map(|rate| (rate, Self::wire(bytes, sizes))));
-        let occupies = Span::from_ps(all.as_ps() / self.shares);
+        // Packets of a message with one path leave by one port.
+        let ports = if self.spreads { self.shares } else { 1 };
+        let occupies = Span::from_ps(all.as_ps() / ports);
         let back = self.rates.iter().map(|rate| (rate, u64::from(sizes.control)));
         let acknowledgement = self.delay + Self::sum(back);
         Cost { occupies, latency: alone - occupies, acknowledgement }
@@ -249,8 +252,9 @@ impl<'a> Costs<'a> {
         if let Some((ideal, false)) = form {
             return Some(ideal);
         }
+        let form = form.map(|(ideal, _)| ideal);
         if job.graph.ops() > MAX_OPS {
-            return None;
+            return form;
         }
         let cost = |transfer: Transfer| self.of(transfer.from, transfer.to, transfer.bytes);
         // Sends of the LogGOPS model take no time on its critical path.
@@ -264,7 +268,7 @@ impl<'a> Costs<'a> {
             time: self.busiest_within_hosts(),
             source: "bytes of the busiest rank within its host",
         };
-        let bounds = [nic, local, stream].into_iter().chain(form.map(|(ideal, _)| ideal));
+        let bounds = [nic, local, stream].into_iter().chain(form);
         let longest = bounds.fold(path, |a, b| if b.time > a.time { b } else { a });
         (outcome.unfinished() == 0).then_some(longest)
     }
@@ -280,13 +284,13 @@ impl<'a> Costs<'a> {
         if path.shares != 1 {
             return None;
         }
-        // Whether a rank sends packets of several messages in turn. All but the first packet of a direct all-to-all to a rank follow each
-        // other on its link, so that the form is exact if no link is slower.
+        // Whether a rank sends packets of several messages in turn. With one path, all but the first packet of a direct all-to-all to a
+        // rank follow each other on its link, so that the form is exact if no link is slower.
         let among_others = self.job.order == SendOrder::Interleaved
             && match collective.algorithm {
                 Algorithm::BroadcastBinomial => true,
                 Algorithm::BroadcastChain { .. } => self.job.flows_per_pair > 1,
-                Algorithm::AllToAllDirect => !path.is_bound_by_nics(),
+                Algorithm::AllToAllDirect => path.spreads || !path.is_bound_by_nics(),
                 _ => false,
             };
         let form = closed::time(collective, |bytes| match among_others {

@@ -33,10 +33,11 @@ summary! {
         /// start of the job to the end of its last operation; a send ends a job only if `done` is
         /// acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended
         pub completion_us: Option<f64> = number(JOB),
-        /// the least time on the fabric without other traffic and queues: the closed form of the collective if all its messages
-        /// have equal paths, otherwise the longest of the critical path, the time that the busiest NIC, or rank within its host,
-        /// needs for its bytes, and the computations of the busiest stream; if ranks send packets of several messages in turn,
-        /// the longest of all of these; null if the job has more than 8 million operations or cannot end
+        /// the least time on the fabric without other traffic and queues, on paths that do not change: the closed form of the
+        /// collective if all its messages have equal paths, otherwise the longest of the critical path, the time that the busiest
+        /// NIC, or rank within its host, needs for its bytes, and the computations of the busiest stream; the longest of all of
+        /// these where the closed form is a lower bound only (docs/jobs.md); null if the job has more than 8 million
+        /// operations or cannot end
         pub ideal_us: Option<f64> = number(JOB),
         /// closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank within its host, or
         /// computations of the busiest stream; null without `ideal_us`

@@ -205,20 +205,20 @@ impl SendSide {
         rare.fruitless_timeouts = rare.fruitless_timeouts.saturating_add(1);
     }
 
-    /// Doubles the timeout after [`LATE_AFTER`] of equal length in a row, and has every second timeout without an acknowledgement
-    /// between send new data first ([`EndpointConfig::max_backed_off`]).
+    /// Doubles the timeout after many of equal length in a row ([`EndpointConfig::max_backed_off`]), and has every second
+    /// timeout without an acknowledgement between send new data first ([`EndpointConfig::new_after_timeouts`]).
     pub(crate) fn back_off(&mut self, window: f64, config: &EndpointConfig) {
         let longest = config.max_backed_off.filter(|_| window >= 1.0);
         let doublings = match longest {
             None => 0,
-            Some(_) => self.fruitless_timeouts().saturating_sub(LATE_AFTER - 1),
+            Some(_) => self.fruitless_timeouts().saturating_sub(config.backs_off_after - 1),
         };
         self.doublings = doublings.min(63) as u8;
         let rare = self.rare();
         rare.longest_rto = longest.unwrap_or(Span::ZERO);
         // A peer may have room for the rest of a newer message, and for an older one only after that: with a window of one
         // packet, the older one alone would be sent for ever.
-        rare.new_first = config.max_backed_off.is_some() && rare.new_after_next;
+        rare.new_first = config.new_after_timeouts && rare.new_after_next;
         rare.new_after_next = !rare.new_after_next;
     }
 

@@ -256,7 +256,8 @@ fn give_up_after__ends_a_read_whose_answer_never_arrives() {
 /// Timeouts without end cost neither memory nor time that grows.
 #[test]
 fn a_silent_peer_costs_the_same_at_every_timeout() {
-    let mut pair = pair("4", EndpointConfig::default());
+    let config = EndpointConfig { max_backed_off: None, ..EndpointConfig::default() };
+    let mut pair = pair("4", config);
     pair.faults = Faults { loss: 1000, ..Faults::default() };
     pair.submit(0, WRITE, 4096 * 4);
     pair.run_until(Time::ZERO + Span::from_secs(100));

@@ -285,8 +285,7 @@ fn timeout__below_the_round_trip_does_not_keep_an_op_from_its_end() {
 fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
     let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
     let config = build("constant", None, &settings).expect("constant");
-    let endpoint =
-        EndpointConfig { max_backed_off: Some(Span::from_ms(20)), ..EndpointConfig::default() };
+    let endpoint = EndpointConfig { backs_off_after: 8, ..EndpointConfig::default() };
     let mut pair = Pair::new(&config, endpoint, 1);
     pair.lose = (0..16).chain([17]).map(|number| (0, number)).collect();
     pair.submit(0, WRITE, 100);
@@ -310,8 +309,7 @@ fn rfc_6298_5_5_timeout__doubles_up_to_20_ms_while_the_peer_takes_nothing() {
 fn timeout__every_second_one_sends_what_is_behind_an_op_without_room() {
     let settings = [("window", "1"), ("initial_rto", "300us"), ("min_rto", "300us")];
     let config = build("constant", None, &settings).expect("constant");
-    let endpoint =
-        EndpointConfig { max_backed_off: Some(Span::from_ms(20)), ..EndpointConfig::default() };
+    let endpoint = EndpointConfig { new_after_timeouts: true, ..EndpointConfig::default() };
     let without_room = || {
         let mut pair = Pair::new(&config, endpoint, 1);
         pair.refuses =

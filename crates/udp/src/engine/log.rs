@@ -62,22 +62,6 @@ struct Window {
     events: u64,
 }
 
-/// The reasons of dropped packets, and whether they also occur without a fault: packets of a connection that has just
-/// ended, or that the network has repeated.
-const REASONS: [(Dropped, bool); 11] = [
-    (Dropped::Malformed, false),
-    (Dropped::OtherMode, false),
-    (Dropped::UnknownSession, true),
-    (Dropped::Address, false),
-    (Dropped::Replay, true),
-    (Dropped::Forged, false),
-    (Dropped::UnknownKey, false),
-    (Dropped::Unproven, false),
-    (Dropped::NoRandomness, false),
-    (Dropped::Stray, true),
-    (Dropped::Full, false),
-];
-
 /// The log of an engine.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -85,7 +69,7 @@ pub(super) struct Log {
     host: SocketAddr,
     windows: [Window; KINDS.len()],
     /// Packets dropped since the last line about them, by reason.
-    dropped: [u64; REASONS.len()],
+    dropped: [u64; Dropped::ALL.len()],
     /// When the line about them is due.
     dropped_at: Time,
     /// When the next line about a number of events is due.
@@ -100,7 +84,7 @@ impl Log {
         Self {
             host,
             windows: [Window { until: Time::ZERO, events: 0 }; KINDS.len()],
-            dropped: [0; REASONS.len()],
+            dropped: [0; Dropped::ALL.len()],
             dropped_at: Time::MAX,
             due: Time::MAX,
             faults: BTreeMap::new(),
@@ -148,9 +132,9 @@ impl Log {
         }
         if self.dropped_at <= now {
             self.dropped_at = Time::MAX;
-            for (packets, (reason, harmless)) in self.dropped.iter_mut().zip(REASONS) {
+            for (packets, reason) in self.dropped.iter_mut().zip(Dropped::ALL) {
                 let packets = std::mem::take(packets);
-                if packets > 0 && harmless {
+                if packets > 0 && reason.is_harmless() {
                     debug!(target: "apus_udp::packet", %host, ?reason, packets, "packets dropped within a second");
                 } else if packets > 0 {
                     warn!(target: "apus_udp::packet", %host, ?reason, packets, "packets dropped within a second");
@@ -164,8 +148,7 @@ impl Log {
     #[inline]
     pub(super) fn dropped(&mut self, now: Time, why: Dropped) {
         if enabled!(target: "apus_udp::packet", Level::WARN) {
-            let reason = REASONS.iter().position(|&(reason, _)| reason == why);
-            self.dropped[reason.unwrap_or_default()] += 1;
+            self.dropped[why as usize] += 1;
             if self.dropped_at == Time::MAX {
                 self.dropped_at = now + WINDOW;
                 self.due = self.due.min(self.dropped_at);
@@ -359,6 +342,23 @@ mod tests {
         });
         let [line] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.contains("reason=Forged packets=100000"), "{line}");
+    }
+
+    /// The name of each reason, and not that of another one.
+    #[test]
+    fn every_reason_is_logged_by_its_name() {
+        let lines = logged(Level::DEBUG, |log| {
+            for (n, reason) in (1..).zip(Dropped::ALL) {
+                (0..n).for_each(|_| log.dropped(at(0), reason));
+            }
+            log.handle_timeout(at(1000));
+        });
+        assert_eq!(lines.len(), Dropped::ALL.len(), "{lines:#?}");
+        for ((n, reason), line) in (1..).zip(Dropped::ALL).zip(lines) {
+            let expected = format!("reason={reason:?} packets={n}");
+            assert!(line.split("host=").any(|part| part.ends_with(&expected)), "{line}");
+            assert_eq!(line.contains("WARN"), !reason.is_harmless(), "{line}");
+        }
     }
 
     #[test]

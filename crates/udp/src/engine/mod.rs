@@ -83,9 +83,8 @@ const MAX_OPS_PER_STEP: usize = 256;
 /// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
 
-/// Length up to which retransmission timeouts double. deviation: no source; 50 probes per second and flow cost little, and find a
-/// peer that is ready again soon.
-const MAX_BACKED_OFF: Span = Span::from_ms(20);
+/// Retransmission timeouts of equal length in a row before they double. deviation: no source; a lost packet seldom causes as many.
+const BACKS_OFF_AFTER: u32 = 8;
 
 /// Maximum number of datagrams of a step whose acknowledgements may be held: a message, and the acknowledgement of what it
 /// answers.
@@ -173,7 +172,8 @@ impl<N: Network> Engine<N> {
         let endpoint = Endpoint::new(EndpointConfig {
             max_payload: 1024,
             max_ops: config.max_ops,
-            max_backed_off: Some(MAX_BACKED_OFF),
+            backs_off_after: BACKS_OFF_AFTER,
+            new_after_timeouts: true,
             ..EndpointConfig::default()
         });
         let status = Arc::clone(&mailbox.status);

@@ -208,6 +208,43 @@ pub enum Dropped {
     Share,
 }
 
+impl Dropped {
+    /// All reasons, in the order of their declaration.
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Malformed,
+        Self::OtherMode,
+        Self::UnknownSession,
+        Self::Address,
+        Self::Replay,
+        Self::Forged,
+        Self::UnknownKey,
+        Self::Unproven,
+        Self::NoRandomness,
+        Self::Stray,
+        Self::Full,
+        Self::Rate,
+        Self::Share,
+    ];
+
+    /// Returns whether this also occurs without a fault: packets of a connection that has just ended, or that the network has
+    /// repeated.
+    pub(crate) const fn is_harmless(self) -> bool {
+        match self {
+            Self::UnknownSession | Self::Replay | Self::Stray => true,
+            Self::Malformed
+            | Self::OtherMode
+            | Self::Address
+            | Self::Forged
+            | Self::UnknownKey
+            | Self::Unproven
+            | Self::NoRandomness
+            | Self::Full
+            | Self::Rate
+            | Self::Share => false,
+        }
+    }
+}
+
 /// Why a session could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {

@@ -23,6 +23,10 @@ const BURST_PARTS: u64 = 4;
 /// Handshakes per second from all addresses together, in those from one address. deviation: no source; 18 % of a core at 175 us
 /// for a handshake with the default rate.
 const TOTAL: u64 = 4;
+/// Handshakes of its address for which one counts that is in vain: of a peer that is not listed, or beyond the rate of its key. Their
+/// Diffie-Hellman is computed before the key is known, so that a peer with several addresses would use up the rate of all
+/// together. deviation: no source; 64 addresses are needed for that then.
+const IN_VAIN: u64 = 16;
 /// Maximum number of sources that are remembered. Rationale: a source is remembered for at most a quarter of a second after
 /// its last handshake, in which the limit of all together admits a quarter of this number with the default rate.
 const MAX_SOURCES: usize = 4096;
@@ -71,6 +75,12 @@ impl Quotas {
                 self.total = total + interval;
                 true
             }
+    }
+
+    /// Counts a handshake of this address, which was admitted, as one in vain.
+    pub(crate) fn was_in_vain(&mut self, now: Time, from: IpAddr, config: &Config) {
+        let at = self.rates.entry(source(from)).or_insert(now);
+        *at = (*at).max(now) + interval(config.handshake_rate.into()) * (IN_VAIN - 1);
     }
 
     /// Counts a handshake of this peer, which has proved its key.
@@ -173,6 +183,35 @@ mod tests {
         // All together: 160 per second, and a burst of 40 and one.
         let all: usize = (0..100).map(|n| admitted(2_000, &format!("10.0.1.{n}"))).sum();
         assert_eq!(all, 41);
+    }
+
+    /// Twenty addresses of a peer ask 40 times a second each. Beside its own 40 per second, each address has one in sixteenth of its
+    /// rate, 2.5 per second, so that the 160 of all together are never used up.
+    #[test]
+    fn a_peer_with_many_addresses_leaves_others_the_rate_of_all_together() {
+        let config = Config { handshake_rate: 40, ..Config::default() };
+        let mut quotas = Quotas::default();
+        let peer = PeerKey::new([9; 32]).unwrap();
+        let other = "10.0.0.1".parse().unwrap();
+        let (mut computed, mut refused) = (0, 0);
+        for ms in 0..4_000 {
+            if ms % 25 == 0 {
+                for n in 0..20 {
+                    let from = IpAddr::from([10, 0, 1, n]);
+                    if quotas.admit_address(at(ms), from, &config) {
+                        computed += u32::from(ms >= 1_000);
+                        if !quotas.admit_peer(at(ms), peer, &config) {
+                            quotas.was_in_vain(at(ms), from, &config);
+                        }
+                    }
+                }
+            }
+            if ms % 100 == 99 && ms >= 1_000 {
+                refused += u32::from(!quotas.admit_address(at(ms), other, &config));
+            }
+        }
+        assert_eq!(refused, 0);
+        assert!((3 * 80..=3 * 100).contains(&computed), "{computed} in three seconds");
     }
 
     #[test]

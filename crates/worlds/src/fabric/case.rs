@@ -95,6 +95,11 @@ impl Case {
         self.faults.len()
     }
 
+    /// Returns whether links fail, so that flows take other paths.
+    pub(super) fn changes_paths(&self) -> bool {
+        self.faults.iter().any(|fault| fault.contains("\"down\""))
+    }
+
     /// Returns the scenario as the text of its file.
     #[must_use]
     pub fn text(&self) -> String {

@@ -1,7 +1,7 @@
 //! The servers of measurements between two machines.
 
 use std::env;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -30,12 +30,16 @@ pub fn serve(bind: SocketAddr, key: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Most bytes of the first line of a peer. deviation: no source; a role has some hundred.
+const MAX_LINE: u64 = 64 << 10;
+
 /// Carries lines between a stream and a server process until the stream ends.
 fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let here = stream.local_addr()?.ip();
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    let first = lines.next().transpose()?.unwrap_or_default();
+    let mut lines = BufReader::new(stream.try_clone()?);
+    let mut first = String::new();
+    lines.by_ref().take(MAX_LINE).read_line(&mut first)?;
     let Ok(Role::Server(spec)) = serde_json::from_str(&first) else {
         return Err(io::Error::other("this is no `apus bench udp --peer` of this version"));
     };
@@ -52,11 +56,8 @@ fn relay(stream: TcpStream, key: &str) -> io::Result<()> {
         let _ = answers.shutdown(std::net::Shutdown::Both);
     });
     writeln!(input, "{}", serde_json::to_string(&role)?)?;
-    for line in lines.map_while(Result::ok) {
-        if writeln!(input, "{line}").is_err() {
-            break;
-        }
-    }
+    // Either end may end first.
+    let _ = io::copy(&mut lines, &mut input);
     drop(input);
     let _ = answering.join();
     child.wait().map(drop)

@@ -18,8 +18,8 @@ mod cost {
 
     /// Dropped at its first bytes, by its key's name, or beyond a share or rate.
     pub const CHEAP: Span = Span::from_ns(900);
-    /// A proof was computed, or a packet opened, that turned out not to be authentic.
-    pub const PROOF: Span = Span::from_ns(1_100);
+    /// A proof was computed, or a packet opened, that turned out not to be authentic; or a Hello was proved.
+    pub const PROOF: Span = Span::from_ns(1_500);
     /// A Diffie-Hellman handshake.
     pub const HANDSHAKE: Span = Span::from_us(200);
     /// A packet of the transport, with the system call and its answer.
@@ -183,10 +183,11 @@ impl World {
             }
             let Some(kind) = self.loaded.pop_front() else { break };
             self.machines[0].step(0);
-            // The cost of a packet includes one that is sent.
-            let sent = cost::SEND * self.collect(0).saturating_sub(1);
+            let sent = self.collect(0);
             let taken = self.cost(kind);
-            self.free += taken + sent;
+            // The costs of a packet and of a handshake include one that is sent.
+            let included = u64::from([cost::PACKET, cost::HANDSHAKE].contains(&taken));
+            self.free += taken + cost::SEND * sent.saturating_sub(included);
         }
         for n in 1..self.machines.len() {
             for _ in 0..8 {
