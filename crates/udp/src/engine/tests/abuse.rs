@@ -18,8 +18,10 @@ mod cost {
 
     /// Dropped at its first bytes, by its key's name, or beyond a share or rate.
     pub const CHEAP: Span = Span::from_ns(900);
-    /// A proof was computed, or a packet opened, that turned out not to be authentic; or a Hello was proved.
-    pub const PROOF: Span = Span::from_ns(1_500);
+    /// A proof was computed, or a packet opened, that turned out not to be authentic.
+    pub const PROOF: Span = Span::from_ns(1_100);
+    /// A Hello that was proved, with its Cookie.
+    pub const HELLO: Span = Span::from_ns(3_800);
     /// A Diffie-Hellman handshake.
     pub const HANDSHAKE: Span = Span::from_us(200);
     /// A packet of the transport, with the system call and its answer.
@@ -150,8 +152,10 @@ impl World {
                 + c.dropped_address
         }) {
             cost::CHEAP
-        } else if changed(|c| c.dropped_unproven + c.dropped_forged) || kind == Some(0x40) {
+        } else if changed(|c| c.dropped_unproven + c.dropped_forged) {
             cost::PROOF
+        } else if kind == Some(0x40) {
+            cost::HELLO
         } else if kind == Some(0x42) {
             cost::HANDSHAKE
         } else {
@@ -185,8 +189,9 @@ impl World {
             self.machines[0].step(0);
             let sent = self.collect(0);
             let taken = self.cost(kind);
-            // The costs of a packet and of a handshake include one that is sent.
-            let included = u64::from([cost::PACKET, cost::HANDSHAKE].contains(&taken));
+            // These costs include a packet that is sent.
+            let included = [cost::PACKET, cost::HELLO, cost::HANDSHAKE].contains(&taken);
+            let included = u64::from(included);
             self.free += taken + cost::SEND * sent.saturating_sub(included);
         }
         for n in 1..self.machines.len() {
