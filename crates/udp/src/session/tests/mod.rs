@@ -202,6 +202,15 @@ impl World {
         self.now = end;
     }
 
+    /// Lets `ms` milliseconds pass, timers included; what is sent stays with the hosts.
+    pub(super) fn pass(&mut self, ms: u64) {
+        self.now += Span::from_ms(ms);
+        for host in &mut self.hosts {
+            host.table.handle_timeout(self.now);
+            host.take_events(self.now);
+        }
+    }
+
     /// Seals a message on a session of a host, not yet sent.
     pub(super) fn sealed(
         &mut self,
