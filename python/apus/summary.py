@@ -529,11 +529,12 @@ class Jobs(Numbers):
     acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended;
     unit: us; from the start of the job to its end."""
     ideal_us: float | None
-    """The least time: the closed form of the collective if all its messages have equal paths,
-    otherwise the longest of the critical path, the time that the busiest NIC, or rank within its
-    host, needs for its bytes, and the computations of the busiest stream; on the fabric without
-    other traffic and queues; null if the job has more than 8 million operations or cannot end;
-    unit: us; from the start of the job to its end."""
+    """The least time on the fabric without other traffic and queues, on paths that do not change:
+    the closed form of the collective if all its messages have equal paths, otherwise the longest of
+    the critical path, the time that the busiest NIC, or rank within its host, needs for its bytes,
+    and the computations of the busiest stream; the longest of all of these where the closed form is
+    a lower bound only (docs/jobs.md); null if the job has more than 8 million operations or cannot
+    end; unit: us; from the start of the job to its end."""
     ideal_source: str | None
     """Closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank within its
     host, or computations of the busiest stream; null without `ideal_us`."""
