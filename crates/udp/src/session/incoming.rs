@@ -166,11 +166,11 @@ impl Sessions {
     fn refusal(&mut self, now: Time, from: Peer, who: Principal) -> Result<Option<Told>, Dropped> {
         if let Principal::Peer(peer) = who {
             if !self.config.accept_unlisted && !self.keys.lists(&peer, true) {
-                self.quotas.was_in_vain(now, from.address.ip(), &self.config);
+                self.quotas.count_refused(now, from.address.ip(), &self.config);
                 return Ok(Some(Told::Unlisted));
             }
             if !self.quotas.admit_peer(now, peer, &self.config) {
-                self.quotas.was_in_vain(now, from.address.ip(), &self.config);
+                self.quotas.count_refused(now, from.address.ip(), &self.config);
                 return Err(Dropped::Rate);
             }
         }

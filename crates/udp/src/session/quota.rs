@@ -23,10 +23,10 @@ const BURST_PARTS: u64 = 4;
 /// Handshakes per second from all addresses together, in those from one address. deviation: no source; 18 % of a core at 175 us
 /// for a handshake with the default rate.
 const TOTAL: u64 = 4;
-/// Handshakes of its address for which one counts that is in vain: of a peer that is not listed, or beyond the rate of its key. Their
-/// Diffie-Hellman is computed before the key is known, so that a peer with several addresses would use up the rate of all
-/// together. deviation: no source; 64 addresses are needed for that then.
-const IN_VAIN: u64 = 16;
+/// Handshakes of its address for which one counts that is refused by its key: of a peer that is not listed, or beyond the rate of its
+/// key. The Diffie-Hellman of such a handshake is computed before the key is known, so that a peer with several addresses would use
+/// up the rate of all together. deviation: no source; 64 addresses are needed for that then.
+const REFUSED_WEIGHT: u64 = 16;
 /// Maximum number of sources that are remembered. Rationale: a source is remembered for at most a quarter of a second after
 /// its last handshake, in which the limit of all together admits a quarter of this number with the default rate.
 const MAX_SOURCES: usize = 4096;
@@ -77,10 +77,10 @@ impl Quotas {
             }
     }
 
-    /// Counts a handshake of this address, which was admitted, as one in vain.
-    pub(crate) fn was_in_vain(&mut self, now: Time, from: IpAddr, config: &Config) {
+    /// Counts an admitted handshake of this address with the weight of one that its key has refused.
+    pub(crate) fn count_refused(&mut self, now: Time, from: IpAddr, config: &Config) {
         let at = self.rates.entry(source(from)).or_insert(now);
-        *at = (*at).max(now) + interval(config.handshake_rate.into()) * (IN_VAIN - 1);
+        *at = (*at).max(now) + interval(config.handshake_rate.into()) * (REFUSED_WEIGHT - 1);
     }
 
     /// Counts a handshake of this peer, which has proved its key.
@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(all, 41);
     }
 
-    /// Twenty addresses of a peer ask 40 times a second each. Beside its own 40 per second, each address has one in sixteenth of its
-    /// rate, 2.5 per second, so that the 160 of all together are never used up.
+    /// Twenty addresses of a peer ask 40 times a second each. The key is admitted 40 times per second; a refused handshake
+    /// counts 16 times, and each address has at most 2.5 of them per second: the 160 of all together are never used up.
     #[test]
     fn a_peer_with_many_addresses_leaves_others_the_rate_of_all_together() {
         let config = Config { handshake_rate: 40, ..Config::default() };
@@ -201,7 +201,7 @@ mod tests {
                     if quotas.admit_address(at(ms), from, &config) {
                         computed += u32::from(ms >= 1_000);
                         if !quotas.admit_peer(at(ms), peer, &config) {
-                            quotas.was_in_vain(at(ms), from, &config);
+                            quotas.count_refused(at(ms), from, &config);
                         }
                     }
                 }
