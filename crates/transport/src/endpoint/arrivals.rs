@@ -80,7 +80,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             Body::Trimmed(trimmed) => {
                 return self.handle_trimmed(arrival, header, trimmed, observed);
             }
-            Body::Nack(nack) => flow.on_nack(arrival.now, nack),
+            Body::Nack(nack) => flow.on_nack(arrival.now, nack, &self.config),
             Body::Data(segment) => {
                 let arrival = (arrival, observed);
                 let (handled, is_new) =

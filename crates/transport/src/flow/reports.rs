@@ -126,9 +126,9 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Handles the peer's report that a packet arrived trimmed: its payload will be retransmitted before
-    /// new data, as the window permits. Has no effect if the packet is not in flight.
-    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack) -> Handled {
-        let Some(payload) = self.send.on_trimmed(now, nack.packet) else {
+    /// new data, as the window permits. Has no effect if the packet is not in flight, or if too many have arrived trimmed in a row.
+    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, config: &EndpointConfig) -> Handled {
+        let Some(payload) = self.send.on_trimmed(now, nack.packet, config) else {
             return Handled::Nack { outstanding: false };
         };
         let mut event = TrimEvent::new(now, nack.packet);

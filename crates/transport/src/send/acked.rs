@@ -110,14 +110,30 @@ impl SendSide {
     }
 
     /// Packet `seq` arrived trimmed: if it is in flight, its range is queued again. Returns the payload
-    /// bytes then.
-    pub(crate) fn on_trimmed(&mut self, now: Time, seq: PacketNumber) -> Option<u32> {
+    /// bytes then. After [`EndpointConfig::backs_off_after`] rounds in which packets arrived trimmed and none arrived whole, the
+    /// packet stays in flight until its timeout.
+    pub(crate) fn on_trimmed(
+        &mut self,
+        now: Time,
+        seq: PacketNumber,
+        config: &EndpointConfig,
+    ) -> Option<u32> {
         let record = self.record(seq.get()).filter(|record| record.fate == Fate::InFlight)?;
         let length = record.range.length;
+        self.heard_at = now;
+        let next = self.next_seq().get();
+        let rare = self.rare();
+        rare.trims += 1;
+        if seq.get() >= rare.trimmed_round_end {
+            rare.trimmed_round_end = next;
+            rare.trimmed_rounds = rare.trimmed_rounds.saturating_add(1);
+        }
+        if rare.trimmed_rounds > config.backs_off_after {
+            return None;
+        }
         self.lose(seq.get());
-        self.rare().trims += 1;
         // The path and the peer are alive: packets that are still in flight get a full timeout.
-        (self.heard_at, self.progress_at) = (now, now);
+        self.progress_at = now;
         Some(length)
     }
 
@@ -233,11 +249,12 @@ impl SendSide {
         doubled.min(longest).max(rto)
     }
 
-    /// A packet in flight was acknowledged: the timeout is not shorter than the round trip.
+    /// A packet in flight was acknowledged: the timeout is not shorter than the round trip, and the path has room for payload.
     #[inline]
     pub(super) fn end_fruitless_timeouts(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.fruitless_timeouts = 0;
+            rare.trimmed_rounds = 0;
             rare.new_after_next = false;
             self.doublings = 0;
         }

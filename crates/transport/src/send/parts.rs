@@ -72,6 +72,10 @@ pub(super) struct Rare {
     pub(super) longest_rto: Span,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
+    /// Round trips since the last acknowledgement of a packet in flight in which a packet arrived trimmed, and the first packet
+    /// number of the next one.
+    pub(super) trimmed_rounds: u32,
+    pub(super) trimmed_round_end: u64,
     /// The last packet that carried a range again; meaningless before the first, which is not number 0.
     pub(super) resent: u64,
     /// Timeouts since the last packet from the peer, and the time of that packet.

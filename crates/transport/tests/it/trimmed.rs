@@ -2,7 +2,7 @@
 
 use apus_algorithms::registry::build;
 use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind};
-use apus_units::{FlowId, OpId, PacketNumber, Time};
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{Ack, Body, Header, Nack, Segment, SegmentKind, Trimmed};
 
 const FLOW: FlowId = FlowId::new(0);
@@ -129,4 +129,75 @@ fn a_trimmed_range_is_sent_again_before_new_data_within_the_window() {
     assert!(send(&mut sender).is_empty());
     let counters = sender.counters(FLOW).expect("counters");
     assert_eq!((counters.trims, counters.packets_sent, counters.fast_losses), (1, 3, 0));
+}
+
+/// Whole windows that arrive trimmed again and again: the window does not get smaller (here it is constant), and the headers alone may
+/// fill a link. Such packets are then sent again after their timeout only, until one arrives whole.
+#[test]
+fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
+    const ROUNDS: u64 = 4;
+    let algorithm = build("constant", None, &[("window", "2")]).expect("constant");
+    let config = EndpointConfig {
+        max_payload: 100,
+        backs_off_after: ROUNDS as u32,
+        ..EndpointConfig::default()
+    };
+    let mut sender = Endpoint::new(config);
+    sender.open(FLOW, &algorithm, &apus_cc::FlowInfo::default());
+    let send = |sender: &mut Endpoint<_>, us: u64| {
+        let now = Time::from_ps(us * 1_000_000);
+        core::iter::from_fn(|| sender.poll_data(now)).map(|sent| sent.header.seq.get()).collect()
+    };
+    let op = Op { kind: OpKind::Message, length: OP_LENGTH, user: 0 };
+    sender.submit(Time::from_ps(1_000_000), FLOW, op).expect("op");
+    let mut in_flight: Vec<u64> = send(&mut sender, 1);
+    let mut us = 1;
+    for round in 1..=ROUNDS {
+        us += 5;
+        assert_eq!(in_flight.len(), 2, "round {round}");
+        for &packet in &in_flight {
+            let handled = sender.handle_packet(&arrival(us, false), &nack(packet));
+            assert_eq!(handled, Handled::Nack { outstanding: true }, "round {round}");
+        }
+        in_flight = send(&mut sender, us);
+    }
+    us += 5;
+    for &packet in &in_flight {
+        let handled = sender.handle_packet(&arrival(us, false), &nack(packet));
+        assert_eq!(handled, Handled::Nack { outstanding: false });
+    }
+    assert_eq!(send(&mut sender, us), [0_u64; 0]);
+    assert_eq!(sender.counters(FLOW).expect("counters").trims, 2 * (ROUNDS + 1));
+    // Timers may be looked at again before the timeout.
+    let mut expires = Time::ZERO;
+    for _ in 0..8 {
+        if sender.counters(FLOW).expect("counters").timeouts == 0 {
+            expires = sender.next_timeout().expect("a timer");
+            sender.handle_timeout(expires);
+        }
+    }
+    assert!(expires > Time::from_ps(us * 1_000_000));
+    us = expires.since(Time::ZERO).as_ps().div_ceil(1_000_000);
+    in_flight = send(&mut sender, us);
+    assert_eq!((in_flight.len(), sender.counters(FLOW).expect("counters").timeouts), (2, 1));
+    // One that arrives trimmed after that still waits; the next one after one that arrived whole does not.
+    let handled = sender.handle_packet(&arrival(us + 5, false), &nack(in_flight[0]));
+    assert_eq!(handled, Handled::Nack { outstanding: false });
+    let whole = PacketNumber::new(in_flight[1]);
+    let ack = Ack {
+        largest: whole,
+        bitmap: 1,
+        echo: whole,
+        remote_queuing: Span::ZERO,
+        hops: 1,
+        marked: 0,
+        receiver_level: 0,
+        echo_marked: false,
+        missing: None,
+    };
+    let ack = Header { flow: FLOW, seq: PacketNumber::new(500), body: Body::Ack(ack) };
+    sender.handle_packet(&arrival(us + 6, false), &ack);
+    let next: Vec<u64> = send(&mut sender, us + 6);
+    let handled = sender.handle_packet(&arrival(us + 11, false), &nack(next[0]));
+    assert_eq!(handled, Handled::Nack { outstanding: true });
 }

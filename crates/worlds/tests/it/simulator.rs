@@ -39,6 +39,10 @@ const KEPT: &[(u64, &str)] = &[
         "flows whose timeouts do not grow kept a link busy for ever, so that acknowledgements of a lower priority never passed",
     ),
     (
+        136_847,
+        "headers of packets that were trimmed again and again filled the links: their flows did not slow down, and no payload passed",
+    ),
+    (
         103_891,
         "the ideal time of a broadcast was too long: the short last packet of a message may follow one of another message",
     ),
