@@ -4,7 +4,7 @@
 //! ```text
 //! sender, from port n                          receiver
 //!     | Join n (sealed, as long as packets)  ----> |  the address is not proven
-//!     | <---------------- Challenge n, token       |  to where the Join came from; shorter than it
+//!     | <---------------- Challenge n, token       |  to where the Join came from; no longer than it
 //!     | Prove n, token                     ------> |  the address is proven: packets from it are accepted
 //!     | <------------------------- Joined n        |
 //! the port is confirmed                            |

@@ -1,6 +1,8 @@
 //! Connections: what is refused, why attempts fail, and what bounds them.
 
 use super::*;
+use crate::error::HandshakeFault;
+use crate::session::{Cipher, SharedKey};
 
 fn request(host: &VirtualHost, request: ConnectRequest) {
     host.engine.mailbox.post(Command::Connect(request));
@@ -137,4 +139,63 @@ fn probes_wait_for_room_and_none_is_lost_meanwhile() {
     }
     let probe = probes(far + Span::from_ms(20), 64).pop().expect("due since then");
     assert!(probe.length > 8000, "of the length that is tried first: {}", probe.length);
+}
+
+/// A Hello under an unknown key arrives every millisecond for a second.
+#[test]
+fn dropped_handshakes_are_noted_a_hundred_times_per_second_at_most() {
+    let of = |key: u8| {
+        let mut config = config();
+        config.keys = KeyRing::new([SharedKey::new([key; 32])]).expect("a key");
+        VirtualHost::new([10, 0, 0, key], &config)
+    };
+    let (mut host, mut stranger) = (of(1), of(2));
+    let _answer = stranger.connect(&host);
+    stranger.engine.step(true);
+    let burst = stranger.engine.network.sent.take().pop().expect("a Hello");
+    let from = stranger.engine.network.address(0);
+    let mut notes = 0;
+    for _ in 0..1000 {
+        host.engine.network.put_datagram(from, 0, burst.datagrams[0].clone());
+        while host.engine.step(true) {}
+        while let Some(note) = host.engine.mailbox.status.take_note() {
+            assert_eq!((note.from, note.fault), (from, HandshakeFault::UnknownKey));
+            notes += 1;
+        }
+        let now = host.engine.network.now.get();
+        host.engine.network.now.set(now + Span::from_ms(1));
+    }
+    assert_eq!(notes, 100);
+}
+
+/// Every bit of the packets of a sealed write, one at a time.
+#[test]
+fn no_changed_bit_of_a_sealed_write_reaches_its_region() {
+    for cipher in Cipher::available() {
+        let mut config = config();
+        config.keys = KeyRing::new([SharedKey::new([1; 32])]).expect("a key");
+        config.session.cipher = cipher;
+        let mut pair = Pair::connect(&config);
+        let region = pair.register(1, vec![0; 100], Access::ALL);
+        let payload = Buffers::Payload(bytes(100).into());
+        let end = submit(&pair.client, write_to(region.key()), payload);
+        while pair.hosts[0].engine.step(true) {}
+        let [client, server] = &mut pair.hosts;
+        let from = client.engine.network.local;
+        let sent = client.engine.network.sent.borrow().clone();
+        let datagrams: Vec<_> = sent.iter().flat_map(|burst| &burst.datagrams).collect();
+        assert!(datagrams.iter().any(|datagram| datagram.len() > 100));
+        for datagram in datagrams {
+            for bit in 0..8 * datagram.len() {
+                let mut changed = datagram.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                server.engine.network.put_datagram(from, 0, changed);
+                while server.engine.step(true) {}
+                assert!(region.read(|memory| memory == [0; 100]), "{cipher:?}, bit {bit}");
+            }
+        }
+        pair.run(Span::from_ms(1));
+        end.try_recv().expect("ended").expect("written");
+        assert!(region.read(|memory| memory == bytes(100)));
+    }
 }

@@ -300,28 +300,42 @@ fn sessions_of_the_same_hosts_have_independent_secrets() {
 /// What is known of it: only the reason in words is the server's own.
 #[test]
 fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
-    let mut world = world();
-    let ours = world.connect(0, 1);
-    // Hello and Cookie arrive; the Init is held back.
-    assert_eq!(world.deliver_next(2), [0x40, 0x41]);
-    world.transmit();
-    world.wire.clear();
-    let key = world.hosts[0].table.keys.towards(None).unwrap();
-    let credential = world.hosts[0].table.keys.get(key).unwrap().clone();
-    let message = packet::Message::Refused(packet::Refusal::Full);
-    let mode = Mode::Identified(Cipher::Aes256Gcm);
-    let forged = packet::Handshake { mode, key, initiator: ours.get(), message };
-    let mut bytes = [0; 64];
-    let length = forged.write(&credential, &mut bytes).unwrap();
-    let (from, to) = (world.address(1), world.address(0));
-    world.deliver(&Datagram { from, to, bytes: bytes[..length].to_vec() });
-    assert_eq!(world.hosts[0].ends(), [(ours, End::PeerFull)]);
-    // A connected session is out of its reach.
-    let (mut world, ours, _) = self::world().join();
-    let forged = packet::Handshake { initiator: ours.get(), ..forged };
-    let length = forged.write(&credential, &mut bytes).unwrap();
-    let (from, to) = (world.address(1), world.address(0));
-    let refused = world.deliver(&Datagram { from, to, bytes: bytes[..length].to_vec() });
-    assert_eq!(refused, Some(Dropped::Stray));
-    assert!(world.hosts[0].table.is_connected(ours));
+    use packet::Refusal;
+    let forged = |world: &World, refusal, initiator: SessionId, is_proven: bool| {
+        let keys = &world.hosts[0].table.keys;
+        let key = keys.towards(None).unwrap();
+        let credential = keys.get(key).unwrap();
+        let message = packet::Message::Refused(refusal);
+        let mode = Mode::Identified(Cipher::Aes256Gcm);
+        let packet = packet::Handshake { mode, key, initiator: initiator.get(), message };
+        let mut bytes = [0; 64];
+        let length = packet.write(credential, &mut bytes).unwrap();
+        bytes[length - 1] ^= u8::from(!is_proven);
+        let (from, to) = (world.address(1), world.address(0));
+        Datagram { from, to, bytes: bytes[..length].to_vec() }
+    };
+    for (refusal, end) in [
+        (Refusal::Full, End::PeerFull),
+        (Refusal::Application, End::Refused),
+        (Refusal::Cipher, End::CipherRefused),
+        (Refusal::Draining, End::PeerDraining),
+    ] {
+        let mut world = world();
+        let ours = world.connect(0, 1);
+        // Hello and Cookie arrive; the Init is held back.
+        assert_eq!(world.deliver_next(2), [0x40, 0x41]);
+        world.transmit();
+        world.wire.clear();
+        let strangers = forged(&world, refusal, ours, false);
+        assert_eq!(world.deliver(&strangers), Some(Dropped::Unproven));
+        assert_eq!(world.hosts[0].ends(), [], "without the shared key");
+        let members = forged(&world, refusal, ours, true);
+        world.deliver(&members);
+        assert_eq!(world.hosts[0].ends(), [(ours, end)]);
+        // A connected session is out of its reach.
+        let (mut world, ours, _) = self::world().join();
+        let late = forged(&world, refusal, ours, true);
+        assert_eq!(world.deliver(&late), Some(Dropped::Stray));
+        assert!(world.hosts[0].table.is_connected(ours));
+    }
 }
