@@ -33,9 +33,9 @@ pub struct EndpointConfig {
     /// Source: RFC 6298 §5.5. deviation: it doubles from the first timeout on; here the first ones stay those of the algorithm's
     /// paper. 20 ms: no source; 50 probes per second and flow cost little, and find a peer that is ready again soon.
     pub max_backed_off: Option<Span>,
-    /// Timeouts of equal length in a row before the timeout doubles, and round trips in a row of which only trimmed packets arrive
-    /// before those are sent again at their timeout instead of at once: with an algorithm that does not slow down, their headers
-    /// alone may fill a link, so that no payload passes. deviation: no source; 256 are more than a flow of the papers' experiments
+    /// Timeouts of equal length in a row before the timeout doubles, and round trips in a row in which packets arrive trimmed, and
+    /// none with payload whole, before the flow waits for its timeout: with an algorithm that does not slow down, headers alone may
+    /// fill a link, so that no payload passes. deviation: no source; 256 are more than a flow of the papers' experiments
     /// has that comes to an end, so that they keep the behaviour of their papers.
     pub backs_off_after: u32,
     /// After every second timeout in a row, the first packet is new, so that a peer that has room for a newer message only gets it.

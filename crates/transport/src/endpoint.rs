@@ -80,7 +80,7 @@ pub enum Handled {
     /// An acknowledgement; the delays of the packet it echoes, if they are known.
     Ack(Option<RttSample>),
     /// A negative acknowledgement; `outstanding` if the trimmed packet was in flight and will be
-    /// retransmitted.
+    /// retransmitted, now or at its timeout ([`EndpointConfig::backs_off_after`]).
     Nack {
         /// Whether the trimmed packet was in flight.
         outstanding: bool,

@@ -26,7 +26,7 @@ mod give_up;
 mod parts;
 mod spread;
 
-pub(crate) use acked::AckOutcome;
+pub(crate) use acked::{AckOutcome, Resend};
 pub(crate) use parts::Range;
 use parts::{Fate, Rare, Sent};
 
@@ -63,6 +63,8 @@ pub(crate) struct SendSide {
     answer_next: bool,
     /// How often the retransmission timeout has doubled, besides what the algorithm does.
     doublings: u8,
+    /// Whether packets that arrived trimmed wait for the timeout, and no data leaves before.
+    waits_for_timeout: bool,
 }
 
 /// Bytes of memory that a packet in flight takes.

@@ -64,7 +64,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Returns the readiness with the limit of [`EndpointConfig::flow_rate`].
     #[inline(always)]
     fn limited(&self, now: Time, readiness: Readiness, config: &EndpointConfig) -> Readiness {
-        if !self.is_within_range() {
+        if self.send.waits_for_timeout() || !self.is_within_range() {
             return Readiness::Waiting;
         }
         let Some(rate) = config.flow_rate else { return readiness };
@@ -121,7 +121,7 @@ impl<F: AlgorithmFactory> Flow<F> {
     pub(crate) fn waiting(&self, now: Time) -> Option<Waiting> {
         let ops = self.send.ops_under_way();
         let readiness = match self.allowed(now, &self.algorithm.allowance()) {
-            _ if !self.send.has_data() => Readiness::Waiting,
+            _ if !self.send.has_data() || self.send.waits_for_timeout() => Readiness::Waiting,
             Some(readiness) => readiness,
             None => self.algorithm.clone().departure(now, self.send.data_in_flight()).into(),
         };

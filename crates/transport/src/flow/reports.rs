@@ -10,7 +10,7 @@ use super::{Flow, RttSample};
 use crate::config::{EndpointConfig, LocalRx};
 use crate::endpoint::Handled;
 use crate::receive::{Arrival, Observed};
-use crate::send::AckOutcome;
+use crate::send::{AckOutcome, Resend};
 use crate::streams::Finished;
 
 /// Maximum nanoseconds between the timestamp in a packet's header and its recorded departure. The
@@ -126,10 +126,17 @@ impl<F: AlgorithmFactory> Flow<F> {
     }
 
     /// Handles the peer's report that a packet arrived trimmed: its payload will be retransmitted before
-    /// new data, as the window permits. Has no effect if the packet is not in flight, or if too many have arrived trimmed in a row.
+    /// new data, as the window permits, or after its timeout if too many have arrived trimmed in a row. Has no effect if the packet is
+    /// not in flight.
     pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, config: &EndpointConfig) -> Handled {
-        let Some(payload) = self.send.on_trimmed(now, nack.packet, config) else {
-            return Handled::Nack { outstanding: false };
+        let payload = match self.send.on_trimmed(now, nack.packet, config) {
+            Resend::NotInFlight => return Handled::Nack { outstanding: false },
+            // The algorithm hears of it by the timeout.
+            Resend::AtTimeout => {
+                self.report_trim(now, nack);
+                return Handled::Nack { outstanding: true };
+            }
+            Resend::Now { payload } => payload,
         };
         let mut event = TrimEvent::new(now, nack.packet);
         event.payload = Bytes::new(u64::from(payload));

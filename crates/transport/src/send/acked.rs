@@ -14,6 +14,17 @@ use crate::streams::{Finished, Lane};
 /// or double are not of equal length: they eventually exceed the round trip.
 pub(super) const LATE_AFTER: u32 = 8;
 
+/// What becomes of a packet that arrived trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resend {
+    /// Nothing: it is not in flight.
+    NotInFlight,
+    /// Its payload, of so many bytes, is queued again.
+    Now { payload: u32 },
+    /// It stays in flight.
+    AtTimeout,
+}
+
 /// The result of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckOutcome {
@@ -87,10 +98,7 @@ impl SendSide {
                 self.settle_late(seq.get(), &mut finish);
             }
         }
-        if outcome.newly_acked > 0 {
-            self.progress_at = now;
-            self.end_fruitless_timeouts();
-        }
+        self.note_progress(now, &outcome);
         let largest = self.acked.largest().map_or(0, PacketNumber::get);
         let lost_below = (largest + 1).saturating_sub(reorder_threshold);
         let mut next = self.loss_floor();
@@ -109,17 +117,20 @@ impl SendSide {
         outcome
     }
 
-    /// Packet `seq` arrived trimmed: if it is in flight, its range is queued again. Returns the payload
-    /// bytes then. After [`EndpointConfig::backs_off_after`] rounds in which packets arrived trimmed and none arrived whole, the
-    /// packet stays in flight until its timeout.
+    /// Packet `seq` arrived trimmed: if it is in flight, its range is queued again. After [`EndpointConfig::backs_off_after`] round
+    /// trips in which packets arrived trimmed and none arrived whole, it stays in flight instead, and no data leaves before the
+    /// timeout.
     pub(crate) fn on_trimmed(
         &mut self,
         now: Time,
         seq: PacketNumber,
         config: &EndpointConfig,
-    ) -> Option<u32> {
-        let record = self.record(seq.get()).filter(|record| record.fate == Fate::InFlight)?;
-        let length = record.range.length;
+    ) -> Resend {
+        let Some(record) = self.record(seq.get()) else { return Resend::NotInFlight };
+        if record.fate != Fate::InFlight {
+            return Resend::NotInFlight;
+        }
+        let payload = record.range.length;
         self.heard_at = now;
         let next = self.next_seq().get();
         let rare = self.rare();
@@ -129,12 +140,29 @@ impl SendSide {
             rare.trimmed_rounds = rare.trimmed_rounds.saturating_add(1);
         }
         if rare.trimmed_rounds > config.backs_off_after {
-            return None;
+            self.waits_for_timeout = true;
+            return Resend::AtTimeout;
         }
         self.lose(seq.get());
         // The path and the peer are alive: packets that are still in flight get a full timeout.
         self.progress_at = now;
-        Some(length)
+        Resend::Now { payload }
+    }
+
+    /// Returns `true` if no data may leave before the timeout, because packets arrived trimmed too often.
+    #[inline]
+    pub(crate) fn waits_for_timeout(&self) -> bool {
+        // Without packets in flight no timeout would come.
+        self.waits_for_timeout && self.in_flight > 0
+    }
+
+    /// A packet with payload has arrived whole.
+    #[inline]
+    pub(super) fn end_trimmed_rounds(&mut self) {
+        self.waits_for_timeout = false;
+        if let Some(rare) = &mut self.rare {
+            rare.trimmed_rounds = 0;
+        }
     }
 
     /// Retransmits everything in flight, in its order and before new data.
@@ -197,8 +225,12 @@ impl SendSide {
         record.fate = Fate::Acked;
         match was {
             Fate::InFlight => self.leave_flight(range),
-            Fate::Lost if !self.unqueue(range) && !is_planted(Bug::AckedTwice) => return None,
-            Fate::Lost => {}
+            Fate::Lost => {
+                self.end_trimmed_rounds();
+                if !self.unqueue(range) && !is_planted(Bug::AckedTwice) {
+                    return None;
+                }
+            }
             Fate::Acked => return None,
         }
         self.settle_range(range, finish);
@@ -249,12 +281,23 @@ impl SendSide {
         doubled.min(longest).max(rto)
     }
 
-    /// A packet in flight was acknowledged: the timeout is not shorter than the round trip, and the path has room for payload.
+    /// Packets in flight were acknowledged, if there are any in `outcome`: the timeout is not shorter than the round trip, and if they
+    /// had payload, the path has room for it. Requests are never trimmed.
     #[inline]
-    pub(super) fn end_fruitless_timeouts(&mut self) {
+    pub(super) fn note_progress(&mut self, now: Time, outcome: &AckOutcome) {
+        if outcome.newly_acked > 0 {
+            self.progress_at = now;
+            self.end_fruitless_timeouts();
+        }
+        if outcome.newly_acked_bytes > 0 {
+            self.end_trimmed_rounds();
+        }
+    }
+
+    #[inline]
+    fn end_fruitless_timeouts(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.fruitless_timeouts = 0;
-            rare.trimmed_rounds = 0;
             rare.new_after_next = false;
             self.doublings = 0;
         }
@@ -400,6 +443,7 @@ impl SendSide {
 
     /// Counts a timeout of this many packets.
     pub(super) fn note_timeout(&mut self, packets: u32) {
+        self.waits_for_timeout = false;
         let heard_at = self.heard_at;
         let rare = self.rare();
         rare.timeouts += 1;

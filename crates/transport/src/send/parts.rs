@@ -72,8 +72,7 @@ pub(super) struct Rare {
     pub(super) longest_rto: Span,
     /// Packets that arrived trimmed.
     pub(super) trims: u64,
-    /// Round trips since the last acknowledgement of a packet in flight in which a packet arrived trimmed, and the first packet
-    /// number of the next one.
+    /// Round trips in which a packet arrived trimmed since one with payload arrived whole, and the first packet number of the next.
     pub(super) trimmed_rounds: u32,
     pub(super) trimmed_round_end: u64,
     /// The last packet that carried a range again; meaningless before the first, which is not number 0.

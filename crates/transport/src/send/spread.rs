@@ -103,10 +103,7 @@ impl SendSide {
                 }
             }
         }
-        if outcome.newly_acked > 0 {
-            self.progress_at = now;
-            self.end_fruitless_timeouts();
-        }
+        self.note_progress(now, &outcome);
         self.find_losses(losses, &mut outcome);
         losses.note_ack(now, self.in_flight > 0 || self.has_data(), self.has_data());
         self.resend(losses, cwnd, &mut outcome);

@@ -164,7 +164,7 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     us += 5;
     for &packet in &in_flight {
         let handled = sender.handle_packet(&arrival(us, false), &nack(packet));
-        assert_eq!(handled, Handled::Nack { outstanding: false });
+        assert_eq!(handled, Handled::Nack { outstanding: true });
     }
     assert_eq!(send(&mut sender, us), [0_u64; 0]);
     assert_eq!(sender.counters(FLOW).expect("counters").trims, 2 * (ROUNDS + 1));
@@ -181,8 +181,8 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     in_flight = send(&mut sender, us);
     assert_eq!((in_flight.len(), sender.counters(FLOW).expect("counters").timeouts), (2, 1));
     // One that arrives trimmed after that still waits; the next one after one that arrived whole does not.
-    let handled = sender.handle_packet(&arrival(us + 5, false), &nack(in_flight[0]));
-    assert_eq!(handled, Handled::Nack { outstanding: false });
+    sender.handle_packet(&arrival(us + 5, false), &nack(in_flight[0]));
+    assert_eq!(send(&mut sender, us + 5), [0_u64; 0]);
     let whole = PacketNumber::new(in_flight[1]);
     let ack = Ack {
         largest: whole,
@@ -198,6 +198,36 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     let ack = Header { flow: FLOW, seq: PacketNumber::new(500), body: Body::Ack(ack) };
     sender.handle_packet(&arrival(us + 6, false), &ack);
     let next: Vec<u64> = send(&mut sender, us + 6);
-    let handled = sender.handle_packet(&arrival(us + 11, false), &nack(next[0]));
-    assert_eq!(handled, Handled::Nack { outstanding: true });
+    assert_eq!(next.len(), 1);
+    sender.handle_packet(&arrival(us + 11, false), &nack(next[0]));
+    assert_eq!(send(&mut sender, us + 11).len(), 1);
+}
+
+/// An algorithm with a rate and no window: the packets in flight do not keep it from sending new data.
+#[test]
+fn a_rate_based_flow_whose_packets_all_arrive_trimmed_sends_nothing_before_its_timeout() {
+    const ROUNDS: u32 = 4;
+    let settings = [("rate", "1Gbps"), ("min_rto", "1s"), ("initial_rto", "1s")];
+    let algorithm = build("constant", Some("rate"), &settings).expect("constant");
+    let config =
+        EndpointConfig { max_payload: 100, backs_off_after: ROUNDS, ..EndpointConfig::default() };
+    let mut sender = Endpoint::new(config);
+    sender.open(FLOW, &algorithm, &apus_cc::FlowInfo::default());
+    let op = Op { kind: OpKind::Message, length: 100_000, user: 0 };
+    sender.submit(Time::ZERO, FLOW, op).expect("op");
+    let mut rounds = Vec::new();
+    // A packet of 164 bytes takes 1.3 us. Each is reported before the next one leaves.
+    for us in 0..10_000 {
+        let now = Time::from_ps(us * 1_000_000);
+        sender.handle_timeout(now);
+        if let Some(sent) = sender.poll_data(now) {
+            rounds.push(us);
+            sender.handle_packet(&arrival(us, false), &nack(sent.header.seq.get()));
+        }
+    }
+    assert_eq!(rounds.len() as u32, ROUNDS + 1, "{rounds:?}");
+    let now = Time::ZERO + Span::from_secs(2);
+    sender.handle_timeout(now);
+    assert_eq!(sender.counters(FLOW).expect("counters").timeouts, 1);
+    assert!(sender.poll_data(now).is_some());
 }

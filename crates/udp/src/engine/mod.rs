@@ -83,7 +83,8 @@ const MAX_OPS_PER_STEP: usize = 256;
 /// clock takes less than 2 % of an idle step (docs/dev/performance-notes.md).
 const STEPS_PER_CLOCK_READ: u32 = 8;
 
-/// Retransmission timeouts of equal length in a row before they double. deviation: no source; a lost packet seldom causes as many.
+/// Retransmission timeouts of equal length in a row before they double, and round trips in a row of which packets arrive trimmed only.
+/// deviation: no source; a lost packet seldom causes as many.
 const BACKS_OFF_AFTER: u32 = 8;
 
 /// Maximum number of datagrams of a step whose acknowledgements may be held: a message, and the acknowledgement of what it

@@ -10,7 +10,7 @@
 //! message, here from its header.
 
 use snow::params::{CipherChoice, DHChoice, HashChoice, NoiseParams};
-use snow::resolvers::CryptoResolver;
+use snow::resolvers::{BoxedCryptoResolver, CryptoResolver};
 use snow::types::{Cipher, Dh, Hash, Random as NoiseRandom};
 use snow::{Builder, HandshakeState};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -20,6 +20,9 @@ use super::identity::PeerKey;
 use super::key::{Credential, Level};
 use super::packet::Handshake;
 use super::primitives::{AesGcm, Sha256, X25519};
+
+#[cfg(test)]
+pub(crate) mod thief;
 
 const SHARED: &str = "Noise_NNpsk0_25519_AESGCM_SHA256";
 const IDENTIFIED: &str = "Noise_IKpsk1_25519_AESGCM_SHA256";
@@ -36,18 +39,6 @@ pub(crate) struct Secrets {
     pub(crate) responder: [u8; 32],
 }
 
-/// What both sides must agree on before their first message.
-fn prologue(packet: &Handshake<'_>, cookie: Cookie) -> Vec<u8> {
-    [
-        &b"apus session 1"[..],
-        &[packet.mode.byte()],
-        &packet.key.get().to_be_bytes(),
-        &packet.initiator.to_be_bytes(),
-        &cookie.0,
-    ]
-    .concat()
-}
-
 /// One side of a handshake in progress.
 pub(crate) struct Noise(HandshakeState);
 
@@ -61,14 +52,32 @@ impl Noise {
         cookie: Cookie,
         entropy: Zeroizing<[u8; 32]>,
     ) -> Option<Self> {
+        let primitives = Box::new(Seeded { seed: entropy });
+        Self::by(primitives, initiator, credential, packet, cookie)
+    }
+
+    /// As [`Noise::new`], by these primitives.
+    fn by(
+        primitives: BoxedCryptoResolver,
+        initiator: bool,
+        credential: &Credential,
+        packet: &Handshake<'_>,
+        cookie: Cookie,
+    ) -> Option<Self> {
         let (pattern, place) = match &credential.level {
             Level::Shared => (SHARED, 0),
             Level::Own(_) | Level::Peer { .. } => (IDENTIFIED, 1),
         };
         let params: NoiseParams = pattern.parse().ok()?;
-        let resolver = Box::new(Seeded { seed: entropy });
-        let prologue = prologue(packet, cookie);
-        let builder = Builder::with_resolver(params, resolver)
+        let prologue = [
+            &b"apus session 1"[..],
+            &[packet.mode.byte()],
+            &packet.key.get().to_be_bytes(),
+            &packet.initiator.to_be_bytes(),
+            &cookie.0,
+        ]
+        .concat();
+        let builder = Builder::with_resolver(params, primitives)
             .psk(place, credential.secret.bytes())
             .and_then(|builder| builder.prologue(&prologue))
             .and_then(|builder| match &credential.level {
@@ -165,7 +174,7 @@ mod tests {
     use crate::session::key::{KeyId, SharedKey};
     use crate::session::packet::Message;
     use crate::session::packet_key::tests::hex;
-    use crate::session::ring::{Entry, EntryKey, KeyRing};
+    use crate::session::ring::KeyRing;
 
     /// A conversation of cacophony's vectors (an implementation in Haskell), which all have these keys.
     struct Vector {
@@ -309,164 +318,5 @@ mod tests {
         ] {
             assert_eq!(reads(one, other), None);
         }
-    }
-
-    /// The rings of a client and a server: with a shared key alone, or with keys of both.
-    fn rings(identified: bool) -> [KeyRing; 2] {
-        let pairs = [5, 6].map(|n| KeyPair::new([n; 32]).unwrap());
-        let publics = [pairs[0].public(), pairs[1].public()];
-        let [client, server] = pairs;
-        [(client, publics[1]), (server, publics[0])].map(|(own, peer)| {
-            let shared = EntryKey::Shared(SharedKey::new([7; 32]));
-            let own = EntryKey::Own("own".to_owned(), own);
-            let peer = EntryKey::Peer("peer".to_owned(), peer);
-            let keys = [shared, own, peer].into_iter().take(if identified { 3 } else { 1 });
-            KeyRing::of(keys.map(Entry::new)).unwrap()
-        })
-    }
-
-    /// Returns a side of the handshake from the client to the server, with an ephemeral key of this seed.
-    fn side(rings: &[KeyRing; 2], is_initiator: bool, seed: u8) -> Noise {
-        let key = rings[0].towards(None).unwrap();
-        let credential = rings[usize::from(!is_initiator)].get(key).unwrap();
-        let mode = match credential.level.is_identified() {
-            true => Mode::Identified(Cipher::Aes256Gcm),
-            false => Mode::Sealed(Cipher::Aes256Gcm),
-        };
-        let packet = Handshake { mode, key, initiator: 2, message: Message::Hello };
-        let seed = Zeroizing::new([seed; 32]);
-        Noise::new(is_initiator, credential, &packet, Cookie([3; 16]), seed).unwrap()
-    }
-
-    /// Somebody has recorded a handshake, and gets all long-lived keys later: the shared key and the pairs of both sides.
-    #[test]
-    fn long_lived_keys_that_are_stolen_later_open_the_first_message_of_a_handshake_alone() {
-        for identified in [false, true] {
-            let rings = rings(identified);
-            let (mut client, mut server) = (side(&rings, true, 1), side(&rings, false, 2));
-            let first = client.write(b"hello").unwrap();
-            server.read(&first).unwrap();
-            let second = server.write(b"welcome").unwrap();
-            assert_eq!(client.read(&second).as_deref(), Some(&b"welcome"[..]));
-            let (client, server) = (client.finish().unwrap(), server.finish().unwrap());
-            assert_eq!((client.initiator, client.responder), (server.initiator, server.responder));
-
-            // As the server: the first message is readable, and an ephemeral key of the thief's own gives other secrets.
-            let mut thief = side(&rings, false, 9);
-            assert_eq!(thief.read(&first).as_deref(), Some(&b"hello"[..]));
-            thief.write(b"welcome").unwrap();
-            let stolen = thief.finish().unwrap();
-            assert_ne!(stolen.initiator, server.initiator);
-            assert_ne!(stolen.responder, server.responder);
-            // As the client: the second message is not readable.
-            let mut thief = side(&rings, true, 9);
-            thief.write(b"hello").unwrap();
-            assert_eq!(thief.read(&second), None);
-            // What is missing is an ephemeral key, which both sides have erased: with the client's, everything is readable.
-            let mut thief = side(&rings, true, 1);
-            assert_eq!(thief.write(b"hello").unwrap(), first);
-            assert_eq!(thief.read(&second).as_deref(), Some(&b"welcome"[..]));
-            assert_eq!(thief.finish().unwrap().responder, server.responder);
-        }
-    }
-
-    /// The primitives of a thief who has the server's pair and not the client's: what client and server agree on by their pairs, the
-    /// thief computes from the server's side.
-    struct Impersonated {
-        seeded: Seeded,
-        server: [u8; 32],
-        client: [u8; 32],
-    }
-
-    /// Of [`Impersonated`]: it shows the client's public key, and agrees with nobody but the server.
-    struct ForgedPair {
-        own: X25519,
-        server: [u8; 32],
-        client: [u8; 32],
-        is_client: bool,
-    }
-
-    impl Dh for ForgedPair {
-        fn name(&self) -> &'static str {
-            self.own.name()
-        }
-
-        fn pub_len(&self) -> usize {
-            self.own.pub_len()
-        }
-
-        fn priv_len(&self) -> usize {
-            self.own.priv_len()
-        }
-
-        fn set(&mut self, _: &[u8]) {
-            self.is_client = true;
-            self.own = X25519::new(&self.server).unwrap();
-        }
-
-        fn generate(&mut self, random: &mut dyn NoiseRandom) -> Result<(), snow::Error> {
-            self.own.generate(random)
-        }
-
-        fn pubkey(&self) -> &[u8] {
-            if self.is_client { &self.client } else { self.own.pubkey() }
-        }
-
-        fn privkey(&self) -> &[u8] {
-            self.own.privkey()
-        }
-
-        fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), snow::Error> {
-            self.own.dh(if self.is_client { &self.client } else { public }, out)
-        }
-    }
-
-    impl CryptoResolver for Impersonated {
-        fn resolve_rng(&self) -> Option<Box<dyn NoiseRandom>> {
-            self.seeded.resolve_rng()
-        }
-
-        fn resolve_dh(&self, _: &DHChoice) -> Option<Box<dyn Dh>> {
-            let (server, client) = (self.server, self.client);
-            Some(Box::new(ForgedPair { own: X25519::default(), server, client, is_client: false }))
-        }
-
-        fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
-            self.seeded.resolve_hash(choice)
-        }
-
-        fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn snow::types::Cipher>> {
-            self.seeded.resolve_cipher(choice)
-        }
-    }
-
-    /// Key compromise impersonation (Noise §7.7): the first message of IK authenticates its sender by the pairs of both sides, so that the
-    /// server's pair suffices to forge it. The answer needs the client's pair.
-    #[test]
-    fn a_stolen_server_key_forges_the_first_message_of_a_client_and_does_not_read_the_answer() {
-        let rings = rings(true);
-        let [client, server] = [5, 6].map(|n| KeyPair::new([n; 32]).unwrap());
-        let (public, expected) = (*client.public().bytes(), *server.public().bytes());
-        let seeded = Seeded { seed: Zeroizing::new([9; 32]) };
-        let resolver = Impersonated { seeded, server: *server.secret(), client: public };
-        let key = rings[0].towards(None).unwrap();
-        let mode = Mode::Identified(Cipher::Aes256Gcm);
-        let packet = Handshake { mode, key, initiator: 2, message: Message::Hello };
-        let prologue = prologue(&packet, Cookie([3; 16]));
-        let mut thief = Noise(
-            Builder::with_resolver(IDENTIFIED.parse().unwrap(), Box::new(resolver))
-                .psk(1, &[7; 32])
-                .and_then(|builder| builder.prologue(&prologue))
-                .and_then(|builder| builder.local_private_key(&[1; 32]))
-                .and_then(|builder| builder.remote_public_key(&expected))
-                .and_then(Builder::build_initiator)
-                .unwrap(),
-        );
-        let first = thief.write(b"hello").unwrap();
-        let mut server = side(&rings, false, 2);
-        assert_eq!(server.read(&first).as_deref(), Some(&b"hello"[..]));
-        assert_eq!(server.peer().map(|peer| *peer.bytes()), Some(public), "in the client's name");
-        let second = server.write(b"welcome").unwrap();
-        assert_eq!(thief.read(&second), None, "nor can it confirm the session");
     }
 }

@@ -46,15 +46,15 @@ impl Case {
     }
 
     fn of(seed: u64, mut draw: Draw, pair: Option<Pair>) -> Self {
-        let (draw, more) = (&mut draw, &mut Draw::new(seed, 4));
+        let (draw, later) = (&mut draw, &mut Draw::new(seed, 4));
         let algorithm = parts::algorithm(draw, pair);
-        let mut fabric = Fabric::draw((draw, more), &algorithm);
+        let mut fabric = Fabric::draw((draw, later), &algorithm);
         while pair.is_some_and(|pair| !pair.fits(&fabric)) {
-            fabric = Fabric::draw((draw, more), &algorithm);
+            fabric = Fabric::draw((draw, later), &algorithm);
         }
         let (balancer, mut routing) = parts::routing(draw, &algorithm, &fabric, pair);
         let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))
-            .map(|number| parts::workload((draw, more), number, &fabric, STOP_US))
+            .map(|number| parts::workload((draw, later), number, &fabric, STOP_US))
             .collect();
         // One after the other, since faults of one property of a link must not overlap.
         let faults =

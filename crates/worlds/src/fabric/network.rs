@@ -32,12 +32,12 @@ enum Ports {
 }
 
 impl Fabric {
-    /// Draws a fabric; `more` as for workloads.
-    pub(super) fn draw((draw, more): (&mut Draw, &mut Draw), algorithm: &Choice) -> Self {
-        let (mut shape, hosts, links, switches) = shape(draw, more);
+    /// Draws a fabric; `later` as for workloads.
+    pub(super) fn draw((draw, later): (&mut Draw, &mut Draw), algorithm: &Choice) -> Self {
+        let (mut shape, hosts, links, switches) = shape(draw, later);
         let rate = draw.pick(&[10, 25, 40, 100]);
-        if shape.contains("leaf-spine") && more.chance(400) {
-            let uplink = rate * more.pick(&[4, 10, 20, 40]) / 10;
+        if shape.contains("leaf-spine") && later.chance(400) {
+            let uplink = rate * later.pick(&[4, 10, 20, 40]) / 10;
             let _ = writeln!(shape, "uplink = {{ rate = \"{uplink}Gbps\" }}");
         }
         let delay = draw.log_range(100, 5000);
@@ -133,7 +133,7 @@ fn two_classes(draw: &mut Draw, buffer: u64) -> String {
 type Names = &'static [&'static str];
 
 /// Draws a topology: its keys, its number of hosts, and texts that match its links and switches.
-fn shape(draw: &mut Draw, more: &mut Draw) -> (String, u64, Names, Names) {
+fn shape(draw: &mut Draw, later: &mut Draw) -> (String, u64, Names, Names) {
     match draw.range(0, 4) {
         0 => {
             let hosts = draw.range(3, 10);
@@ -152,7 +152,7 @@ fn shape(draw: &mut Draw, more: &mut Draw) -> (String, u64, Names, Names) {
         }
         2 => {
             let (leaves, spines, hosts) = (draw.range(2, 3), draw.range(1, 4), draw.range(2, 4));
-            let (leaves, hosts) = if more.chance(300) { (hosts, 1) } else { (leaves, hosts) };
+            let (leaves, hosts) = if later.chance(300) { (hosts, 1) } else { (leaves, hosts) };
             let shape = format!(
                 "kind = \"leaf-spine\"\nleaves = {leaves}\nspines = {spines}\nhosts_per_leaf = {hosts}\n"
             );

@@ -165,10 +165,10 @@ pub(super) fn rerouting(draw: &mut Draw) -> String {
     lines
 }
 
-/// Draws traffic that ends by itself once no more ops are submitted. Settings that worlds have got later are drawn from `more`, another
+/// Draws traffic that ends by itself once no more ops are submitted. Settings that worlds have got later are drawn from `later`, another
 /// stream of the same seed, so that all else of a seed stays what it was.
 pub(super) fn workload(
-    (draw, more): (&mut Draw, &mut Draw),
+    (draw, later): (&mut Draw, &mut Draw),
     number: usize,
     fabric: &Fabric,
     stop_us: u64,
@@ -221,9 +221,9 @@ pub(super) fn workload(
             let done = draw.pick(&["delivered", "local", "acknowledged"]);
             let size = size.max(fabric.hosts * 64);
             let (iterations, compute) =
-                (more.pick(&[1, 1, 2, 3]), more.pick(&[0, 0, 1000, 30_000]));
-            let order = more.pick(&["interleaved", "interleaved", "sequential"]);
-            let flows = more.pick(&[1, 1, 2]);
+                (later.pick(&[1, 1, 2, 3]), later.pick(&[0, 0, 1000, 30_000]));
+            let order = later.pick(&["interleaved", "interleaved", "sequential"]);
+            let flows = later.pick(&[1, 1, 2]);
             format!(
                 "kind = \"{kind}\"\npattern = \"{pattern}\"\nsize = \"{size}B\"\ndone = \"{done}\"\n\
                  iterations = {iterations}\ncompute = \"{compute}ns\"\nsend_order = \"{order}\"\nflows_per_pair = {flows}\n"

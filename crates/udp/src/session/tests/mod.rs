@@ -6,6 +6,7 @@ mod identity;
 mod opening;
 mod ports;
 mod quotas;
+mod stolen;
 mod traffic;
 
 use std::collections::VecDeque;
