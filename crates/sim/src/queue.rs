@@ -215,9 +215,10 @@ impl EventQueue {
             let slot = self.next_slot();
             let starts = slot.map_or(u64::MAX, |slot| slot << SLOT_LOG2_PS);
             if self.far_next <= starts.saturating_add((1 << SLOT_LOG2_PS) - 1) {
-                if self.far_next >= limit {
+                if starts.min(self.far_next) >= limit {
                     return None;
                 }
+                // Even if it is not before the limit: it may come before other events of the slot, which is opened now.
                 self.fetch(starts);
                 continue;
             }
@@ -332,7 +333,7 @@ mod tests {
         use super::{EventQueue, Time};
         use std::collections::BTreeMap;
 
-        for magnitudes in [12, 24, 40] {
+        for magnitudes in [12, 24, 26, 40] {
             let mut state = 1u64;
             let mut next = move || {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -350,7 +351,12 @@ mod tests {
                     model.insert(entity, at);
                     continue;
                 }
-                let limit = Time::from_ps(now.as_ps() + (next() << (next() % 20)));
+                // Anywhere, in the same slot or the next one, or at an event.
+                let limit = match next() % 3 {
+                    0 => Time::from_ps(now.as_ps() + (next() << (next() % 20))),
+                    1 => Time::from_ps(now.as_ps() + next() % 4096),
+                    _ => model.values().nth(next() as usize % 50).map_or(now, |&at| at.max(now)),
+                };
                 let expected = model.iter().map(|(&e, &t)| (t, e)).min();
                 assert!(queue.next_at() <= expected.map_or(Time::MAX, |(at, _)| at));
                 let expected = expected.filter(|&(at, _)| at < limit);
@@ -366,6 +372,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// The far event was entered when its slot was not yet in the circle; the limit is its time.
+    #[test]
+    fn events_before_the_limit_come_out_though_a_far_event_in_their_slot_does_not() {
+        use super::{EventQueue, Time};
+
+        let [first, second, near, far] =
+            [61_000_000, 65_000_000, 69_999_288, 70_000_000].map(Time::from_ps);
+        let mut queue = EventQueue::new(3);
+        queue.push(1, first);
+        assert_eq!(queue.pop_before(far), Some((first, 1)));
+        queue.push(0, far);
+        queue.push(1, second);
+        assert_eq!(queue.pop_before(far), Some((second, 1)));
+        queue.push(1, near);
+        queue.push(2, far);
+        assert_eq!(queue.pop_before(far), Some((near, 1)));
+        assert_eq!(queue.pop_before(far), None);
+        assert_eq!(queue.pop_before(Time::MAX), Some((far, 0)));
+        assert_eq!(queue.pop_before(Time::MAX), Some((far, 2)));
     }
 
     #[test]

@@ -39,6 +39,10 @@ const KEPT: &[(u64, &str)] = &[
         "flows whose timeouts do not grow kept a link busy for ever, so that acknowledgements of a lower priority never passed",
     ),
     (
+        164_370,
+        "events shortly before a fault ran after it if the event of another entity was due at the time of the fault",
+    ),
+    (
         136_847,
         "headers of packets that were trimmed again and again filled the links: their flows did not slow down, and no payload passed",
     ),
