@@ -80,6 +80,26 @@ pub struct Simulation<F: AlgorithmFactory> {
     setup: Duration,
 }
 
+/// Where a run has come to.
+enum Reached {
+    /// The time that was given.
+    End,
+    /// The end of the step in which the measured phase ends with the last op.
+    LastOp,
+    /// The run is ended for this reason.
+    Stop(String),
+}
+
+impl Reached {
+    /// Returns the reason for which the run is ended.
+    fn why(self) -> Option<String> {
+        match self {
+            Self::Stop(why) => Some(why),
+            Self::End | Self::LastOp => None,
+        }
+    }
+}
+
 impl<F: AlgorithmFactory> Simulation<F> {
     /// Builds the network, the hosts and their flows, for one thread.
     ///
@@ -363,9 +383,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<String>, RunError> {
         while let Some(at) = self.next_sample().filter(|&at| at <= end) {
-            let stopped = self.run_until(at, team, watcher, progress)?;
-            if stopped.is_some() || self.now() < at {
-                return Ok(stopped);
+            match self.run_until(at, team, watcher, progress)? {
+                Reached::End => {}
+                // Perhaps at the time of the stop: without it the phase would end too.
+                Reached::LastOp => return Ok(None),
+                Reached::Stop(why) => return Ok(Some(why)),
             }
             self.sample_recording(at);
             self.end_port_window(at);
@@ -384,18 +406,17 @@ impl<F: AlgorithmFactory> Simulation<F> {
             }
             self.fair_share.sample(at, &bytes);
         }
-        self.run_until(end, team, watcher, progress)
+        Ok(self.run_until(end, team, watcher, progress)?.why())
     }
 
-    /// Runs all events before `end`, step by step, or until the measured phase ends with the last
-    /// op. Returns the reason if the run is ended earlier.
+    /// Runs all events before `end`, step by step, or until the measured phase ends with the last op, or until the run is ended.
     fn run_until(
         &mut self,
         end: Time,
         team: &mut Team<F>,
         watcher: &mut Watcher,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Option<String>, RunError> {
+    ) -> Result<Reached, RunError> {
         let duration = self.plan.duration;
         let step = step_length(duration, self.parts[0].world.network.smallest_delay());
         while self.now() < end {
@@ -409,16 +430,15 @@ impl<F: AlgorithmFactory> Simulation<F> {
             let simulated = now.since(Time::ZERO).min(duration);
             let (events, operations) = (first.handled.events, self.operations());
             progress(Progress { simulated, duration, events, operations });
-            let stopped = watcher.check(now, &self.parts, &self.plan);
-            if stopped.is_some() {
-                return Ok(stopped);
+            if let Some(why) = watcher.check(now, &self.parts, &self.plan) {
+                return Ok(Reached::Stop(why));
             }
             // Only after whole steps, so that stops for samples do not change the results.
             if whole <= end && self.is_over() {
-                return Ok(None);
+                return Ok(Reached::LastOp);
             }
         }
-        Ok(None)
+        Ok(Reached::End)
     }
 
     /// Runs all events before `end`.

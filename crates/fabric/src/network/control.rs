@@ -75,6 +75,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
         self.check_pausable(port)?;
         self.ports[port.index()].set_paused(now, class, paused, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 
@@ -93,6 +94,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
         self.ports[port.index()].set_up(now, up, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 
@@ -109,6 +111,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
         self.ports[port.index()].lose_flying(now, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 
@@ -132,6 +135,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
         self.check_variable(port)?;
         self.ports[port.index()].set_capacity(now, fraction, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 
@@ -149,6 +153,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<(), ControlError> {
         self.check_variable(port)?;
         self.ports[port.index()].set_impairment(now, impairment, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 
@@ -168,6 +173,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         }
         self.check_variable(port)?;
         self.ports[port.index()].set_rate(now, rate, &mut self.common, schedule);
+        self.answer_now(now, schedule);
         Ok(())
     }
 }

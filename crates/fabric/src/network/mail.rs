@@ -102,16 +102,21 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
-    /// Sends the pauses caused by the last packet. A pause frame precedes all queued packets and is
+    /// Sends the pauses and their ends that the last packet or change has caused, in their order: a packet that arrives may
+    /// pause a link, and one that leaves at the same time end the pause. A pause frame precedes all queued packets and is
     /// not delayed by the packet in service.
     #[cold]
     pub(super) fn send_pauses<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        while let Some(pause) = self.common.pfc.as_mut().and_then(|pfc| pfc.due.pop()) {
-            let Pause { port, class, paused } = pause;
+        let Some(pfc) = &mut self.common.pfc else { return };
+        let mut due = core::mem::take(&mut pfc.due);
+        for Pause { port, class, paused } in due.drain(..) {
             let back = &self.ports[opposite(port).index()];
             let at = now + back.rate().serialization_time(PfcConfig::FRAME) + back.delay();
             self.common.counters.pauses += u64::from(paused);
             self.mail.send(at, port, Mail::Pause(class, paused), schedule);
+        }
+        if let Some(pfc) = &mut self.common.pfc {
+            pfc.due = due; // its memory is used again
         }
     }
 

@@ -84,22 +84,56 @@ fn first_pause_takes_hold_a_link_later() {
     let topology = Topology::star(3, &host_tier(gbps(100))).with_pausable_ports();
     let mut sim = Sim::build(&topology);
     sim.net.enable_pfc(config(3_000, 1_000_000)).expect("pausable");
-    let route = sim.route(0, 2);
+    let route = sim.route(1, 2);
     // One packet is held while it is served; the second makes 3000 B.
-    let other = sim.route(1, 2);
+    let other = sim.route(0, 2);
     sim.send_bytes(other, PACKET, 100);
     for id in 0..40 {
         sim.send_bytes(route, PACKET, id);
     }
-    // Packets of host 0 arrive at 1120, 1240, 1360 ns; that of host 1 at 1120 ns is served first or
-    // second, so that host 0's first two are both held at 1240 ns. The pause frame takes 84 B =
-    // 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to 2280 ns).
+    // Packets of host 1 arrive at 1120, 1240, 1360 ns; that of host 0 at 1120 ns is served first, so that host 1's first two are
+    // both held at 1240 ns. The pause frame takes 84 B = 6.72 ns and 1000 ns: at 2246.72 ns, while packet 18 is sent (2160 to
+    // 2280 ns).
     sim.run_before(ps(2_246_720));
-    let nic = sim.net.host_port(HostId::new(0));
+    let nic = sim.net.host_port(HostId::new(1));
     let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;
     assert_eq!(sent(&sim), 18);
     sim.run_before(ps(2_400_000));
     assert_eq!(sent(&sim), 19, "the packet in service finishes, no other begins");
+}
+
+/// Thresholds a packet apart, and equal rates: at the time at which a packet arrives and causes a pause, another one leaves and
+/// ends it.
+#[test]
+fn a_pause_that_ends_at_its_beginning_pauses_nothing_for_long() {
+    let sim = incast(2, 500, Some(config(3_000, 100_000)));
+    assert!(sim.net.counters().pauses > 0);
+    assert_eq!(sim.delivered.len(), 500);
+}
+
+/// What a switch holds for a link that fails is lost, so that the host that filled its memory may send again at once.
+#[test]
+fn the_failure_of_a_link_ends_the_pauses_that_its_queue_has_caused() {
+    let mut tier = host_tier(gbps(100));
+    tier.down.variable = true;
+    let mut sim = Sim::build(&Topology::star(2, &tier).with_pausable_ports());
+    sim.net.enable_pfc(config(3_000, 1_000_000)).expect("pausable ports");
+    let out = apus_fabric::opposite(sim.net.host_port(HostId::new(1)));
+    let now = sim.now();
+    sim.net.set_paused(now, out, ClassId::new(0), true, &mut sim.engine).expect("pausable");
+    let route = sim.route(0, 1);
+    for id in 0..100 {
+        sim.send_bytes(route, PACKET, id);
+    }
+    sim.run();
+    let nic = sim.net.host_port(HostId::new(0));
+    let sent = |sim: &Sim| sim.net.port_counters(nic, sim.now()).sent.packets;
+    assert!((2..100).contains(&sent(&sim)), "{} packets until the pause", sent(&sim));
+    let now = sim.now();
+    sim.net.set_link_up(now, out, false, &mut sim.engine).expect("variable");
+    sim.run();
+    assert_eq!(sent(&sim), 100);
+    assert_eq!(sim.net.counters().dropped[DropReason::LinkDown as usize], 100);
 }
 
 #[test]

@@ -48,6 +48,21 @@ fn a_message_takes_its_closed_form_to_the_picosecond() {
     assert_eq!((live.next(Time::from_ps(1 << 40)), live.now()), (Next::Idle, live.end()));
 }
 
+/// A packet of 4160 B arrives after 2665.6 ns. A link that fails at that very time loses it, as in a run without a program.
+#[test]
+fn a_fault_comes_before_what_is_due_at_its_time() {
+    for (at, is_lost) in [("2665600ps", true), ("2665601ps", false)] {
+        let fault = format!(
+            "[[fault]]\nlink = \"switch 0 -> host 1\"\nkind = \"down\"\nat = \"{at}\"\nuntil = \"3us\"\n"
+        );
+        let mut live = live(&fault);
+        live.send(key(0, 1, 7), 4096, None).expect("good");
+        live.receive(key(0, 1, 7), 4096, 1).expect("good");
+        let all = events(&mut live);
+        assert_eq!(all[0].1 > 2_665.6, is_lost, "{at}: {all:?}");
+    }
+}
+
 #[test]
 fn the_rule_of_the_workload_says_when_a_send_is_done() {
     // The last byte leaves after 256 packets; an acknowledgement of 84 B crosses two links of 1 us.

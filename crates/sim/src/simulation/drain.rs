@@ -156,15 +156,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Option<String>, RunError> {
         while let Some(at) = self.next_change().filter(|&at| at <= end) {
-            let stopped = self.run_until(at, team, watcher, progress)?;
-            if stopped.is_some() {
-                return Ok(stopped);
+            if let Some(why) = self.run_until(at, team, watcher, progress)?.why() {
+                return Ok(Some(why));
             }
             self.change_links(at);
             self.reroutes.apply(at, &mut self.parts);
             self.look_for_stalls(at, name);
         }
-        self.run_until(end, team, watcher, progress)
+        Ok(self.run_until(end, team, watcher, progress)?.why())
     }
 
     /// By group of connections: whether an op ended within the measured phase, in any part.

@@ -2,8 +2,10 @@
 
 use apus_jobs::loggops::Parameters;
 use apus_jobs::{Done, Graph, Op, ProgramBuilder};
+use apus_sim::Simulation;
 use apus_sim::host_model::HostModel;
 use apus_sim::plan::{JobPlan, LocalNetwork};
+use apus_sim::record::Record;
 use apus_units::{Rate, Span};
 
 use crate::jobs::{hosts, job_of, plan_on};
@@ -39,6 +41,20 @@ fn a_computation_after_the_last_message_counts() {
     let (measured, job) = lengths(&on_a_star(message_then_computation(compute)));
     assert!((job - 587.5296).abs() < 1e-6, "{job}");
     assert!((measured - job).abs() < 1e-6, "{measured} {job}");
+}
+
+/// Samples every 100 us, as long as a step: the last one is at the end of the step in which the job ends.
+#[test]
+fn a_sample_at_the_end_of_the_last_step_does_not_prolong_the_run() {
+    let mut plan = on_a_star(message_then_computation(Span::from_us(500)));
+    plan.duration = Span::from_ms(20);
+    let plain = run(&plan);
+    let simulation = Simulation::new(&plan).expect("a plan");
+    let recorded = simulation.record(Record::of_duration(plan.duration)).expect("a recording");
+    let recorded = recorded.run("test", &mut |_| {}).expect("a run");
+    assert_eq!(recorded.work.event_hash, plain.work.event_hash);
+    let samples = recorded.recording.expect("recorded").network.times.len();
+    assert!((5..=6).contains(&samples), "{samples} samples in 587 us");
 }
 
 /// The last acknowledgement comes after the end of the job.
