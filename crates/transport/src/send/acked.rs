@@ -19,8 +19,11 @@ pub(super) const LATE_AFTER: u32 = 8;
 pub(crate) enum Resend {
     /// Nothing: it is not in flight.
     NotInFlight,
-    /// Its payload, of so many bytes, is queued again.
-    Now { payload: u32 },
+    /// It is queued again.
+    Now {
+        /// Bytes of its payload.
+        payload: u32,
+    },
     /// It stays in flight.
     AtTimeout,
 }

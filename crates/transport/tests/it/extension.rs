@@ -167,7 +167,8 @@ fn fields_of_another_algorithm_are_not_sent() {
     }
 }
 
-fn received(largest: u64) -> apus_wire::Ack {
+/// Returns an acknowledgement of this packet alone, without queuing.
+pub(crate) fn received(largest: u64) -> apus_wire::Ack {
     apus_wire::Ack {
         largest: PacketNumber::new(largest),
         bitmap: 1,

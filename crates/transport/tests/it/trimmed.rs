@@ -183,19 +183,8 @@ fn packets_that_arrive_trimmed_in_many_rounds_wait_for_their_timeout() {
     // One that arrives trimmed after that still waits; the next one after one that arrived whole does not.
     sender.handle_packet(&arrival(us + 5, false), &nack(in_flight[0]));
     assert_eq!(send(&mut sender, us + 5), [0_u64; 0]);
-    let whole = PacketNumber::new(in_flight[1]);
-    let ack = Ack {
-        largest: whole,
-        bitmap: 1,
-        echo: whole,
-        remote_queuing: Span::ZERO,
-        hops: 1,
-        marked: 0,
-        receiver_level: 0,
-        echo_marked: false,
-        missing: None,
-    };
-    let ack = Header { flow: FLOW, seq: PacketNumber::new(500), body: Body::Ack(ack) };
+    let body = Body::Ack(crate::extension::received(in_flight[1]));
+    let ack = Header { flow: FLOW, seq: PacketNumber::new(500), body };
     sender.handle_packet(&arrival(us + 6, false), &ack);
     let next: Vec<u64> = send(&mut sender, us + 6);
     assert_eq!(next.len(), 1);

@@ -263,7 +263,7 @@ impl Abuse {
     }
 }
 
-/// Returns the writes that the honest peers complete in 60 ms beside so many datagrams per second of the abuser.
+/// Returns the number of writes that the honest peers complete in 60 ms while the abuser sends `rate` datagrams per second.
 fn goodput(abuse: Abuse, rate: f64) -> u64 {
     let mut world = World::new();
     let region = world.machines[0].register(vec![0; 4096], Access::ALL).expect("room");
