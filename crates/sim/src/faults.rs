@@ -21,8 +21,27 @@ pub(crate) struct Faults {
     state: Vec<State>,
     /// By fault: packets lost at its port for its reason before it began; since then, if it has ended.
     lost: Vec<u64>,
-    /// Faults present that keep a link down, by its port.
-    downs: BTreeMap<PortId, u32>,
+    /// The faults present that change a property of the link behind a port, in the order in which they began: a link
+    /// between two switches that fail may have two. The first one counts until it ends.
+    present: BTreeMap<(PortId, Property), Vec<usize>>,
+}
+
+/// What a fault changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Property {
+    State,
+    Capacity,
+    Impairment,
+}
+
+impl Property {
+    const fn of(kind: FaultKind) -> Self {
+        match kind {
+            FaultKind::Down => Self::State,
+            FaultKind::Slow(_) => Self::Capacity,
+            FaultKind::Loss(_) | FaultKind::Corrupt(_) | FaultKind::Reorder(..) => Self::Impairment,
+        }
+    }
 }
 
 /// State of a fault.
@@ -61,7 +80,7 @@ impl Faults {
             state: vec![State::Pending; faults.len()],
             lost: vec![0; faults.len()],
             faults: faults.to_vec(),
-            downs: BTreeMap::new(),
+            present: BTreeMap::new(),
         }
     }
 
@@ -88,26 +107,47 @@ impl Faults {
         let so_far = &mut self.lost[index];
         *so_far = if begins { lost } else { lost - *so_far };
         self.state[index] = if begins { State::Present } else { State::Ended };
-        let impairment = match fault.kind {
-            FaultKind::Down => {
-                let downs = self.downs.entry(port).or_default();
-                let others = if begins { *downs } else { *downs - 1 };
-                *downs = others + u32::from(begins);
-                if others == 0 {
-                    set_up(now, port, !begins, parts, owner);
+        let all = self.present.entry((port, Property::of(fault.kind))).or_default();
+        let before = all.first().copied();
+        if begins {
+            all.push(index);
+        } else {
+            all.retain(|&other| other != index);
+        }
+        let after = all.first().copied();
+        if before == after {
+            return;
+        }
+        let impairment = match (fault.kind, after) {
+            (FaultKind::Down, _) => {
+                // Between two faults the link stays down.
+                if before.is_none() || after.is_none() {
+                    set_up(now, port, after.is_none(), parts, owner);
                 }
                 return;
             }
-            FaultKind::Slow(fraction) => {
-                return set_capacity(now, port, if begins { fraction } else { 1.0 }, parts, owner);
+            (FaultKind::Slow(_), after) => {
+                let fraction = match after.map(|after| self.faults[after].kind) {
+                    Some(FaultKind::Slow(fraction)) => fraction,
+                    _ => 1.0,
+                };
+                return set_capacity(now, port, fraction, parts, owner);
             }
-            FaultKind::Loss(p) => Impairment::loss(p, self.seed_of(index)),
-            FaultKind::Corrupt(p) => Impairment::corruption(p, self.seed_of(index)),
-            FaultKind::Reorder(p, delay) => Impairment::reordering(p, delay, self.seed_of(index)),
+            (_, after) => after.and_then(|after| self.impairment(after)),
         };
         let (network, mut scheduler) = parts[owner].world.network();
-        let impairment = begins.then_some(impairment);
         check(network.set_impairment(now, port, impairment, &mut scheduler));
+    }
+
+    /// Returns what a fault does to the packets of its link; `None` if it does nothing to single packets.
+    fn impairment(&self, index: usize) -> Option<Impairment> {
+        let seed = self.seed_of(index);
+        match self.faults[index].kind {
+            FaultKind::Down | FaultKind::Slow(_) => None,
+            FaultKind::Loss(p) => Some(Impairment::loss(p, seed)),
+            FaultKind::Corrupt(p) => Some(Impairment::corruption(p, seed)),
+            FaultKind::Reorder(p, delay) => Some(Impairment::reordering(p, delay, seed)),
+        }
     }
 
     /// Returns the seed of the stream of a fault.
@@ -124,7 +164,12 @@ impl Faults {
             FaultKind::Corrupt(_) => DropReason::Corruption,
             FaultKind::Slow(_) | FaultKind::Reorder(..) => DropReason::Buffer,
         };
-        drops_at(parts, fault.port)[reason as usize]
+        let losing = |part: &Part<F>| part.world.network.losing(fault.port);
+        let losing = match fault.kind {
+            FaultKind::Down => parts.iter().map(losing).sum(),
+            _ => 0,
+        };
+        drops_at(parts, fault.port)[reason as usize] + losing
     }
 
     /// Returns, by fault, the packets that it has cost so far; `None` if it has not begun.

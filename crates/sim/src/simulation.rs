@@ -430,11 +430,18 @@ impl<F: AlgorithmFactory> Simulation<F> {
             let simulated = now.since(Time::ZERO).min(duration);
             let (events, operations) = (first.handled.events, self.operations());
             progress(Progress { simulated, duration, events, operations });
-            if let Some(why) = watcher.check(now, &self.parts, &self.plan) {
+            watcher.tell(now, &self.parts, &self.plan);
+            if let Some(why) = watcher.interrupted() {
                 return Ok(Reached::Stop(why));
             }
-            // Only after whole steps, so that stops for samples do not change the results.
-            if whole <= end && self.is_over() {
+            if end < whole {
+                // The rest only after whole steps, so that stops for samples do not change the results.
+                continue;
+            }
+            if let Some(why) = watcher.stuck(now, &self.parts, &self.plan) {
+                return Ok(Reached::Stop(why));
+            }
+            if self.is_over() {
                 return Ok(Reached::LastOp);
             }
         }

@@ -84,20 +84,31 @@ impl Watcher {
         self.watch.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns the reason if the run ends at `now`. The time of the end depends on the times of the
-    /// checks: check at steps that the plan alone determines.
-    pub(crate) fn check<F: AlgorithmFactory>(
+    /// Returns the reason if the run ends at `now` by request.
+    pub(crate) fn interrupted(&self) -> Option<String> {
+        self.is_interrupted().then(|| "interrupted".to_owned())
+    }
+
+    /// Tells the monitor the state at `now`.
+    pub(crate) fn tell<F: AlgorithmFactory>(
+        &mut self,
+        now: Time,
+        parts: &[Part<F>],
+        plan: &Plan<F>,
+    ) {
+        if let Some(states) = &mut self.states {
+            states.tell(&self.name, now, parts, plan);
+        }
+    }
+
+    /// Returns the reason if the run ends at `now` because it makes no progress. The time of the end depends on the
+    /// times of the checks: check at steps that the plan alone determines.
+    pub(crate) fn stuck<F: AlgorithmFactory>(
         &mut self,
         now: Time,
         parts: &[Part<F>],
         plan: &Plan<F>,
     ) -> Option<String> {
-        if let Some(states) = &mut self.states {
-            states.tell(&self.name, now, parts, plan);
-        }
-        if self.watch.stop.load(Ordering::Relaxed) {
-            return Some("interrupted".to_owned());
-        }
         let delivered = parts.iter().map(|part| part.world.network.counters().delivered).sum();
         if delivered != self.delivered {
             (self.delivered, self.since) = (delivered, now);

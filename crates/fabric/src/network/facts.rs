@@ -105,6 +105,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.ports[port.index()].class_count()
     }
 
+    /// Packets that a failure of the link behind a port has cost, and that count as drops only when their last bit
+    /// would leave: 0 or 1.
+    #[must_use]
+    pub fn losing(&self, port: PortId) -> u64 {
+        self.ports[port.index()].losing()
+    }
+
     /// Rate of the link behind a port, now.
     #[must_use]
     pub fn rate(&self, port: PortId) -> Rate {

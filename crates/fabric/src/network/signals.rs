@@ -82,11 +82,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     #[cold]
     fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        // A signal that passes a switch half causes no further signal: halves ignore packets
-        // without fields of their algorithm.
-        while let Some((packet, signal)) = self.common.signals.due.pop() {
+        // In their order. A signal that passes a switch half causes no further signal: halves ignore packets without
+        // fields of their algorithm.
+        let mut due = core::mem::take(&mut self.common.signals.due);
+        for (packet, signal) in due.drain(..) {
             self.send_signal(now, packet, &signal, schedule);
         }
+        debug_assert!(self.common.signals.due.is_empty(), "a signal caused another");
+        self.common.signals.due = due; // its memory is used again
     }
 
     fn send_signal<S: Schedule>(

@@ -46,6 +46,14 @@ impl TokenBucket {
         self.rate.serialization_time(Bytes::new(bytes))
     }
 
+    /// Changes the rate from `now` on. The tokens that the bucket holds then stay.
+    fn set_rate(&mut self, now: Time, rate: Rate) {
+        let lacks = u128::from(self.full_at.as_ps().saturating_sub(now.as_ps()));
+        let lacks = (lacks * u128::from(self.rate.as_bps())).div_ceil(u128::from(rate.as_bps()));
+        self.full_at = now.saturating_add(Span::from_ps(lacks.min(u128::from(u64::MAX)) as u64));
+        self.rate = rate;
+    }
+
     /// Returns when the bucket holds tokens for a packet of `bytes`. While filling it lacks
     /// `rate * (full_at - now)` tokens, and it may lack `burst - bytes`.
     fn ready_at(&self, bytes: u32) -> Time {
@@ -126,11 +134,12 @@ impl<W: SwitchHalf> Class<W> {
         }
     }
 
-    /// Sets its limit in bytes. The link has this fraction of its rate: rate limits and thresholds scale alike.
-    pub(super) fn set_capacity(&mut self, limit: u64, fraction: f64) {
+    /// Sets its limit in bytes. The link has this fraction of its rate from `now` on: rate limits and thresholds scale
+    /// alike.
+    pub(super) fn set_capacity(&mut self, now: Time, limit: u64, fraction: f64) {
         self.limit = limit;
         if let Some(bucket) = &mut self.bucket {
-            bucket.rate = rate_of(bucket.configured, fraction);
+            bucket.set_rate(now, rate_of(bucket.configured, fraction));
         }
         self.algorithm.on_capacity(fraction);
     }

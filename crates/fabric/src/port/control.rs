@@ -196,8 +196,18 @@ impl<W: SwitchHalf> Port<W> {
         self.byte_time = self.rate.whole_byte_time();
         self.limit = bytes_of(*limit, fraction);
         for (class, limit) in self.classes.iter_mut().zip(of_classes) {
-            class.set_capacity(bytes_of(*limit, fraction), fraction);
+            class.set_capacity(now, bytes_of(*limit, fraction), fraction);
         }
+        // Tokens for the first packet of a class with a rate limit are there at another time.
+        if self.wake_armed {
+            schedule.cancel(FabricEvent::Wake(self.id()));
+            self.on_wake(now, common, schedule);
+        }
+    }
+
+    /// Returns the packets that are lost but not yet counted as drops: that which was in service when the link failed.
+    pub(crate) fn losing(&self) -> u64 {
+        u64::from(self.in_service.bytes != 0 && self.in_service.lost)
     }
 
     /// Loses the packets on the link, and those held back before it.

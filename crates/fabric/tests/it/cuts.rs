@@ -1,10 +1,10 @@
 //! Links that are cut or slow.
 
-use crate::support::{PortConfig, Sim, UNLIMITED, gbps, ps, wire};
+use crate::support::{ClassConfig, PortConfig, Sim, UNLIMITED, gbps, ps, wire};
 use apus_algorithms::BuiltInSwitch;
 use apus_algorithms::dctcp::switch::EcnMarker;
 use apus_cc::Ecn;
-use apus_fabric::{DropReason, Impairment};
+use apus_fabric::{DropReason, Impairment, RateLimit};
 use apus_units::{Bytes, PortId, Span};
 
 const PORT: PortId = PortId::new(0);
@@ -89,4 +89,46 @@ fn a_slow_link_has_its_fraction_of_rate_memory_and_threshold() {
         let refused = sim.net.set_capacity(ps(0), PORT, wrong, &mut sim.engine).unwrap_err();
         assert!(refused.to_string().contains("at most 1"), "{refused}");
     }
+}
+
+/// The packet in service is lost at once, and counts as a drop when its last bit would have left.
+#[test]
+fn a_packet_that_was_in_service_is_being_lost_until_it_is_dropped() {
+    let mut sim = Sim::build(&wire(variable(UNLIMITED)));
+    let lost = |sim: &Sim| {
+        let dropped = sim.net.counters().dropped[DropReason::LinkDown as usize];
+        (sim.net.losing(PORT), dropped)
+    };
+    send(&mut sim, 2);
+    assert_eq!(lost(&sim), (0, 0));
+    let cut = ps(T / 2);
+    sim.run_before(cut);
+    sim.net.set_link_up(cut, PORT, false, &mut sim.engine).expect("variable");
+    assert_eq!(lost(&sim), (1, 1));
+    let up = ps(T / 2 + 1);
+    sim.net.set_link_up(up, PORT, true, &mut sim.engine).expect("variable");
+    assert_eq!(lost(&sim), (1, 1));
+    sim.run();
+    assert_eq!(lost(&sim), (0, 2));
+    // Without a packet in service, a failure costs none.
+    let now = sim.now();
+    sim.net.set_link_up(now, PORT, false, &mut sim.engine).expect("variable");
+    assert_eq!(lost(&sim), (0, 2));
+}
+
+/// The rate of a token bucket changes with that of the link; the tokens that it holds stay. Packets of 1500 B at a
+/// quarter of the rate, one at once: at 2T half a packet's tokens are there, of which the rest takes 4T at half the rate
+/// instead of 2T. At 8T a quarter is there, and at the whole rate the rest takes 3T.
+#[test]
+fn tokens_stay_when_a_link_becomes_slow_or_fast() {
+    let limit = RateLimit { rate: gbps(25), burst: Bytes::new(1500) };
+    let class = ClassConfig { rate_limit: Some(limit), ..ClassConfig::default() };
+    let mut sim = Sim::build(&wire(PortConfig { classes: vec![class], ..variable(UNLIMITED) }));
+    send(&mut sim, 4);
+    for (at, fraction) in [(2 * T, 0.5), (8 * T, 1.0)] {
+        sim.run_through(ps(at - 1));
+        sim.net.set_capacity(ps(at), PORT, fraction, &mut sim.engine).expect("variable");
+    }
+    sim.run();
+    assert_eq!(sim.arrivals_ps(), [T + D, 8 * T + D, 12 * T + D, 16 * T + D]);
 }

@@ -4,7 +4,10 @@ use crate::support::Sim;
 use crate::support::{ClassConfig, Tier, Topology};
 use apus_algorithms::bolt::BoltFields;
 use apus_algorithms::registry::build;
-use apus_cc::{AlgorithmFactory, Fields, SwitchInfo};
+use apus_cc::{
+    AlgorithmFactory, CongestionHeader, Fields, PortView, Signal, SwitchFeedback, SwitchHalf,
+    SwitchInfo, Telemetry, Verdict,
+};
 use apus_fabric::{Node, PortKind, Sent, Signalling, Way};
 use apus_units::{Bytes, ClassId, HostId, Rate, Span};
 
@@ -126,4 +129,73 @@ fn a_hosts_own_port_signals_it_at_once() {
     sim.run();
     assert_eq!(sim.net.counters().signals, 0, "no signal is sent");
     assert_eq!(sim.delivered.len(), 4);
+}
+
+/// Signals the source of a data packet as it joins a queue, with 1 B, and as it leaves, with 2 B.
+#[derive(Clone, Debug)]
+struct Twice;
+
+impl Twice {
+    fn answer(size: Bytes, queue: u64, view: &PortView<'_>) -> Verdict {
+        if size < Bytes::new(1000) {
+            return Verdict::Forward;
+        }
+        Verdict::Signal(Signal { queue: Bytes::new(queue), link_rate: view.link_rate, sent: 0 })
+    }
+}
+
+impl SwitchHalf for Twice {
+    fn on_enqueue(
+        &mut self,
+        _: &mut CongestionHeader,
+        size: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        Self::answer(size, 1, view)
+    }
+
+    fn on_dequeue(
+        &mut self,
+        _: &mut CongestionHeader,
+        _: Option<&mut Telemetry>,
+        size: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        Self::answer(size, 2, view)
+    }
+
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Nothing
+    }
+
+    fn signals(&self) -> bool {
+        true
+    }
+
+    fn acts_on_dequeue(&self) -> bool {
+        true
+    }
+}
+
+/// A packet that finds the port idle joins and leaves at once: both signals are due together.
+#[test]
+fn signals_that_are_due_together_are_sent_in_their_order() {
+    let tier =
+        apus_fabric::Tier::hosts(Rate::from_gbps(100), Span::from_us(1), Bytes::new(1_000_000));
+    let half =
+        apus_fabric::ClassConfig { algorithm: Some(Twice), ..apus_fabric::ClassConfig::default() };
+    let topology = apus_fabric::Topology::star(2, &tier)
+        .with_switch_ports(|port| port.classes = vec![half.clone()]);
+    let mut sim = Sim::build(&topology);
+    sim.net.answer_signals(Signalling {
+        payload: |id, signal| 10 * id + signal.queue.get() as u32,
+        class: None,
+        wire_bytes: 84,
+        instant: false,
+    });
+    let route = sim.route(0, 1);
+    sim.send_bytes(route, 1500, 7);
+    sim.run();
+    let back = sim.delivered.iter().filter(|d| d.packet.way == Way::BACK);
+    assert_eq!(back.map(|d| d.packet.payload).collect::<Vec<_>>(), [71, 72]);
 }

@@ -6,6 +6,7 @@ mod columns;
 mod drain;
 mod ecmp;
 mod ends;
+mod faults;
 mod job_results;
 mod jobs;
 mod loads;

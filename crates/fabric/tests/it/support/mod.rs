@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 
 use apus_algorithms::BuiltInSwitch;
+use apus_cc::SwitchHalf;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -63,24 +64,24 @@ pub struct Delivery {
 }
 
 /// A network with its event queue and a record of the results.
-pub struct Sim {
-    pub net: Network<u32>,
+pub struct Sim<W: SwitchHalf = BuiltInSwitch> {
+    pub net: apus_fabric::Network<u32, W>,
     pub engine: Engine,
     pub delivered: Vec<Delivery>,
     pub dropped: Vec<(Time, DropReason)>,
 }
 
-impl Sim {
-    pub fn new(net: Network<u32>) -> Self {
+impl<W: SwitchHalf> Sim<W> {
+    pub fn new(net: apus_fabric::Network<u32, W>) -> Self {
         Self { net, engine: Engine::default(), delivered: Vec::new(), dropped: Vec::new() }
     }
 
-    pub fn build(topology: &Topology) -> Self {
+    pub fn build(topology: &apus_fabric::Topology<W>) -> Self {
         Self::new(topology.build(1).expect("a valid topology"))
     }
 
     /// Without ports of a simpler kind than `least`.
-    pub fn build_at_least(topology: &Topology, least: PortKind) -> Self {
+    pub fn build_at_least(topology: &apus_fabric::Topology<W>, least: PortKind) -> Self {
         Self::new(topology.build_at_least(1, least).expect("a valid topology"))
     }
 

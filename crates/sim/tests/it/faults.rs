@@ -1,0 +1,80 @@
+//! Faults of links whose times overlap, and what is said of them.
+
+use apus_sim::Watch;
+use apus_sim::plan::{Fault, FaultKind};
+use apus_sim::record::Record;
+use apus_units::{PortId, Rate, Span, Time};
+
+use crate::support::{Plan, Simulation, Topology, connection, plan, run, tier};
+
+/// Hosts 0 to 2 send to host 3 without end, over links of 100 Gb/s, for 1 ms.
+fn incast(faults: Vec<Fault>) -> Plan {
+    let mut star = Topology::star(4, &tier(Rate::from_gbps(100), Span::from_us(1)));
+    for link in &mut star.links {
+        (link.ab.variable, link.ba.variable) = (true, true);
+    }
+    let flows = (0..3).map(|from| connection(("swift", &[]), from, 3, 64_000)).collect();
+    Plan { faults, ..plan(star, flows, Span::from_ms(1)) }
+}
+
+/// A fault of the link from the switch to host 3, between these times in microseconds.
+fn fault(kind: FaultKind, from: u64, until: u64) -> Fault {
+    let [at, until] = [from, until].map(|us| Time::ZERO + Span::from_us(us));
+    Fault { port: PortId::new(7), at, until, kind }
+}
+
+/// A fault ends at its own end: not at that of another one of the same link, which began before or after it.
+#[test]
+fn the_end_of_a_fault_does_not_end_another_one() {
+    for (first, second) in [((0, 2_000), (100, 200)), ((0, 200), (100, 2_000))] {
+        let both = |kind| {
+            let faults = [first, second].map(|(from, until)| fault(kind, from, until));
+            run(&incast(faults.into())).goodput_gbps
+        };
+        let slow = both(FaultKind::Slow(0.1));
+        assert!((7.0..10.0).contains(&slow), "{slow} Gb/s over a link of 10 Gb/s");
+        for kind in [FaultKind::Down, FaultKind::Loss(1.0), FaultKind::Corrupt(1.0)] {
+            assert_eq!(both(kind), 0.0, "{kind:?}");
+        }
+    }
+    let late = FaultKind::Slow(0.1);
+    let ended = run(&incast(vec![fault(late, 0, 200), fault(late, 100, 300)])).goodput_gbps;
+    assert!(ended > 50.0, "{ended} Gb/s, although both have ended after 300 us");
+}
+
+/// The packet in service is lost although the link is up again before its last bit would leave.
+#[test]
+fn a_short_failure_has_cost_the_packet_in_service_too() {
+    let at = Time::ZERO + Span::from_us(100);
+    let short = |from: Time| Fault {
+        port: PortId::new(7),
+        at: from,
+        until: from + Span::from_ns(10),
+        kind: FaultKind::Down,
+    };
+    // A packet of 1064 B takes 85 ns: the second failure begins while the first packet is still in service.
+    let summary = run(&incast(vec![short(at), short(at + Span::from_ns(20))]));
+    let lost: Vec<_> = summary.faults.iter().map(|fault| fault.lost_packets).collect();
+    let all = summary.losses.causes.link_down;
+    assert!(all > 1, "{all}");
+    assert_eq!(lost.iter().map(|lost| lost.unwrap()).sum::<u64>(), all, "{lost:?}");
+}
+
+/// A run in which nothing arrives any more ends at the same time whether it is recorded or not.
+#[test]
+fn a_recorded_run_without_progress_ends_where_others_do() {
+    let mut plan = incast(vec![fault(FaultKind::Down, 130, 1_000_000)]);
+    plan.duration = Span::from_ms(20);
+    let watch = Watch { silence: Some(Span::from_us(300)), ..Watch::default() };
+    let simulation = || Simulation::new(&plan).expect("a plan").watched_by(&watch);
+    let plain = simulation().run("test", &mut |_| {}).expect("a run");
+    assert!(plain.stop_reason.is_some() && plain.simulated_s < 0.002, "{}", plain.simulated_s);
+    for samples in [30, 130, 1_000] {
+        let record =
+            Record { interval: plan.duration / samples, ..Record::of_duration(plan.duration) };
+        let recorded = simulation().record(record).expect("a recording");
+        let recorded = recorded.run("test", &mut |_| {}).expect("a run");
+        assert_eq!(recorded.work.event_hash, plain.work.event_hash, "{samples}");
+        assert_eq!(recorded.stop_reason, plain.stop_reason);
+    }
+}
