@@ -99,6 +99,13 @@ fn address(side: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 7000 + side as u16))
 }
 
+/// Seed of the random numbers of a process: another one after each start.
+fn seed(side: usize, starts: u8) -> [u8; 32] {
+    let mut seed = [1 + side as u8; 32];
+    seed[31] = starts;
+    seed
+}
+
 /// A header of every kind that a host sends, and its payload's length.
 fn body(kind: u8, x: u64, length: u32) -> Body {
     let (region, address) = (RegionKey::new(x), x >> 32);
@@ -183,8 +190,8 @@ impl World {
             Config { cipher, accept_ciphers, accept_unlisted, ..CONFIG() }
         });
         let table = |side: usize| {
-            let seed = [1 + side as u8; 32];
-            Sessions::new(configs[side].clone(), rings[side].clone(), seed).expect("sound settings")
+            let (config, ring) = (configs[side].clone(), rings[side].clone());
+            Sessions::new(config, ring, seed(side, 0)).expect("sound settings")
         };
         Self {
             now: Time::from_ps(0) + Span::from_secs(100),
@@ -303,10 +310,9 @@ impl World {
     /// A process is killed and started anew.
     fn restart(&mut self, side: usize) {
         self.starts[side] = self.starts[side].wrapping_add(1);
-        let mut seed = [1 + side as u8; 32];
-        seed[0] = self.starts[side];
-        self.tables[side] =
-            Sessions::new(self.configs[side].clone(), self.rings[side].clone(), seed).expect("sound settings");
+        let (config, ring) = (self.configs[side].clone(), self.rings[side].clone());
+        let seed = seed(side, self.starts[side]);
+        self.tables[side] = Sessions::new(config, ring, seed).expect("sound settings");
         self.sessions[side] = None;
     }
 

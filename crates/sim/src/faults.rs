@@ -22,7 +22,7 @@ pub(crate) struct Faults {
     /// By fault: packets lost at its port for its reason before it began; since then, if it has ended.
     lost: Vec<u64>,
     /// The faults present that change a property of the link behind a port, in the order in which they began: a link
-    /// between two switches that fail may have two. The first one counts until it ends.
+    /// between two switches that fail has several. The first one counts until it ends.
     present: BTreeMap<(PortId, Property), Vec<usize>>,
 }
 
@@ -101,12 +101,28 @@ impl Faults {
         parts: &mut [Part<F>],
         owner: usize,
     ) {
+        let index = change.index;
+        if change.begins {
+            self.lost[index] = self.count_lost(index, parts);
+            self.state[index] = State::Present;
+            self.change_link(change, parts, owner);
+        } else {
+            self.change_link(change, parts, owner);
+            // A packet whose last bit leaves just now has met the fault.
+            self.lost[index] = self.count_lost(index, parts) - self.lost[index];
+            self.state[index] = State::Ended;
+        }
+    }
+
+    /// Changes the link as the begin or end of a fault says.
+    fn change_link<F: AlgorithmFactory>(
+        &mut self,
+        change: &Change,
+        parts: &mut [Part<F>],
+        owner: usize,
+    ) {
         let Change { at: now, begins, index, fault } = *change;
         let port = fault.port;
-        let lost = self.count_lost(index, parts);
-        let so_far = &mut self.lost[index];
-        *so_far = if begins { lost } else { lost - *so_far };
-        self.state[index] = if begins { State::Present } else { State::Ended };
         let all = self.present.entry((port, Property::of(fault.kind))).or_default();
         let before = all.first().copied();
         if begins {

@@ -4,6 +4,7 @@
 //! taken so far (Bolt §3.1, §4.1: the mirrored packet, trimmed, its addresses swapped, leaves by
 //! the port at which the original arrived).
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use apus_cc::{CongestionHeader, Signal, SwitchHalf};
@@ -44,13 +45,13 @@ pub(crate) struct Signals<P> {
     pub(crate) due: Vec<(PacketRef, Signal)>,
     /// Signals of a host's own port, to be delivered to that host: the destination of the data
     /// packet, and the payload.
-    own: Vec<(HostId, P)>,
+    own: VecDeque<(HostId, P)>,
     travel: Option<Signalling<P>>,
 }
 
 impl<P> Default for Signals<P> {
     fn default() -> Self {
-        Self { due: Vec::new(), own: Vec::new(), travel: None }
+        Self { due: Vec::new(), own: VecDeque::new(), travel: None }
     }
 }
 
@@ -66,7 +67,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// [`Network::send`].
     #[inline]
     pub fn take_own_signal(&mut self) -> Option<(HostId, P)> {
-        self.common.signals.own.pop()
+        self.common.signals.own.pop_front()
     }
 
     /// Sends the signals and the pauses that the last port requested.
@@ -82,13 +83,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     #[cold]
     fn send_signals<S: Schedule>(&mut self, now: Time, schedule: &mut S) {
-        // In their order. A signal that passes a switch half causes no further signal: halves ignore packets without
-        // fields of their algorithm.
+        // In their order. A signal that joins a port may let another packet leave it, whose signal is sent first. It causes
+        // no signal itself: halves ignore packets without fields of their algorithm.
         let mut due = core::mem::take(&mut self.common.signals.due);
         for (packet, signal) in due.drain(..) {
             self.send_signal(now, packet, &signal, schedule);
         }
-        debug_assert!(self.common.signals.due.is_empty(), "a signal caused another");
+        debug_assert!(self.common.signals.due.is_empty(), "a port has answered");
         self.common.signals.due = due; // its memory is used again
     }
 
@@ -108,7 +109,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let payload = (travel.payload)(self.common.pool.payload(packet), signal);
         let Some(back) = fields.hop.checked_sub(1) else {
             // Its own host's port: the host needs no packet to know.
-            self.common.signals.own.push((fields.dst, payload));
+            self.common.signals.own.push_back((fields.dst, payload));
             return;
         };
         let port = opposite(self.common.routes.port(fields.route, back));

@@ -120,7 +120,8 @@ impl<W: SwitchHalf> Port<W> {
             Choice::NotBefore(ready) => {
                 // A pending wake-up is never too late: the head of the limited class, and so the
                 // time it is ready, stays until it is served (or lost with the link, after which
-                // a smaller head may wait for the tokens of the lost one).
+                // a smaller head may wait for the tokens of the lost one), or until the rate
+                // changes, which requests another wake-up.
                 if !self.wake_armed {
                     self.wake_armed = true;
                     schedule.at(FabricEvent::Wake(self.id()), ready);

@@ -32,7 +32,8 @@ row! {
         /// rate of a slow link over its own
         pub rate_fraction: Option<f64> = "-",
         /// packets lost at the port for this reason while it lasted, to the end of the measured phase: `down`, `loss`
-        /// and `corrupt` themselves, of a slow link those without room
+        /// and `corrupt` themselves, of a slow link those without room. A packet in service when the link fails counts
+        /// at once; it is dropped when its last bit would leave
         pub lost_packets: Option<u64> = "-",
         /// when the load of the ports beside was even again: those of the same switch whose links lead as far
         /// from the hosts and are up. It is that of the first of 3 intervals of samples in which their bytes

@@ -78,3 +78,18 @@ fn a_recorded_run_without_progress_ends_where_others_do() {
         assert_eq!(recorded.stop_reason, plain.stop_reason);
     }
 }
+
+/// A packet whose last bit leaves at the very end of a loss is lost, and counts for it.
+#[test]
+fn the_last_packet_of_a_loss_counts() {
+    let star = Topology::star(2, &tier(Rate::from_gbps(100), Span::from_us(1)));
+    let mut plan = plan(star, vec![connection(("swift", &[]), 0, 1, 1000)], Span::from_us(500));
+    plan.topology.links[0].ab.variable = true;
+    // The first packet, of 1064 B, leaves its host at 85.12 ns.
+    let until = Time::ZERO + Span::from_ps(85_120);
+    let port = PortId::new(0);
+    plan.faults = vec![Fault { port, at: Time::ZERO, until, kind: FaultKind::Loss(1.0) }];
+    let summary = run(&plan);
+    assert_eq!(summary.losses.causes.link_loss, 1);
+    assert_eq!(summary.faults[0].lost_packets, Some(1));
+}

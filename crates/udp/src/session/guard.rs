@@ -38,18 +38,31 @@ pub(crate) enum Guard {
         /// When the sending key is to be replaced because of its age; never at the responder, which follows.
         renew_at: Option<Time>,
     },
-    /// A count of packets sent.
-    Insecure { next: u64 },
+    /// A count of packets sent, and the masks of checksums.
+    Insecure { next: u64, ours: Mask, theirs: Mask },
+}
+
+/// What the checksums of one direction of an insecure session are combined with by exclusive or. It keeps out old packets of
+/// other sessions with the same number, and a host's own packets that come back to it. It is no secret.
+type Mask = [u8; CHECKSUM_BYTES];
+
+/// Returns the checksum of an insecure packet without its checksum.
+fn masked_checksum(mask: Mask, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let checksum = u32::from_ne_bytes(crc_32c(&body[authenticated_from(body)..]));
+    (checksum ^ u32::from_ne_bytes(mask)).to_ne_bytes()
 }
 
 impl Guard {
     /// Returns the guard of a session with these secrets. The initiator replaces its key at `renew_at` because of its age.
     pub(crate) fn new(mode: Mode, secrets: &Secrets, initiator: bool, renew_at: Time) -> Self {
-        let Some(cipher) = mode.cipher() else { return Self::Insecure { next: 0 } };
         let (ours, theirs) = if initiator {
             (&secrets.initiator, &secrets.responder)
         } else {
             (&secrets.responder, &secrets.initiator)
+        };
+        let Some(cipher) = mode.cipher() else {
+            let mask = |[a, b, c, d, ..]: [u8; 32]| [a, b, c, d];
+            return Self::Insecure { next: 0, ours: mask(*ours), theirs: mask(*theirs) };
         };
         let (sealer, opener) = (Sealer::new(cipher, ours), Opener::new(cipher, theirs));
         Self::Sealed { sealer, opener, renew_at: initiator.then_some(renew_at) }
@@ -82,7 +95,7 @@ impl Guard {
                 sealer.seal(&header[authenticated_from(header)..], payload, payload_and_tag);
                 write_numbers(numbers, remote, number);
             }
-            Self::Insecure { next } => {
+            Self::Insecure { next, ours, .. } => {
                 if *next > LAST_NUMBER {
                     return false;
                 }
@@ -90,7 +103,7 @@ impl Guard {
                 let payload_end = body.len() - NUMBERS_BYTES;
                 body[header_end..payload_end].copy_from_slice(payload);
                 write_numbers(&mut body[payload_end..], remote, *next);
-                checksum.copy_from_slice(&crc_32c(&body[authenticated_from(body)..]));
+                checksum.copy_from_slice(&masked_checksum(*ours, body));
                 *next += 1;
             }
         }
@@ -106,9 +119,9 @@ impl Guard {
                 let (header, payload_and_tag) = packet[..end].split_at_mut(header_end);
                 opener.open(number, &header[authenticated_from(header)..], payload_and_tag)
             }
-            Self::Insecure { .. } => {
+            Self::Insecure { theirs, .. } => {
                 let (body, checksum) = packet.split_at(packet.len() - CHECKSUM_BYTES);
-                crc_32c(&body[authenticated_from(body)..]) == checksum
+                masked_checksum(*theirs, body) == checksum
             }
         }
     }
@@ -175,16 +188,22 @@ mod tests {
             assert!(!guard.open(0, 9, &mut packet.clone()), "the other direction has another key");
         }
 
-        let mut guard = Guard::Insecure { next: 5 };
+        let mut guard = Guard::new(Mode::Insecure, &secrets, true, far);
+        let mut peer = Guard::new(Mode::Insecure, &secrets, false, far);
         let mut packet = [b"\x01wheader".as_slice(), b"payload", &[0xee; 12]].concat();
         assert!(guard.seal(0x0102_0304, 8, b"payload", &mut packet));
         assert_eq!(&packet[..15], b"\x01wheaderpayload");
-        assert_eq!(packet[15..23], [1, 2, 3, 4, 0, 0, 0, 5]);
-        assert_eq!(packet[23..], crc_32c(&packet[2..23]));
-        packet[1] = 9;
-        assert!(guard.open(5, 8, &mut packet));
+        assert_eq!(packet[15..23], [1, 2, 3, 4, 0, 0, 0, 0]);
+        assert_eq!(
+            packet[23..],
+            crc_32c(&packet[2..23]).map(|byte| byte ^ 1),
+            "masked by the initiator's secret"
+        );
+        packet[1] = 9; // a switch writes into the congestion extension
+        assert!(peer.open(0, 8, &mut packet));
+        assert!(!guard.open(0, 8, &mut packet), "the other direction has another mask");
         packet[2] ^= 1;
-        assert!(!guard.open(5, 8, &mut packet));
+        assert!(!peer.open(0, 8, &mut packet));
         assert_eq!(numbers(false, &[0; 11]), None);
         assert_eq!(numbers(true, &[0; 7]), None);
     }

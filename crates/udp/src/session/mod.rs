@@ -44,7 +44,8 @@
 //!
 //! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset), except the fields of its
 //! congestion extension that switches write. A switch's Signal has no guard, since switches hold no key: `apus_wire` gives
-//! it a checksum. `session` is the receiver's number for the session, `number` the low half of the packet's number in the
+//! it a checksum. The CRC-32C covers what is authenticated in sealed packets and the numbers; it is combined by exclusive or with the first
+//! four bytes of the handshake's secret for that direction, so that packets of other sessions with the same number do not pass. `session` is the receiver's number for the session, `number` the low half of the packet's number in the
 //! session. Each packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects
 //! against replays. It is a count of the session because a transport packet number is unique only within one direction of one
 //! flow, and all flows share the keys.

@@ -47,11 +47,11 @@ impl Case {
 
     fn of(seed: u64, mut draw: Draw, pair: Option<Pair>) -> Self {
         let (draw, later) = (&mut draw, &mut Draw::new(seed, 4));
-        let pauses = &mut Draw::new(seed, 5);
+        let thresholds = &mut Draw::new(seed, 5);
         let algorithm = parts::algorithm(draw, pair);
-        let mut fabric = Fabric::draw([draw, later, pauses], &algorithm);
+        let mut fabric = Fabric::draw([draw, later, thresholds], &algorithm);
         while pair.is_some_and(|pair| !pair.fits(&fabric)) {
-            fabric = Fabric::draw([draw, later, pauses], &algorithm);
+            fabric = Fabric::draw([draw, later, thresholds], &algorithm);
         }
         let (balancer, mut routing) = parts::routing(draw, &algorithm, &fabric, pair);
         let workloads: Vec<String> = (0..draw.pick(&[1, 1, 2, 3]))

@@ -32,8 +32,8 @@ enum Ports {
 }
 
 impl Fabric {
-    /// Draws a fabric; `later` as for workloads. `pauses` draws thresholds of pauses, which came later still.
-    pub(super) fn draw([draw, later, pauses]: [&mut Draw; 3], algorithm: &Choice) -> Self {
+    /// Draws a fabric; `later` as for workloads. `thresholds` draws those of pauses, which came later still.
+    pub(super) fn draw([draw, later, thresholds]: [&mut Draw; 3], algorithm: &Choice) -> Self {
         let (mut shape, hosts, links, switches) = shape(draw, later);
         let rate = draw.pick(&[10, 25, 40, 100]);
         if shape.contains("leaf-spine") && later.chance(400) {
@@ -67,10 +67,10 @@ impl Fabric {
             Ports::Pausing => {
                 let headroom = draw.pick(&[10_000, 200_000]);
                 let (mut pause, mut resume) = (buffer, buffer / 4 * 3);
-                if pauses.chance(500) {
+                if thresholds.chance(500) {
                     // A packet or less apart: a pause and its end may be due together.
-                    pause = pauses.log_range(2_000, 50_000);
-                    resume = pause - pauses.pick(&[1, 500, 1500]);
+                    pause = thresholds.log_range(2_000, 50_000);
+                    resume = pause - thresholds.pick(&[1, 500, 1500]);
                 }
                 format!(
                     "buffer = \"unlimited\"\n\
