@@ -65,10 +65,12 @@ impl Fabric {
         table += &match ports {
             Ports::Trimming => "buffer = \"unlimited\"\nack_class = \"headers\"\n".to_owned(),
             Ports::Pausing => {
-                let headroom = draw.pick(&[10_000, 200_000]);
+                let mut headroom = draw.pick(&[10_000, 200_000]);
                 let (mut pause, mut resume) = (buffer, buffer / 4 * 3);
                 if thresholds.chance(500) {
-                    // A packet or less apart: a pause and its end may be due together.
+                    // A packet or less apart: a pause and its end may be due together. The headroom holds what comes before a
+                    // pause has its effect (2 * 5 us at 100 Gb/s are 125 kB), so that pauses act and not losses.
+                    headroom = 200_000;
                     pause = thresholds.log_range(2_000, 50_000);
                     resume = pause - thresholds.pick(&[1, 500, 1500]);
                 }
