@@ -1,5 +1,6 @@
 //! Output: standard output, and files that are either complete or absent.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::tables::Format;
-use crate::written::{Hashing, Written, is_partial};
+use crate::written::{Checksum, Hashing, RECORD, Written, is_partial};
 
 /// Prints results. It is no error if the reader closes the pipe (`| head`); a full disk is.
 pub fn print(text: &str) -> Result<(), Failure> {
@@ -33,7 +34,8 @@ pub fn to_json(results: &impl Serialize) -> Result<String, Failure> {
 /// A directory of results, or one within it.
 ///
 /// Only files that the program wrote are overwritten: a directory that is neither empty nor one of
-/// earlier results is refused, and so is one whose results have been changed.
+/// earlier results is refused, and so is one whose results have been changed. No other process may write it meanwhile,
+/// unless it is shared.
 #[derive(Clone)]
 pub struct OutputDir {
     path: PathBuf,
@@ -49,16 +51,26 @@ pub struct OutputDir {
 }
 
 impl OutputDir {
-    /// Creates a directory of results and writes the effective configuration of each run. This also
+    /// Creates a directory of results without earlier ones, and writes the effective configuration of each run. This also
     /// shows before a long run that results can be written.
     pub fn create(path: &Path, scenario: &Scenario) -> Result<Self, String> {
         let dir = Self::open(path)?;
-        dir.write_effective(scenario)?;
+        dir.begin(scenario)?;
         Ok(dir)
     }
 
-    /// Writes the effective configuration of each run.
-    pub fn write_effective(&self, scenario: &Scenario) -> Result<(), String> {
+    /// Removes earlier results, so that files of two runs never lie side by side, and writes the effective configuration of
+    /// each run.
+    pub fn begin(&self, scenario: &Scenario) -> Result<(), String> {
+        let variants = scenario.runs.iter().filter_map(|run| run.variant.as_deref());
+        if let Some(name) = variants.filter(|_| scenario.runs.len() > 1).find(|name| is_taken(name))
+        {
+            return Err(format!(
+                "{}: the variant `{name}` has the name of a file of results; give it another name",
+                self.path.display()
+            ));
+        }
+        self.clear()?;
         for run in &scenario.runs {
             let name = match &run.variant {
                 Some(variant) if scenario.runs.len() > 1 => format!("effective-{variant}.toml"),
@@ -71,15 +83,40 @@ impl OutputDir {
 
     /// Creates a directory of results, or opens an empty one or one of earlier results.
     pub fn open(path: &Path) -> Result<Self, String> {
-        create_folder(path)?;
-        let written = Arc::new(Written::open(path)?);
-        let (path, prefix, tables) = (path.to_owned(), String::new(), Format::default());
-        Ok(Self { path, prefix, written, tables, timeline: false, shared: false })
+        Self::open_for(path, false)
+    }
+
+    /// As [`OutputDir::open`], without earlier results but finished runs ([`Store`](crate::store::Store)).
+    pub fn renew(path: &Path) -> Result<Self, String> {
+        let dir = Self::open(path)?;
+        dir.clear()?;
+        Ok(dir)
     }
 
     /// Opens a directory that other processes may write at the same time.
     pub fn open_shared(path: &Path) -> Result<Self, String> {
-        Ok(Self { shared: true, ..Self::open(path)? })
+        Self::open_for(path, true)
+    }
+
+    fn open_for(path: &Path, shared: bool) -> Result<Self, String> {
+        create_folder(path)?;
+        let written = Arc::new(Written::open(path, shared)?);
+        let (path, prefix, tables) = (path.to_owned(), String::new(), Format::default());
+        Ok(Self { path, prefix, written, tables, timeline: false, shared })
+    }
+
+    /// Removes the files of earlier results here, which are unchanged, and folders that are empty then.
+    fn clear(&self) -> Result<(), String> {
+        let mut folders = BTreeSet::new();
+        for name in self.written.results_in(&self.prefix) {
+            self.remove(&name)?;
+            folders.extend(Path::new(&name).ancestors().skip(1).map(Path::to_owned));
+        }
+        // The innermost come first. One that has other files is not removed.
+        for folder in folders.iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+            let _ = fs::remove_dir(self.path.join(folder));
+        }
+        Ok(())
     }
 
     /// Returns the directory with tables in this format.
@@ -115,6 +152,11 @@ impl OutputDir {
         &self.path
     }
 
+    /// Returns what keeps incomplete files apart from those of other processes.
+    fn distinction(&self) -> String {
+        if self.shared { unique() } else { String::new() }
+    }
+
     /// Writes a file under another name and renames it when it is complete.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
         self.write_with(name, |out| out.write_all(text.as_bytes()))
@@ -140,15 +182,95 @@ impl OutputDir {
         let known_as = format!("{}{name}", self.prefix);
         self.written.check_overwrites(&known_as)?;
         let target = self.path.join(name);
-        let partial = if self.shared { own_partial_of(&target) } else { partial_of(&target, "") };
-        write_whole(&target, &partial, content, |checksum| self.written.note(&known_as, checksum))
+        let pending = Pending::write(&target, &self.distinction(), content)?;
+        pending.put_after(|checksum| self.written.note(&known_as, checksum))
+    }
+}
+
+/// Returns `true` for names of files in a directory of results.
+fn is_taken(name: &str) -> bool {
+    let files = ["summary.json", "cost.json", "report.html", "effective.toml", "runs"];
+    files.contains(&name)
+        || name == RECORD
+        || (name.starts_with("effective-") && name.ends_with(".toml"))
+}
+
+/// Checks that a file can be written, before a long command.
+pub fn check_writable(target: &Path) -> Result<(), String> {
+    Pending::write(target, "", |_| Ok(())).map(drop)
+}
+
+/// A complete file that has not got its name yet. Without [`Pending::put`] it is removed.
+pub struct Pending {
+    partial: PathBuf,
+    target: PathBuf,
+    checksum: Checksum,
+}
+
+impl Pending {
+    /// Writes a file, to be put in place together with others.
+    pub fn file(
+        target: &Path,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Self, String> {
+        Self::write(target, "", |out| content(out))
+    }
+
+    fn write(
+        target: &Path,
+        distinction: &str,
+        content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+    ) -> Result<Self, String> {
+        let fail = |error: io::Error| {
+            format!("{}: this file cannot be written: {error}", target.display())
+        };
+        // A link stays one; a device or a pipe is not replaced.
+        let real = match fs::symlink_metadata(target) {
+            Ok(found) if found.is_symlink() => fs::canonicalize(target).map_err(fail)?,
+            _ => target.to_owned(),
+        };
+        if fs::metadata(&real).is_ok_and(|found| !found.is_file()) {
+            return Err(fail(io::Error::other(
+                "there is something else of that name, which is no regular file",
+            )));
+        }
+        let partial = partial_of(&real, distinction);
+        debug_assert!(is_partial(&partial));
+        let mut pending = Self { partial, target: real, checksum: Checksum::EMPTY };
+        let written = fs::File::create(&pending.partial).and_then(|file| {
+            let mut out = BufWriter::new(Hashing::new(file));
+            content(&mut out)?;
+            out.flush()?;
+            Ok(out.get_ref().checksum())
+        });
+        pending.checksum = written.map_err(fail)?;
+        Ok(pending)
+    }
+
+    /// Gives the file its name.
+    pub fn put(self) -> Result<(), String> {
+        self.put_after(|_| Ok(()))
+    }
+
+    /// Passes its checksum to `before` and gives it its name.
+    fn put_after(self, before: impl FnOnce(Checksum) -> io::Result<()>) -> Result<(), String> {
+        let renamed = before(self.checksum).and_then(|()| fs::rename(&self.partial, &self.target));
+        renamed.map_err(|error| {
+            format!("{}: this file cannot be written: {error}", self.target.display())
+        })
+    }
+}
+
+impl Drop for Pending {
+    /// The incomplete file is of no use; an error of its removal, such as that it has got its name, is ignored.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.partial);
     }
 }
 
 /// Writes a file under another name and renames it when it is complete.
 pub fn write_file(target: &Path, text: &str) -> Result<(), String> {
-    let partial = partial_of(target, "");
-    write_whole(target, &partial, |out| out.write_all(text.as_bytes()), |_| Ok(()))
+    write_file_with(target, |out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a file with content that is too large for memory, under another name until it is complete.
@@ -156,13 +278,13 @@ pub fn write_file_with(
     target: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), String> {
-    write_whole(target, &partial_of(target, ""), |out| content(out), |_| Ok(()))
+    Pending::file(target, content)?.put()
 }
 
 /// Writes a file that other processes, also on other machines, may write at the same time: each under another
 /// name of its own.
 pub fn write_shared(target: &Path, content: impl AsRef<[u8]>) -> Result<(), String> {
-    write_whole(target, &own_partial_of(target), |out| out.write_all(content.as_ref()), |_| Ok(()))
+    Pending::write(target, &unique(), |out| out.write_all(content.as_ref()))?.put()
 }
 
 /// Creates a directory and its parents.
@@ -171,43 +293,16 @@ pub fn create_folder(path: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: this directory cannot be created: {error}", path.display()))
 }
 
-/// Returns a number that no other file of this process has, and hardly one of another process or machine:
+/// Returns a part of a name that no other file of this process has, and hardly one of another process or machine:
 /// several may write the same file.
-fn unique() -> u64 {
+fn unique() -> String {
     static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    PROCESS.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(".{:016x}", PROCESS.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
 /// Returns the name under which a file is written until it is complete.
 fn partial_of(target: &Path, distinction: &str) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!(".{name}{distinction}.partial"))
-}
-
-/// Returns such a name that no other process uses.
-fn own_partial_of(target: &Path) -> PathBuf {
-    partial_of(target, &format!(".{:016x}", unique()))
-}
-
-/// Writes a file as `partial`, passes its checksum to `before` and renames it.
-fn write_whole(
-    target: &Path,
-    partial: &Path,
-    content: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-    before: impl FnOnce(crate::written::Checksum) -> io::Result<()>,
-) -> Result<(), String> {
-    debug_assert!(is_partial(partial));
-    let written = fs::File::create(partial).and_then(|file| {
-        let mut out = BufWriter::new(Hashing::new(file));
-        content(&mut out)?;
-        out.flush()?;
-        before(out.get_ref().checksum())?;
-        fs::rename(partial, target)
-    });
-    written.map_err(|error| {
-        // The partial file is of no use; an error of its removal is ignored.
-        let _ = fs::remove_file(partial);
-        format!("{}: this file cannot be written: {error}", target.display())
-    })
 }

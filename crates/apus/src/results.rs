@@ -90,7 +90,6 @@ pub fn keep(
     judged: Judged<'_>,
     causes: &BTreeMap<String, Value>,
 ) -> Result<(), String> {
-    dir.write("summary.json", json)?;
     for run in runs {
         let Some(recording) = &run.recording else { continue };
         let of_run = scenario.runs.iter().find(|one| one.setup.name() == run.name);
@@ -128,5 +127,7 @@ pub fn keep(
         figures: judged.figures,
         ..Report::new(command, &scenario.name, subtitle)
     };
-    dir.write("report.html", &report.html())
+    dir.write("report.html", &report.html())?;
+    // Last: a directory with a summary has everything else.
+    dir.write("summary.json", json)
 }

@@ -3,10 +3,12 @@
 //! Several processes, also on several machines, may use one store at the same time: each file is written
 //! under a name of its own and then renamed, and equal runs have equal content.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use apus_scenario::Setup;
+use apus_scenario::file::{DATA_BYTES, read_text};
 use serde_json::{Value, json};
 
 use crate::output::{OutputDir, create_folder, write_shared};
@@ -126,7 +128,7 @@ impl Store {
     /// Returns the number of kept runs whose keys are not among `keys`: those of another scenario or
     /// sweep.
     pub fn others<'a>(&self, keys: impl Iterator<Item = &'a str>) -> usize {
-        let names: Vec<String> = keys.map(finished).collect();
+        let names: BTreeSet<String> = keys.map(finished).collect();
         let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
         let kept = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         kept.filter(|name| is_finished(name) && !names.contains(name)).count()
@@ -134,7 +136,7 @@ impl Store {
 
     /// Returns the content of a file of this version, if it is complete.
     fn read(&self, name: &str) -> Option<Value> {
-        let text = fs::read_to_string(self.folder.join(name)).ok()?;
+        let text = read_text(&self.folder.join(name), DATA_BYTES).ok()?;
         let kept: Value = serde_json::from_str(&text).ok()?;
         (kept["version"] == VERSION).then_some(kept)
     }

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+use apus_scenario::file::{DATA_BYTES, read_text};
 
 /// Name of the record.
 pub const RECORD: &str = ".apus-files";
@@ -29,7 +31,7 @@ pub struct Checksum {
 
 impl Checksum {
     /// Checksum of an empty file: FNV-1a's offset.
-    const EMPTY: Self = Self { hash: 0xcbf2_9ce4_8422_2325, bytes: 0 };
+    pub const EMPTY: Self = Self { hash: 0xcbf2_9ce4_8422_2325, bytes: 0 };
 
     fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
@@ -98,17 +100,22 @@ pub struct Written {
     folder: PathBuf,
     /// All checksums of each written file, by its path within the directory.
     files: Mutex<BTreeMap<String, Vec<Checksum>>>,
+    /// The record, locked against other processes.
+    _locked: fs::File,
 }
 
 impl Written {
-    /// Reads the record of a directory, or creates one.
+    /// Reads the record of a directory, or creates one. It is locked until the value is dropped: other processes may open it
+    /// meanwhile only if all of them share it.
     ///
     /// # Errors
-    /// If the directory has files but no record, or if one of its results was changed since.
-    pub fn open(folder: &Path) -> Result<Self, String> {
+    /// If the directory has files but no record, if one of its results was changed since, or if another process writes it.
+    pub fn open(folder: &Path, shared: bool) -> Result<Self, String> {
         let path = folder.join(RECORD);
-        let files =
-            open_record(folder, &path).map_err(|why| format!("{}: {why}", folder.display()))?;
+        let fail = |why: String| format!("{}: {why}", folder.display());
+        open_record(folder, &path).map_err(fail)?;
+        let locked = lock(&path, shared).map_err(fail)?;
+        let files = open_record(folder, &path).map_err(fail)?;
         let own = |name: &str, known: &[Checksum]| {
             Checksum::of(&folder.join(name)).is_ok_and(|sum| known.contains(&sum))
         };
@@ -118,7 +125,7 @@ impl Written {
                 continue;
             }
             // Another process may have written it since the record was read, which it notes before.
-            let recorded = fs::read_to_string(&path).unwrap_or_default();
+            let recorded = read_text(&path, DATA_BYTES).unwrap_or_default();
             if !read(&recorded).get(name).is_some_and(|known| own(name, known)) {
                 return Err(format!(
                     "{}: changed since apus wrote it; move the file away, or choose another \
@@ -127,7 +134,14 @@ impl Written {
                 ));
             }
         }
-        Ok(Self { folder: folder.to_owned(), files: Mutex::new(files) })
+        Ok(Self { folder: folder.to_owned(), files: Mutex::new(files), _locked: locked })
+    }
+
+    /// Returns the names of the files of results whose names begin with `prefix`, without it; finished runs are none.
+    pub fn results_in(&self, prefix: &str) -> Vec<String> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = files.keys().filter(|name| !name.starts_with(CACHE));
+        names.filter_map(|name| name.strip_prefix(prefix)).map(str::to_owned).collect()
     }
 
     /// Returns `true` for the name of a file that the program wrote.
@@ -142,7 +156,7 @@ impl Written {
             return Ok(());
         }
         // Another process may have written it since.
-        let recorded = fs::read_to_string(self.folder.join(RECORD)).unwrap_or_default();
+        let recorded = read_text(&self.folder.join(RECORD), DATA_BYTES).unwrap_or_default();
         if let Some(sums) = read(&recorded).remove(name) {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
             files.insert(name.to_owned(), sums);
@@ -162,15 +176,38 @@ impl Written {
         if known.contains(&sum) {
             return Ok(());
         }
+        let path = self.folder.join(RECORD);
+        let mut record = fs::OpenOptions::new().read(true).append(true).open(&path)?;
+        // A full disk may have cut the last line.
+        let cut = match record.seek(SeekFrom::End(-1)) {
+            Ok(_) => (&record).bytes().next().transpose()? != Some(b'\n'),
+            Err(_) => false,
+        };
+        let begin = if cut { "\n" } else { "" };
+        record.write_all(format!("{begin}{sum} {} {name}\n", sum.bytes).as_bytes())?;
         known.push(sum);
-        let mut record = fs::OpenOptions::new().append(true).open(self.folder.join(RECORD))?;
-        record.write_all(format!("{sum} {} {name}\n", sum.bytes).as_bytes())
+        Ok(())
+    }
+}
+
+/// Opens a record and locks it.
+fn lock(path: &Path, shared: bool) -> Result<fs::File, String> {
+    let record =
+        fs::File::open(path).map_err(|error| format!("{RECORD} cannot be read: {error}"))?;
+    let locked = if shared { record.try_lock_shared() } else { record.try_lock() };
+    match locked {
+        Err(fs::TryLockError::WouldBlock) => Err(
+            "another apus command is writing results here; wait until it has ended, or choose another directory"
+                .to_owned(),
+        ),
+        // Some file systems have no locks.
+        Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(record),
     }
 }
 
 /// Returns the files of a directory's record, which is created if the directory is empty.
 fn open_record(folder: &Path, path: &Path) -> Result<BTreeMap<String, Vec<Checksum>>, String> {
-    let recorded = || match fs::read_to_string(path) {
+    let recorded = || match read_text(path, DATA_BYTES) {
         Ok(text) => Ok(Some(read(&text))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{RECORD} cannot be read: {error}")),

@@ -242,7 +242,8 @@ const INTRODUCTION: &str = "\
 This page is generated from the declarations of results in `crates/sim`
 (`APUS_WRITE_DOCS=1 cargo test -p apus-sim --test it columns` rewrites it). `apus explain NAME` prints any entry of it.
 
-`apus run FILE --out DIR` writes all of these files or none:
+`apus run FILE --out DIR` removes the results of an earlier run from DIR and writes these files, `summary.json` last. A run that is killed, or whose
+disk is full, leaves no `summary.json`, and no half file:
 
 | file | content |
 |---|---|

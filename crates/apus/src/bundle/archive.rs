@@ -13,6 +13,13 @@ const MAX_BYTES: u64 = 4 << 30;
 
 /// Returns an archive of these entries.
 pub fn pack(entries: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
+    let sum: u64 = entries.values().map(|bytes| bytes.len() as u64).sum();
+    if sum > MAX_BYTES {
+        let (gib, limit) = (sum >> 30, MAX_BYTES >> 30);
+        return Err(format!(
+            "its files have {gib} GiB together, more than the limit of {limit} GiB"
+        ));
+    }
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .last_modified_time(DateTime::default())

@@ -53,7 +53,7 @@ impl Compare {
         let options = self.contest.options(self.limits.max_memory.limit());
         let scenario = library::open_variant(&self.file, &options)?;
         let mut comparison = Comparison::new(&self.contest, scenario).map_err(Failure::Input)?;
-        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = self.out.as_deref().map(OutputDir::renew).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.limits.watchdog)?;

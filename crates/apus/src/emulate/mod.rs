@@ -14,7 +14,6 @@ mod traffic;
 mod translate;
 
 use apus_scenario::Plan;
-use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -38,7 +37,7 @@ use crate::interrupt::{self, DEFAULT_SILENCE, read_silence};
 use crate::library;
 use crate::memory::MaxMemory;
 use crate::open;
-use crate::output::{print, to_json};
+use crate::output::{check_writable, print, to_json, write_file};
 use crate::progress::Meter;
 use crate::report::{RunPage, SecondRun};
 use report::{Comparison, Comparisons};
@@ -107,8 +106,7 @@ impl Emulate {
         }
         if let Some(path) = &self.report {
             // Nothing long begins if what it yields cannot be kept.
-            let made = File::create(path);
-            made.map_err(|error| Failure::Input(format!("{}: {error}", path.display())))?;
+            check_writable(path).map_err(Failure::Input)?;
         }
         let silence = read_silence(DEFAULT_SILENCE).map_err(Failure::Run)?;
         let watch = interrupt::watch(silence)?;
@@ -120,8 +118,7 @@ impl Emulate {
         if let Some(path) = &self.report {
             let text =
                 if paged { comparisons.to_html(&scenario.name) } else { comparisons.to_markdown() };
-            let written = fs::write(path, text);
-            written.map_err(|error| Failure::Run(format!("{}: {error}", path.display())))?;
+            write_file(path, &text).map_err(Failure::Run)?;
         }
         print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })?;
         match &self.report {

@@ -88,6 +88,20 @@ impl Basics {
     }
 }
 
+/// Returns the bytes of an option, each with this value.
+///
+/// # Errors
+/// The system does not have the memory.
+fn filled(option: &str, bytes: usize, value: u8) -> Result<Vec<u8>, Failure> {
+    // `vec!` ends the process if there is not enough.
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
+        Failure::Input(format!(
+            "{option} {bytes}: the system does not have this memory; give fewer bytes"
+        ))
+    })?;
+    Ok(vec![value; bytes])
+}
+
 /// Invalid settings are errors of the input; errors of the system are not.
 pub fn failure(error: StartError) -> Failure {
     match error {

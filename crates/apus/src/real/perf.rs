@@ -20,7 +20,7 @@ use super::closed_loop::{ClosedLoop, Ops, Outcome, Wait};
 use super::latency::{Delays, Latency};
 use super::record::{Record, Recorded};
 use super::spread::SourcePorts;
-use super::{Common, Peer, Towards, any, duration, greeting};
+use super::{Common, Peer, Towards, any, duration, filled, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{OutputDir, print, to_json};
@@ -216,7 +216,7 @@ impl Perf {
         }
         let peers = self.peers.iter().map(|p| Peer::find(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.
-        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = self.out.as_deref().map(OutputDir::renew).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let addresses: Vec<_> = peers.iter().flat_map(|peer| peer.addresses.clone()).collect();
         let mut algorithm = None;
@@ -295,7 +295,7 @@ impl Perf {
         let mut ops = Measured {
             command: self,
             servers,
-            payload: Bytes::from(vec![0x61; self.size()]),
+            payload: Bytes::from(filled("--size", self.size(), 0x61)?),
             watch,
             latencies: Vec::new(),
             record: None,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::latency::{Delays, Latency};
 use super::round_trips::{self, RoundTrips};
-use super::{Common, Peer, Towards, any, duration, greeting};
+use super::{Common, Peer, Towards, any, duration, filled, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
@@ -55,6 +55,7 @@ impl Ping {
         if self.count == 0 {
             return Err(Failure::Input("--count must be at least 1".to_owned()));
         }
+        let bytes = Bytes::from(filled("--size", self.size, 0x61)?);
         let peer = Peer::find(&self.peer)?;
         let host = Arc::new(self.common.host(&[any(&peer.addresses)])?);
         let _metrics = self.common.metrics(&host)?;
@@ -65,7 +66,6 @@ impl Ping {
             stats.fabric_rtt.clear();
             stats.endpoint_delay.clear();
         }
-        let bytes = Bytes::from(vec![0x61; self.size]);
         let watch = interrupt::watch(Silence(None))?;
         let RoundTrips { times_us, open_us, mut failure } = round_trips::repeat(
             |ended| {

@@ -14,7 +14,7 @@ use apus_udp::{
 use clap::Args;
 
 use super::notify::notify;
-use super::{Common, PORT, any_duration};
+use super::{Common, PORT, any_duration, filled};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::print;
 
@@ -43,14 +43,14 @@ pub struct Serve {
 impl Serve {
     /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
+        let region = filled("--region", self.region, 0)?;
         let any = [Config::any_address(PORT)];
         let listen = if self.listen.is_empty() { &any[..] } else { &self.listen };
         let host = Arc::new(self.common.host_with(listen, |config| self.limit_peers(config))?);
         let shutdown = drain_on_signal(&host, self.drain)?;
         let _metrics = self.common.metrics(&host)?;
-        let region = host
-            .register(vec![0; self.region], Access::ALL)
-            .map_err(|error| Failure::Run(error.to_string()))?;
+        let region =
+            host.register(region, Access::ALL).map_err(|error| Failure::Run(error.to_string()))?;
         let addresses: Vec<_> = host.local_addrs().iter().map(SocketAddr::to_string).collect();
         let listening = format!("listening on {}", addresses.join(", "));
         print(&format!("{listening}\n"))?;

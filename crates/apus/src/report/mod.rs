@@ -225,7 +225,8 @@ fn page(title: &str, data: &Value) -> String {
 /// Returns the data of a page; `None` if it is no report of this version.
 pub(crate) fn data_of(page: &str) -> Option<Value> {
     let (_, rest) = page.split_once(DATA)?;
-    serde_json::from_str(rest.split_once("</script>")?.0).ok()
+    let data: Value = serde_json::from_str(rest.split_once("</script>")?.0).ok()?;
+    data.is_object().then_some(data)
 }
 
 /// Returns a number to four digits, more than a screen shows, and a count exactly; `null` if there is none.
@@ -241,5 +242,20 @@ fn short(value: f64) -> Value {
         json!(rounded as i64)
     } else {
         json!(rounded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DATA, data_of};
+
+    #[test]
+    fn the_data_of_a_report_is_an_object() {
+        let page = |data: &str| format!("<html>{DATA}{data}</script>");
+        assert!(data_of(&page("{\"runs\": []}")).is_some());
+        for other in ["[1]", "\"runs\"", "{", ""] {
+            assert!(data_of(&page(other)).is_none(), "{other}");
+        }
+        assert!(data_of("<html></html>").is_none());
     }
 }

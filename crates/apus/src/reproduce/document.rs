@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use apus_scenario::experiment::{Shown, Verdict};
+use apus_scenario::file::{DATA_BYTES, read_bytes};
 use apus_scenario::{CheckKind, Override, Scenario};
 
 use super::counts::{COLUMNS, Counts};
@@ -14,7 +15,7 @@ use super::figure;
 use super::golden;
 use super::result::ExperimentResult;
 use super::tables::{band, deviation, is_apart, kind, not_known, seeds_outside};
-use crate::output::{create_folder, write_file};
+use crate::output::{Pending, create_folder};
 use crate::text::number;
 
 /// Folder of figures, next to the page.
@@ -59,7 +60,7 @@ impl Document {
         if file.is_dir() || file.file_name().is_none() {
             return fail("it must name a file");
         }
-        let old = match fs::read(file) {
+        let old = match read_bytes(file, DATA_BYTES) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(_) if !file.exists() => String::new(),
             Err(error) => return fail(&format!("this file cannot be read: {error}")),
@@ -117,13 +118,13 @@ impl Document {
             Some(version) if kept && *version != golden::version() => SEVERAL.to_owned(),
             _ => golden::version(),
         };
-        let mut drawn = 0;
+        let mut figures = Vec::new();
         for (scenario, result) in results {
             let figure = figure::draw(result);
             if let Some(figure) = &figure {
                 create_folder(&self.figures)?;
-                write_file(&self.figures.join(figure_name(&scenario.name)), figure)?;
-                drawn += 1;
+                let file = self.figures.join(figure_name(&scenario.name));
+                figures.push(Pending::file(&file, |out| out.write_all(figure.as_bytes()))?);
             }
             let figure = figure.map(|_| figure_link(&scenario.name));
             let section = section(scenario, result, figure.as_deref());
@@ -137,7 +138,10 @@ impl Document {
         text += &sums(&entries);
         text += &shares(&entries);
         text.extend(entries.iter().map(|entry| entry.section.as_str()));
-        write_file(&self.file, &text)?;
+        let drawn = figures.len();
+        // The page first: figures without their page would be taken for those of others.
+        Pending::file(&self.file, |out| out.write_all(text.as_bytes()))?.put()?;
+        figures.into_iter().try_for_each(Pending::put)?;
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let mut wrote =
             format!("wrote {}: {}", self.file.display(), count(results.len(), "experiment"));

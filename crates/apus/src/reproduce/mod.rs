@@ -246,7 +246,7 @@ impl Reproduce {
                 run.setup = run.setup.clone().recorded(true);
             }
             let dir = all.within(name)?;
-            dir.write_effective(scenario)?;
+            dir.begin(scenario)?;
             *out = Some(dir);
         }
         Ok(())

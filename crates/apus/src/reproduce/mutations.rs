@@ -2,10 +2,10 @@
 //! check must notice. A check that no mutation turns red may be unable to fail.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use apus_scenario::experiment::{CheckResult, Experiment};
+use apus_scenario::file::{DATA_BYTES, read_text};
 use apus_scenario::{Mutation, Options, Scenario};
 use serde::Deserialize;
 
@@ -230,7 +230,7 @@ fn document(entries: &[Entry], effects: &[Effect]) -> String {
 
 /// Refuses to overwrite a file that is not a page of mutations.
 fn is_replaceable(page: &Path) -> Result<(), String> {
-    match fs::read_to_string(page) {
+    match read_text(page, DATA_BYTES) {
         Ok(text) if text.starts_with(TITLE) => Ok(()),
         Err(_) if !page.exists() => Ok(()),
         _ => Err(format!(

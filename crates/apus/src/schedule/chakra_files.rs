@@ -9,7 +9,7 @@ use apus_scenario::import::chakra::{RankTrace, compose, text_of, write_trace};
 
 use super::{Job, Reading, read_bytes};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::Pending;
 
 /// Ends of the names of traces.
 const ENDS: [&str; 2] = [".et", ".et.gz"];
@@ -104,19 +104,30 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> Result<Job, Failure>
     Ok(Job { graph: imported.graph, skipped: imported.skipped })
 }
 
-/// Writes a trace per rank. Returns the number of computations whose times were rounded.
+/// Writes a trace per rank, all or none. Returns the number of computations whose times were rounded.
 pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<u64, Failure> {
     let prefix = path.to_string_lossy().into_owned();
     let prefix = split(&prefix).map_or(prefix.as_str(), |(prefix, _)| prefix);
     let prefix = prefix.strip_suffix(".et").unwrap_or(prefix);
-    let mut rounded = 0;
+    let file_of = |rank: u32| PathBuf::from(format!("{prefix}.{rank}.et"));
+    // A reader would take it for a rank of this trace.
+    let further =
+        find(&file_of(0))?.and_then(|files| files.into_iter().nth(graph.ranks() as usize));
+    if let Some(other) = further {
+        let (other, ranks) = (other.display(), graph.ranks());
+        return Err(Failure::Input(format!(
+            "{other}: is a file of an earlier trace of more than {ranks} ranks; remove that trace, or choose another name"
+        )));
+    }
+    let (mut rounded, mut files) = (0, Vec::new());
     for rank in 0..graph.ranks() {
         let written = write_trace(graph, rank, rounds);
         let written = written.map_err(|error| Failure::Input(error.to_string()))?;
         rounded += written.rounded;
-        let file = PathBuf::from(format!("{prefix}.{rank}.et"));
-        output::write_file_with(&file, |out: &mut dyn Write| out.write_all(&written.bytes))
-            .map_err(Failure::Run)?;
+        let file =
+            Pending::file(&file_of(rank), |out: &mut dyn Write| out.write_all(&written.bytes));
+        files.push(file.map_err(Failure::Run)?);
     }
+    files.into_iter().try_for_each(Pending::put).map_err(Failure::Run)?;
     Ok(rounded)
 }

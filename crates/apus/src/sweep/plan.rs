@@ -141,5 +141,14 @@ fn read(path: &Path) -> Result<Plan, String> {
              apus {theirs}"
         )));
     }
+    if plan.vary.iter().any(|axis| axis.values.is_empty()) {
+        return Err(fail("this is not the plan of a sweep: a setting has no values".to_owned()));
+    }
+    if plan.points.iter().any(|point| point.values.len() != plan.vary.len()) {
+        let settings = plan.vary.len();
+        return Err(fail(format!(
+            "this is not the plan of a sweep: a run does not have a value of each of its {settings} settings"
+        )));
+    }
     Ok(plan)
 }

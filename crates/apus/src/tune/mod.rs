@@ -81,7 +81,7 @@ impl Tune {
                 "--set {text}: has no effect, because `apus tune` varies `base_target`; remove it"
             )));
         }
-        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = self.out.as_deref().map(OutputDir::renew).transpose().map_err(Failure::Input)?;
         let store = dir.as_ref().map(Store::open).transpose().map_err(Failure::Input)?;
         let watch = interrupt::watch(self.limits.watchdog)?;
         let execute =

@@ -90,7 +90,7 @@ impl WhatIf {
         let read = |case: &Case| self.fault.add(&setup, case);
         let setups = cases.iter().map(read).collect::<Result<Vec<_>, _>>();
         let setups = setups.map_err(|why| Failure::Input(format!("{}: {why}", self.file)))?;
-        let dir = self.out.as_deref().map(OutputDir::open).transpose().map_err(Failure::Input)?;
+        let dir = self.out.as_deref().map(OutputDir::renew).transpose().map_err(Failure::Input)?;
         let dir = dir.map(|dir| dir.with_tables(self.tables.format));
         let watch = interrupt::watch(self.limits.watchdog)?;
 

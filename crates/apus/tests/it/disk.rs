@@ -78,6 +78,56 @@ fn a_full_disk_or_a_kill_leaves_whole_files_or_none() {
     assert!(failed > 2, "no limit was reached");
 }
 
+/// Another run in a directory of results: its files never lie beside those of the earlier run.
+#[test]
+fn results_of_two_runs_are_never_mixed() {
+    let folder = folder("mixed");
+    let other = SCENARIO.replace("size = \"64kB\"", "size = \"16kB\"");
+    assert_ne!(other, SCENARIO);
+    let run_one = |text: &str, limit: &str| {
+        fs::write(folder.join("mine.toml"), text).expect("file");
+        run(&folder, limit, false)
+    };
+    succeeds(&run_one(&other, "unlimited"));
+    let whole = results(&folder);
+    let longest = whole.values().map(Vec::len).max().expect("files");
+    for limit in [1, 2, 4, 8, 16] {
+        succeeds(&run_one(SCENARIO, "unlimited"));
+        let output = run_one(&other, &limit.to_string());
+        assert_eq!(output.status.success(), longest <= limit * 1024, "{limit} KiB");
+        let left = results(&folder);
+        for (name, bytes) in
+            left.iter().filter(|(name, _)| name.ends_with(".csv") || name.ends_with(".toml"))
+        {
+            assert_eq!(bytes, &whole[name], "{limit} KiB: {name} is of the earlier run");
+        }
+        let is_complete = left.len() == whole.len();
+        assert_eq!(
+            left.contains_key("summary.json"),
+            is_complete,
+            "{limit} KiB: {:?}",
+            left.keys()
+        );
+    }
+}
+
+/// The record of files, whose last line a full disk has cut, does not keep the command from going on.
+#[test]
+fn a_cut_line_of_the_record_does_no_harm() {
+    let folder = folder("record");
+    fs::write(folder.join("mine.toml"), SCENARIO).expect("file");
+    succeeds(&run_after(&folder, "true"));
+    let record = folder.join("out/.apus-files");
+    let text = fs::read_to_string(&record).expect("the record");
+    // A name that is not complete: its file was not put in place.
+    let last = text.trim_end().rsplit(' ').next().expect("a name");
+    fs::remove_file(folder.join("out").join(last)).expect("a file");
+    fs::write(&record, &text[..text.len() - 3]).expect("the record");
+    for _ in 0..2 {
+        succeeds(&run_after(&folder, "true"));
+    }
+}
+
 /// Address spaces of the process from one in which the program cannot even be loaded to one that is more than enough.
 #[cfg(target_os = "linux")]
 #[test]

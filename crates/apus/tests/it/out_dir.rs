@@ -164,3 +164,59 @@ fn a_report_says_what_it_wrote_and_leaves_no_empty_folder() {
     assert_eq!(figure, stdout.contains("1 figure in pages/new/figures"), "{stdout}");
     assert_eq!(folder.join("pages/new/figures").exists(), figure, "no empty folder");
 }
+
+/// Two commands that write one directory would mix their results.
+#[test]
+fn a_directory_that_another_command_writes_is_refused() {
+    let folder = folder("locked");
+    assert!(apus(&folder, COMMANDS[0], &["--out", "out"]).status.success());
+    let record = fs::File::open(folder.join("out/.apus-files")).expect("the record");
+    record.lock().expect("a lock");
+    for command in built() {
+        let output = apus(&folder, command, &["--out", "out"]);
+        refused(&output, &["out: another apus command is writing results here"]);
+    }
+    drop(record);
+    assert!(apus(&folder, COMMANDS[0], &["--out", "out"]).status.success());
+}
+
+/// A variant has a folder of its own, beside the files of all variants.
+#[test]
+fn a_variant_does_not_have_the_name_of_a_file_of_results() {
+    let folder = folder("names");
+    let text = format!(
+        "{SCENARIO}[[variant]]\nname = \"report.html\"\n[[variant]]\nname = \"b\"\nset = {{ \"workload.size\" = \"4kB\" }}\n"
+    );
+    fs::write(folder.join("two.toml"), text).expect("file");
+    let output = apus(&folder, &["run", "two.toml"], &["--out", "out"]);
+    refused(&output, &["the variant `report.html` has the name of a file of results"]);
+}
+
+/// What an earlier run of other variants has written does not stay.
+#[test]
+fn results_of_former_variants_are_removed() {
+    let folder = folder("former");
+    let variants =
+        format!("{SCENARIO}[sweep]\nkey = \"workload.size\"\nvalues = [\"4kB\", \"8kB\"]\n");
+    fs::write(folder.join("two.toml"), variants).expect("file");
+    assert!(apus(&folder, &["run", "two.toml"], &["--out", "out"]).status.success());
+    assert!(
+        folder.join("out/8kB/ops.parquet").is_file() || folder.join("out/8kB/ops.csv").is_file()
+    );
+    fs::write(folder.join("out/notes.txt"), "mine").expect("file");
+    assert!(apus(&folder, COMMANDS[0], &["--out", "out"]).status.success());
+    let left = names(&folder.join("out"));
+    assert!(!left.iter().any(|name| name.contains("8kB")), "{left:?}");
+    assert!(left.iter().any(|name| name == "notes.txt"), "{left:?}");
+}
+
+#[test]
+fn a_page_without_its_figure_is_written_again() {
+    let folder = folder("figure");
+    assert!(apus(&folder, COMMANDS[1], &["--report", "page.md"]).status.success());
+    let figure = folder.join("figures/mine.svg");
+    if figure.is_file() {
+        fs::remove_file(&figure).expect("a figure");
+    }
+    assert!(apus(&folder, COMMANDS[1], &["--report", "page.md"]).status.success());
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::command::{apus, folder};
+use crate::support::command::{apus, folder, succeeds};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../jobs/tests/data").join(name)
@@ -193,4 +193,69 @@ fn mistakes_name_the_file_and_the_remedy() {
         assert!(error.contains(message), "{error}");
     }
     assert!(!folder.join("b.bin").exists() && !folder.join("b").exists());
+}
+
+/// A link that names the file stays one, and what is no file is not replaced.
+#[cfg(target_os = "linux")]
+#[test]
+fn convert_writes_through_links_and_over_nothing_else_than_files() {
+    let folder = folder("links");
+    fs::write(
+        folder.join("a.goal"),
+        "num_ranks 2\nrank 0 {\na: send 8b to 1\n}\nrank 1 {\na: recv 8b from 0\n}\n",
+    )
+    .expect("file");
+    fs::write(folder.join("real.goal"), "").expect("file");
+    std::os::unix::fs::symlink("real.goal", folder.join("link.goal")).expect("a link");
+    succeeds(&apus(&folder, &["convert", "a.goal", "link.goal"]));
+    assert!(fs::symlink_metadata(folder.join("link.goal")).expect("a link").is_symlink());
+    assert!(fs::read_to_string(folder.join("real.goal")).expect("file").contains("num_ranks 2"));
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.goal")).status();
+    assert!(made.expect("mkfifo").success());
+    let output = apus(&folder, &["convert", "a.goal", "pipe.goal"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains("no regular file"), "{stderr}");
+    assert!(!fs::symlink_metadata(folder.join("pipe.goal")).expect("a pipe").is_file());
+}
+
+/// The files of a Chakra trace are written together, and never beside those of an earlier one with more ranks.
+#[test]
+fn convert_writes_all_ranks_of_a_trace_or_none() {
+    let folder = folder("ranks");
+    let goal = |ranks: u32, last: &str| {
+        let idle = (0..ranks - 1).map(|rank| format!("rank {rank} {{\na: calc 1000\n}}\n"));
+        format!(
+            "num_ranks {ranks}\n{}rank {} {{\n{last}\n}}\n",
+            idle.collect::<String>(),
+            ranks - 1
+        )
+    };
+    // Chakra has no computation of 0 ns.
+    for (name, text) in [
+        ("odd", goal(3, "a: calc 0")),
+        ("three", goal(3, "a: calc 2000")),
+        ("two", goal(2, "a: calc 2000")),
+    ] {
+        fs::write(folder.join(format!("{name}.goal")), text).expect("file");
+    }
+    let files = || {
+        let entries = fs::read_dir(&folder).expect("folder").flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().contains("out.")).count()
+    };
+    let output = apus(&folder, &["convert", "odd.goal", "out.et"]);
+    assert_eq!(
+        (output.status.code(), files()),
+        (Some(2), 0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    succeeds(&apus(&folder, &["convert", "three.goal", "out.et"]));
+    let output = apus(&folder, &["convert", "two.goal", "out.et"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("out.2.et: is a file of an earlier trace of more than 2 ranks"),
+        "{stderr}"
+    );
+    assert_eq!(files(), 3);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::support::command;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SCENARIO: &str = r#"
 duration = "1ms"
@@ -195,4 +195,24 @@ fn failures_are_kept_with_their_settings_and_run_again() {
     assert!(text.contains("4 of 4 runs complete (2 reused)"), "{text}");
     assert!(failed().is_empty());
     succeeds(&apus(&folder, &["sweep", "--merge", "out"], &[]));
+}
+
+/// A plan whose runs do not fit its settings comes from elsewhere.
+#[test]
+fn a_plan_without_values_is_refused() {
+    let folder = folder("values");
+    succeeds(&apus(&folder, &SWEEP, &["--out", "out"]));
+    let path = folder.join("out/runs/plan.json");
+    let text = fs::read_to_string(&path).expect("a plan");
+    let plan: Value = serde_json::from_str(&text).expect("JSON");
+    let mut without = plan.clone();
+    without["points"][0]["values"] = json!([]);
+    let mut empty = plan;
+    empty["vary"][0]["values"] = json!([]);
+    for (wrong, part) in
+        [(without, "a run does not have a value of each"), (empty, "a setting has no values")]
+    {
+        fs::write(&path, wrong.to_string()).expect("a plan");
+        fails(&apus(&folder, &["sweep", "--merge", "out"], &["--out", "merged"]), 2, &[part]);
+    }
 }
