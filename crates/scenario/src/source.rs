@@ -1,8 +1,9 @@
 //! The texts that settings come from, places in them, and errors.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::rc::Rc;
 
 /// A text with the name by which messages mention it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +64,18 @@ enum Origin {
     Option(String),
 }
 
+/// Problems in the order in which they were found, each once.
+#[derive(Debug, Default)]
+struct Found {
+    ordered: Vec<(Place, Rc<str>)>,
+    known: BTreeSet<(Place, Rc<str>)>,
+}
+
 /// The sources of a scenario and the problems found in them so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     sources: Vec<Origin>,
-    found: RefCell<Vec<(Place, String)>>,
+    found: RefCell<Found>,
     /// The files that the scenario names, by name: their texts, or why they cannot be read.
     files: RefCell<BTreeMap<String, Result<String, String>>>,
 }
@@ -102,52 +110,76 @@ impl Problems {
     /// Records an error at a place. The runs of an experiment share most of their settings: equal
     /// errors count once.
     pub(super) fn add(&self, place: Place, message: impl Into<String>) {
-        let problem = (place, message.into());
+        let problem = (place, Rc::from(message.into()));
         let mut found = self.found.borrow_mut();
-        if !found.contains(&problem) {
-            found.push(problem);
+        if found.known.insert(problem.clone()) {
+            found.ordered.push(problem);
         }
     }
 
     /// Returns `true` if there are no problems so far.
     pub(super) fn is_empty(&self) -> bool {
-        self.found.borrow().is_empty()
+        self.found.borrow().ordered.is_empty()
     }
 
     /// A place in words: `scenario.toml:3:1`.
     pub(super) fn locate(&self, place: Place) -> String {
-        let problem = self.resolve(place, String::new());
-        match problem.position {
-            Some((line, _)) => format!("{}:{line}", problem.source),
-            None => problem.source,
+        match &self.sources[place.source] {
+            Origin::Option(text) => text.clone(),
+            Origin::File(source) => {
+                let mut cursor = Cursor::new(place.source);
+                format!("{}:{}", source.name, cursor.advance(&source.text, place.offset).0)
+            }
         }
     }
 
     /// All problems, or none.
     pub(super) fn into_result(self) -> Result<(), ScenarioError> {
-        let mut found = self.found.take();
+        let mut found = self.found.take().ordered;
         if found.is_empty() {
             return Ok(());
         }
         found.sort_by_key(|(place, _)| *place);
-        let problems = found.into_iter().map(|(place, message)| self.resolve(place, message));
+        let mut cursor = Cursor::new(0);
+        let problems = found.into_iter().map(|(place, message)| {
+            let message = message.to_string();
+            match &self.sources[place.source] {
+                Origin::Option(text) => Problem { source: text.clone(), position: None, message },
+                Origin::File(source) => {
+                    if cursor.source != place.source {
+                        cursor = Cursor::new(place.source);
+                    }
+                    let position = Some(cursor.advance(&source.text, place.offset));
+                    Problem { source: source.name.clone(), position, message }
+                }
+            }
+        });
         Err(ScenarioError(problems.collect()))
     }
+}
 
-    fn resolve(&self, place: Place, message: String) -> Problem {
-        match &self.sources[place.source] {
-            Origin::Option(text) => Problem { source: text.clone(), position: None, message },
-            Origin::File(source) => {
-                let end = (0..=place.offset.min(source.text.len()))
-                    .rev()
-                    .find(|&end| source.text.is_char_boundary(end))
-                    .unwrap_or(0);
-                let before = &source.text[..end];
-                let line = before.matches('\n').count() + 1;
-                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-                Problem { source: source.name.clone(), position: Some((line, column)), message }
-            }
+/// A position in a source that only moves forward: the positions of all its problems take one pass.
+struct Cursor {
+    source: usize,
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Cursor {
+    fn new(source: usize) -> Self {
+        Self { source, offset: 0, line: 1, column: 1 }
+    }
+
+    /// Moves to `offset`, which is not before the last one. Returns line and column of the character there.
+    fn advance(&mut self, text: &str, offset: usize) -> (usize, usize) {
+        let offset = text.floor_char_boundary(offset);
+        for c in text.get(self.offset..offset).unwrap_or_default().chars() {
+            (self.line, self.column) =
+                if c == '\n' { (self.line + 1, 1) } else { (self.line, self.column + 1) };
         }
+        self.offset = self.offset.max(offset);
+        (self.line, self.column)
     }
 }
 
@@ -162,3 +194,54 @@ impl Place {
 /// it is relative to the scenario). Returns its content, or an error about the name with a valid
 /// form.
 pub type FindTestbed<'a> = &'a dyn Fn(&str) -> Result<Source, String>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> (Problems, Place) {
+        let mut problems = Problems::default();
+        let source = Source { name: "a.toml".to_owned(), text: text.to_owned() };
+        let start = problems.add_file(&source);
+        (problems, start)
+    }
+
+    #[test]
+    fn problems_have_the_line_and_column_of_their_place_and_count_once() {
+        let (mut problems, start) = problems("a\né = 1\nb");
+        let option = problems.add_option("--set x=1".to_owned());
+        // The third one is within `é`, the last one beyond the end.
+        for offset in [9, 4, 3, 2, 0, 2, 99] {
+            problems.add(start.at(offset), "wrong");
+        }
+        problems.add(option, "wrong too");
+        assert_eq!(problems.locate(start.at(4)), "a.toml:2");
+        assert_eq!(problems.locate(option), "--set x=1");
+        let error = problems.into_result().expect_err("problems");
+        let positions: Vec<_> = error.0.iter().map(|problem| problem.position).collect();
+        let expected = [(1, 1), (2, 1), (2, 1), (2, 2), (3, 1), (3, 2)].map(Some);
+        assert_eq!(positions[..6], expected);
+        assert_eq!(error.0[6].to_string(), "--set x=1: wrong too");
+    }
+
+    /// Positions are found in one pass: the cursor of the last problem goes on from the one before.
+    #[test]
+    fn a_cursor_reads_only_what_follows_its_last_position() {
+        let mut cursor = Cursor::new(0);
+        assert_eq!(cursor.advance("ab\ncd", 4), (2, 2));
+        // Another text before this offset shows that it is not read again.
+        assert_eq!(cursor.advance("\n\n\n\nef", 6), (2, 4));
+    }
+
+    /// Equal problems are found in a set: a hundred thousand of them are no work.
+    #[test]
+    fn many_problems_are_each_reported_once() {
+        let (problems, start) = problems(&"x".repeat(100_000));
+        for _ in 0..2 {
+            (0..100_000).for_each(|offset| problems.add(start.at(offset), "wrong"));
+        }
+        let error = problems.into_result().expect_err("problems");
+        assert_eq!(error.0.len(), 100_000);
+        assert_eq!(error.0[99_999].position, Some((1, 100_000)));
+    }
+}

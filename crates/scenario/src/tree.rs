@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use toml::de::{DeTable, DeValue};
 
+use apus_units::shorten;
+
 use super::source::{Place, Problems, Source};
+
+/// Most names of a dotted path, as in the TOML reader. Rationale: trees are walked by recursion.
+const MAX_DEPTH: usize = 80;
 
 /// A value and its place.
 #[derive(Clone, Debug)]
@@ -259,6 +264,13 @@ impl Table {
     /// Puts a value at a dotted path: `topology.rate`, `workload.1.size`. A list of one table needs
     /// no number.
     pub(super) fn set(&mut self, path: &str, key: Place, node: Node) -> Result<(), String> {
+        let depth = path.split('.').count();
+        if depth > MAX_DEPTH {
+            let path = shorten(path);
+            return Err(format!(
+                "`{path}` has {depth} names with points between them; a key has at most {MAX_DEPTH}"
+            ));
+        }
         set_in_table(self, path, path, key, node)
     }
 
@@ -335,5 +347,24 @@ fn set_in_list(
         Value::Table(inner) => set_in_table(inner, whole, rest, key, node),
         Value::List(inner) => set_in_list(inner, whole, rest, key, node),
         other => Err(format!("`{whole}` cannot be set inside {}", other.describe())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_too_many_names_is_refused() {
+        let set = |names: usize| {
+            let path = vec!["a"; names].join(".");
+            Table::default().set(&path, Place::default(), Node::of(Value::Flag(true)))
+        };
+        assert_eq!(set(MAX_DEPTH), Ok(()));
+        for names in [MAX_DEPTH + 1, 60_000] {
+            let why = set(names).expect_err("too deep");
+            assert!(why.contains(&format!("has {names} names")), "{why}");
+            assert!(why.contains("at most 80") && why.len() < 200, "{why}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The log of the transport's commands, on standard error.
 
+use std::ffi::OsStr;
 use std::io::stderr;
 
 use clap::{Args, ValueEnum};
@@ -38,12 +39,9 @@ pub struct LogOptions {
 impl LogOptions {
     /// Begins to log. Has an effect once per process.
     pub fn install(&self) -> Result<(), Failure> {
-        let filter = match (&self.filter, std::env::var(VARIABLE)) {
-            (Some(filter), _) => filter.clone(),
-            (None, Ok(text)) if !text.is_empty() => text
-                .parse()
-                .map_err(|error| Failure::Input(format!("{VARIABLE}={text}: {error}")))?,
-            (None, _) => Targets::new().with_default(LevelFilter::WARN),
+        let filter = match &self.filter {
+            Some(filter) => filter.clone(),
+            None => filter_of_variable(std::env::var_os(VARIABLE).as_deref())?,
         };
         let is_off =
             filter.default_level() == Some(LevelFilter::OFF) && filter.iter().next().is_none();
@@ -59,6 +57,17 @@ impl LogOptions {
         };
         let installed = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
         installed.map_err(|error| Failure::Run(format!("the log cannot begin: {error}")))
+    }
+}
+
+/// Reads the variable. Absent or empty it is warn.
+fn filter_of_variable(value: Option<&OsStr>) -> Result<Targets, Failure> {
+    let value = value.unwrap_or_default();
+    let fail = |why: String| Failure::Input(format!("{VARIABLE}={}: {why}", value.display()));
+    match value.to_str() {
+        Some("") => Ok(Targets::new().with_default(LevelFilter::WARN)),
+        Some(text) => text.parse().map_err(|error| fail(format!("{error}"))),
+        None => Err(fail("it is not text (UTF-8); write a level such as info".to_owned())),
     }
 }
 
@@ -81,7 +90,7 @@ fn filter(text: &str) -> Result<Targets, String> {
 mod tests {
     use tracing_subscriber::filter::LevelFilter;
 
-    use super::filter;
+    use super::{OsStr, filter, filter_of_variable};
 
     #[test]
     fn a_filter_is_a_level_or_levels_of_targets_and_anything_else_is_an_error() {
@@ -94,5 +103,28 @@ mod tests {
         for wrong in ["verbose", "hyper=info", "apus_udp=loud", ""] {
             assert!(filter(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_variable_is_a_filter_or_an_error() {
+        let level = |value: Option<&str>| {
+            let targets = filter_of_variable(value.map(OsStr::new));
+            targets.map(|targets| targets.default_level()).map_err(|why| why.to_string())
+        };
+        assert_eq!(level(None), Ok(Some(LevelFilter::WARN)));
+        assert_eq!(level(Some("")), Ok(Some(LevelFilter::WARN)));
+        assert_eq!(level(Some("debug")), Ok(Some(LevelFilter::DEBUG)));
+        let why = level(Some("apus=loud")).expect_err("no level");
+        assert!(why.contains("RUST_LOG=apus=loud: "), "{why}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_no_text_is_an_error() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let value = OsStr::from_bytes(b"debug\xff");
+        let why = filter_of_variable(Some(value)).expect_err("no text").to_string();
+        assert!(why.contains("RUST_LOG=debug\u{fffd}: it is not text (UTF-8)"), "{why}");
     }
 }

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use apus_scenario::file::{self, SCENARIO_BYTES};
 use apus_sim::summary::Summary;
 
 use super::result::ExperimentResult;
@@ -43,7 +43,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> String {
 
 /// A file of expected events.
 pub(super) struct Golden {
-    file: PathBuf,
+    path: PathBuf,
     events: BTreeMap<String, String>,
 }
 
@@ -52,12 +52,12 @@ impl Golden {
     ///
     /// # Errors
     /// The file cannot be read, or a line is not a name and a hash.
-    pub(super) fn read(file: &Path, write: bool) -> Result<Self, String> {
+    pub(super) fn read(path: &Path, write: bool) -> Result<Self, String> {
         let option = if write { "--write-events" } else { "--expect-events" };
-        let fail = |why: String| format!("{option} {}: {why}", file.display());
-        let text = match fs::read_to_string(file) {
+        let fail = |why: String| format!("{option} {}: {why}", path.display());
+        let text = match file::read_text(path, SCENARIO_BYTES) {
             Ok(text) => text,
-            Err(_) if write && !file.exists() => String::new(),
+            Err(_) if write && !path.exists() => String::new(),
             Err(error) => return Err(fail(format!("it cannot be read: {error}"))),
         };
         let mut events = BTreeMap::new();
@@ -71,7 +71,7 @@ impl Golden {
             };
             events.insert(name.to_owned(), hash.to_owned());
         }
-        Ok(Self { file: file.to_owned(), events })
+        Ok(Self { path: path.to_owned(), events })
     }
 
     /// Describes each finished experiment whose events are not those of the file.
@@ -92,7 +92,7 @@ impl Golden {
                 text,
                 "The results of these experiments have changed. If that is meant, renew {} with \
                  --write-events in place of --expect-events, and say so in the commit.",
-                self.file.display()
+                self.path.display()
             );
         }
         text
@@ -115,8 +115,8 @@ impl Golden {
         for (name, hash) in &self.events {
             let _ = writeln!(text, "{name} {hash}");
         }
-        write_file(&self.file, &text)?;
-        Ok(format!("wrote {}: {} experiments\n", self.file.display(), self.events.len()))
+        write_file(&self.path, &text)?;
+        Ok(format!("wrote {}: {} experiments\n", self.path.display(), self.events.len()))
     }
 }
 
@@ -126,7 +126,9 @@ fn is_hash(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fnv;
+    use std::fs::File;
+
+    use super::{Golden, SCENARIO_BYTES, fnv};
 
     /// Test vectors of draft-eastlake-fnv-17, appendix C: 64 bits.
     #[test]
@@ -134,5 +136,22 @@ mod tests {
         assert_eq!(fnv([].into_iter()), "cbf29ce484222325");
         assert_eq!(fnv(b"a".iter().copied()), "af63dc4c8601ec8c");
         assert_eq!(fnv(b"foobar".iter().copied()), "85944171f73967e8");
+    }
+
+    #[test]
+    fn a_file_of_events_that_is_too_large_is_refused() {
+        let path = std::env::temp_dir().join(format!("apus-{}-events", std::process::id()));
+        let file = File::create(&path).expect("a file");
+        // It takes no place on the disk.
+        file.set_len(SCENARIO_BYTES + 1).expect("a long file");
+        for (write, option) in [(false, "--expect-events"), (true, "--write-events")] {
+            let why = Golden::read(&path, write).err().expect("too large");
+            assert!(why.starts_with(option), "{why}");
+            assert!(
+                why.ends_with("cannot be read: it is larger than the limit of 64 MiB"),
+                "{why}"
+            );
+        }
+        std::fs::remove_file(&path).expect("it is there");
     }
 }

@@ -11,7 +11,7 @@ use apus_jobs::{Graph, goal};
 use apus_scenario::file::{self, DATA_BYTES};
 use apus_scenario::import::chakra::{Groups, Skipped, groups_of_json};
 use apus_scenario::import::parse_job;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 
 use crate::failure::Failure;
 
@@ -82,6 +82,12 @@ fn read_one(path: &Path) -> Result<Graph, Failure> {
     let name = path.display();
     let unreadable =
         |error: std::io::Error| Failure::Input(format!("{name}: cannot be read: {error}"));
+    // What a pipe has is gone when the beginning was read; opening it again waits forever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(Failure::Input(format!(
+            "{name}: is no regular file, and a job is read twice: first its beginning, which tells the format; write it to a file"
+        )));
+    }
     let mut head = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(4096).read_to_end(&mut head).map_err(unreadable)?;
@@ -121,7 +127,8 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     })?;
     if bytes.starts_with(&GZIP) {
         let packed = std::mem::take(&mut bytes);
-        let mut decoder = GzDecoder::new(packed.as_slice()).take(DATA_BYTES + 1);
+        // A file of several members, as `cat a.gz b.gz` makes it, is their contents one after the other.
+        let mut decoder = MultiGzDecoder::new(packed.as_slice()).take(DATA_BYTES + 1);
         decoder.read_to_end(&mut bytes).map_err(|error| {
             fail(format!("it cannot be decompressed: {error}; the file is damaged or cut short"))
         })?;
@@ -161,5 +168,51 @@ pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<u64, Failure> {
         Form::Text => goal_files::write(graph, goal_files::Form::Text, path).map(|()| 0),
         Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path).map(|()| 0),
         Form::Chakra { rounds } => chakra_files::write(graph, path, rounds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn path(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("apus-{}-{name}", std::process::id()))
+    }
+
+    fn packed(text: &str) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        std::io::Write::write_all(&mut encoder, text.as_bytes()).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    #[test]
+    fn all_members_of_a_compressed_file_are_read_and_what_is_none_is_an_error() {
+        let path = path("members.gz");
+        let members = [packed("first\n"), packed("second\n")].concat();
+        let read = |end: &[u8]| {
+            std::fs::write(&path, [&members, end].concat()).expect("a file");
+            read_bytes(&path).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(read(b""), Ok(b"first\nsecond\n".to_vec()));
+        for end in [&b"x"[..], b"This is no member of gzip.", &packed("third\n")[..20]] {
+            let why = read(end).expect_err("not a member");
+            assert!(why.contains("the file is damaged or cut short"), "{why}");
+        }
+        std::fs::remove_file(&path).expect("it is there");
+    }
+
+    /// Nobody writes to the pipe: without the refusal this waits.
+    #[cfg(unix)]
+    #[test]
+    fn a_job_in_a_pipe_is_refused() {
+        let path = path("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo").success());
+        let failure = read(&path, &Reading::default()).err().expect("no file").to_string();
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(failure.contains("is no regular file, and a job is read twice"), "{failure}");
     }
 }

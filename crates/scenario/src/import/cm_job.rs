@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use apus_jobs::{Graph, Op, ProgramBuilder};
 use apus_units::{Span, shorten, suggestion};
 
-use super::text::{ImportError, content, number, wrong};
+use super::text::{ImportError, MAX_RANKS, content, number, time, wrong};
 
 /// What starts a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,8 +59,9 @@ struct Matrix {
 
 /// Most connections of a file.
 const MAX_FLOWS: usize = 5_000_000;
-/// Most nodes of a file.
-const MAX_NODES: u32 = 1_000_000;
+/// Most activations that the flows of a file wait for. Rationale: each may be a message, so two operations of about
+/// 100 B.
+const MAX_WAITS: u64 = 10_000_000;
 
 /// Reads a connection matrix as a job.
 ///
@@ -82,8 +83,8 @@ impl Matrix {
             match words.as_slice() {
                 ["Nodes", n] => {
                     matrix.nodes = number(line, n, "a number of nodes")?;
-                    if matrix.nodes > MAX_NODES {
-                        return wrong(line, format!("a job has at most {MAX_NODES} nodes"));
+                    if matrix.nodes > MAX_RANKS {
+                        return wrong(line, format!("a job has at most {MAX_RANKS} nodes"));
                     }
                 }
                 [what @ ("Connections" | "Triggers" | "Failures"), n] => {
@@ -178,6 +179,7 @@ impl Matrix {
             }
         }
         let mut waits = vec![Vec::new(); self.flows.len()];
+        let mut total = 0;
         for (id, (line, kind)) in &self.triggers {
             let flows = started.get(id).map_or(&[][..], Vec::as_slice);
             let by = activations.get(id).map_or(&[][..], Vec::as_slice);
@@ -210,6 +212,18 @@ impl Matrix {
             };
             if let Some(why) = fits {
                 return wrong(*line, why);
+            }
+            let each = if *kind == Kind::Multishot { 1 } else { by.len() as u64 };
+            total += flows.len() as u64 * each;
+            if total > MAX_WAITS {
+                let (flows, by) = (flows.len(), by.len());
+                return wrong(
+                    *line,
+                    format!(
+                        "with trigger {id}, whose {flows} flows wait for {by} activations, the flows wait for {total}; a \
+                         file has at most {MAX_WAITS}: let the trigger start one flow, whose end starts the others by a oneshot"
+                    ),
+                );
             }
             for (place, flow) in flows.iter().enumerate() {
                 waits[*flow] = match kind {
@@ -379,7 +393,7 @@ fn parse_flow(line: usize, pair: &str, rest: &[&str], nodes: u32) -> Result<Flow
         }
     }
     let start = match (start, trigger) {
-        (Some(us), None) if is_message => Start::At(Span::from_ps(us.saturating_mul(1_000_000))),
+        (Some(us), None) if is_message => Start::At(time(line, us, Span::from_us(1), "us")?),
         (Some(ps), None) => Start::At(Span::from_ps(ps)),
         (None, Some(id)) => Start::Trigger(id),
         _ => return wrong(line, "it needs either `start TIME` or `trigger K`"),

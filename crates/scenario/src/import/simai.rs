@@ -18,7 +18,7 @@ use apus_jobs::collectives::{Algorithm, CollectiveError, Composer};
 use apus_jobs::{Graph, Op};
 use apus_units::{Span, shorten, suggestion};
 
-use super::text::{ImportError, number, wrong};
+use super::text::{ImportError, MAX_RANKS, number, time, wrong};
 
 /// Policies of SimAI that can be read.
 pub(super) const POLICIES: [&str; 2] = ["HYBRID_TRANSFORMER_FWD_IN_BCKWD", "MICRO"];
@@ -93,6 +93,9 @@ pub fn parse_job(text: &str) -> Result<Graph, ImportError> {
         return wrong(head_line, "the number of layers must follow in the second line");
     };
     let count: usize = number(line, count, "the number of layers")?;
+    if count == 0 {
+        return wrong(line, "there are 0 layers, so the job has nothing to do; write at least 1");
+    }
     let mut layers = Vec::new();
     let mut last = line;
     while layers.len() < count {
@@ -117,8 +120,8 @@ pub fn parse_job(text: &str) -> Result<Graph, ImportError> {
             (layer.weights.time, layer.update) = (Span::ZERO, Span::ZERO);
         }
     }
-    let ops: u64 = layers.iter().map(|layer| sizes.ops(layer)).sum();
-    if ops > MAX_OPS {
+    let ops = sizes.ops_of(&layers);
+    if ops > MAX_OPS.into() {
         let why = format!(
             "the job has about {ops} operations; at most {MAX_OPS} are possible: use fewer GPUs or layers"
         );
@@ -143,6 +146,10 @@ impl Sizes {
             Ok(value)
         };
         let (ranks, tp) = (get("all_gpus")?, get("model_parallel_NPU_group")?);
+        if ranks > MAX_RANKS {
+            let why = format!("`all_gpus` is {ranks}; a job has at most {MAX_RANKS} GPUs");
+            return wrong(line, why);
+        }
         let (pp, ep) = (get("pp")?, get("ep")?);
         let stage = u64::from(tp) * u64::from(pp);
         if !u64::from(ranks).is_multiple_of(stage) {
@@ -184,6 +191,11 @@ impl Sizes {
         (0..ranks).filter(is_first).map(group).collect()
     }
 
+    /// Returns the number of operations of some layers.
+    fn ops_of<'a>(&self, layers: impl IntoIterator<Item = &'a Layer>) -> u128 {
+        layers.into_iter().map(|layer| u128::from(self.ops(layer))).sum()
+    }
+
     /// Returns the number of operations of a layer.
     fn ops(&self, layer: &Layer) -> u64 {
         let passes = [layer.forward, layer.input, layer.weights];
@@ -201,7 +213,8 @@ impl Sizes {
 impl Layer {
     fn read(row: &[Word<'_>; WORDS]) -> Result<Self, ImportError> {
         let time = |(line, word): Word<'_>| {
-            number(line, word, "a time in nanoseconds").map(|ns: u64| Span::from_ns(ns))
+            let ns = number(line, word, "a time in nanoseconds")?;
+            time(line, ns, Span::from_ns(1), "ns")
         };
         let pass = |at: usize, plain: Among, least: u64| {
             let communication = communication(row[at + 1], row[at + 2], plain, least)?;
@@ -303,4 +316,23 @@ fn compose(sizes: &Sizes, layers: &[Layer]) -> Result<Graph, CollectiveError> {
         chains.last = kept;
     }
     Ok(chains.composer.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,000,000 ranks with 3 all-reduces of 2 * 999,999 messages among them in each layer: the operations of 2,000,000
+    /// layers are more than 64 bits can count.
+    #[test]
+    fn the_number_of_operations_does_not_wrap() {
+        let sizes = Sizes { ranks: MAX_RANKS, tp: 1, dp: MAX_RANKS, ep: 1 };
+        let communication =
+            Communication { algorithm: Algorithm::RingAllReduce, among: Among::Data, bytes: 1 };
+        let pass = Pass { time: Span::ZERO, communication: Some(communication) };
+        let layer = Layer { forward: pass, input: pass, weights: pass, update: Span::ZERO };
+        let ops = sizes.ops_of(std::iter::repeat_n(&layer, 2_000_000));
+        assert_eq!(ops, 2_000_000 * 1_000_000 * 3 * (2 + 4 * 999_999));
+        assert!(ops > u64::MAX.into());
+    }
 }

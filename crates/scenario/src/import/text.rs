@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use apus_units::shorten;
+use apus_units::{Span, shorten};
+
+/// Most ranks of a job in a format whose files name their number only. deviation: no source; some 100 B each.
+pub(super) const MAX_RANKS: u32 = 1_000_000;
 
 /// An error in a text: the line, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +37,18 @@ pub(crate) fn is_blank(line: &str) -> bool {
 /// Returns the lines with content, with their numbers.
 pub(super) fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).map(|(n, line)| (n, line.trim())).filter(|(_, line)| !is_blank(line))
+}
+
+/// Returns a time of `count` units of `unit`, or an error that quotes the count.
+pub(super) fn time(line: usize, count: u64, unit: Span, name: &str) -> Result<Span, ImportError> {
+    let ps = count.checked_mul(unit.as_ps()).map(Span::from_ps);
+    ps.map_or_else(
+        || {
+            let most = u64::MAX / unit.as_ps();
+            wrong(line, format!("the time is {count} {name}; it must be at most {most}"))
+        },
+        Ok,
+    )
 }
 
 /// Reads a number, or returns an error that quotes the text.

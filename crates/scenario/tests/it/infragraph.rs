@@ -133,6 +133,43 @@ fn mistakes_are_refused_with_line_and_remedy() {
     }
 }
 
+/// A chain of devices, each within the one before. Devices are read by name: from the outside, or from the inside.
+#[test]
+fn devices_may_be_16_deep() {
+    let chain = |count: usize, is_inside_first: bool| {
+        let name = |n: usize| format!("d{:02}", if is_inside_first { count - n } else { n });
+        let device = |n: usize| {
+            let inner =
+                format!(r#"{{ "name": "{}", "count": 1, "choice": "device" }}"#, name(n + 1));
+            let inner = if n + 1 < count { inner } else { String::new() };
+            format!(r#"{{ "name": "{}", "components": [{inner}] }}, "#, name(n))
+        };
+        let chain: String = (0..count).map(device).collect();
+        let fine = text(&edge("h nic", "s port", ONE));
+        Graph::parse(&fine.replace("\"devices\": [", &format!("\"devices\": [{chain}")))
+    };
+    for is_inside_first in [false, true] {
+        assert_eq!(chain(16, is_inside_first).expect("a chain").links.len(), 8);
+        let error = chain(17, is_inside_first).expect_err("too deep").to_string();
+        assert!(error.contains("more than 16 devices within each other"), "{error}");
+    }
+}
+
+/// Each count is allowed, but not their sum; nothing of it is made.
+#[test]
+fn instances_of_switches_are_bounded_together() {
+    let instance = |n: usize| format!(r#"{{ "name": "s{n}", "device": "box", "count": 600000 }}"#);
+    let more = |count: usize| {
+        let more: String = (0..count).map(|n| instance(n) + ",\n").collect();
+        let fine = text(&edge("h nic", "s port", ONE));
+        Graph::parse(&fine.replace("\"instances\": [", &format!("\"instances\": [{more}")))
+    };
+    assert_eq!(more(1).expect("600001 switches").switches.len(), 600_001);
+    let error = more(200).expect_err("too many");
+    assert_eq!(error.line, 8, "{error}");
+    assert!(error.message.contains("1200000 switches; a topology has at most 1000000"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

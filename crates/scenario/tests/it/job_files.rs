@@ -109,12 +109,30 @@ fn mistakes_of_connection_matrices_name_the_line() {
         ),
         ("0->1 start 0 size 5\ntrigger id 1 barrier\n", "3: a barrier needs `count N`"),
         ("0->3 start 0 size 5\n", "2: unknown node 3"),
+        (
+            "0->1 msg 1 start 18446744073710 size 5\n",
+            "2: the time is 18446744073710 us; it must be at most 18446744073709",
+        ),
         ("0->1 start 0\n", "2: the size is missing"),
         ("0->1 size 5\n", "2: it needs either `start TIME` or `trigger K`"),
     ] {
         let error = parse_job(&format!("Nodes 3\n{rest}")).expect_err(part);
         assert!(error.contains(part), "{rest}: {error}");
     }
+}
+
+/// 4000 flows before a barrier and 4000 after it are 16 million waits, of which each may be two operations.
+#[test]
+fn the_waits_at_barriers_are_bounded() {
+    let job = |flows: usize| {
+        let before = "0->1 start 0 size 5 send_done_trigger 1\n".repeat(flows);
+        let after = "0->1 trigger 1 size 5\n".repeat(flows);
+        parse_job(&format!("Nodes 2\n{before}{after}trigger id 1 barrier count {flows}\n"))
+    };
+    assert_eq!(job(100).expect("a job").ops(), 400);
+    let error = job(4000).expect_err("too many");
+    assert!(error.starts_with("8002: with trigger 1, whose 4000 flows wait for 4000"), "{error}");
+    assert!(error.contains("wait for 16000000; a file has at most 10000000"), "{error}");
 }
 
 /// Two layers, forward 556,000 ns and an all-reduce of 16 and 64 MiB each, then an update of 1 ns; backward 1 ns for each
@@ -141,6 +159,15 @@ fn mistakes_of_workloads_of_simai_name_the_line() {
         ),
         (format!("{head}\n1\na -1 1 SUM 5 1 NONE 0 1 NONE 0 1\n"), "3: `SUM` is no communication"),
         (format!("{head}\n1\na -1 x NONE 0 1 NONE 0 1 NONE 0 1\n"), "3: `x` is not a time"),
+        (
+            format!("{head}\n1\na -1 18446744073709552 NONE 0 1 NONE 0 1 NONE 0 1\n"),
+            "3: the time is 18446744073709552 ns; it must be at most 18446744073709551",
+        ),
+        (format!("{head}\n0\n"), "2: there are 0 layers"),
+        (
+            head.replace("all_gpus: 4", "all_gpus: 4000000000") + "\n0\n",
+            "1: `all_gpus` is 4000000000; a job has at most 1000000 GPUs",
+        ),
         (head.replace("all_gpus: 4", "all_gpus: 3"), "1: 3 GPUs cannot be divided"),
         (head.replace(" ep: 1", ""), "1: `ep: N` is missing"),
         (

@@ -63,9 +63,10 @@ type Edges<'a> = BTreeMap<(Place, Place), (usize, &'a Link)>;
 impl<'a> Reader<'a> {
     fn new(infrastructure: &'a Infrastructure) -> Result<Self, ImportError> {
         let named = named("device", infrastructure.devices.iter().map(|one| (&one.name, one)))?;
+        let mut kinds = Kinds { devices: &named, known: BTreeMap::new(), visits: 0 };
         let mut devices = BTreeMap::new();
         for (name, device) in &named {
-            devices.insert(*name, (*device, is_server(&named, device, MAX_DEPTH)?));
+            devices.insert(*name, (*device, kinds.of(device, MAX_DEPTH)?.is_server));
         }
         let links = self::named("link", infrastructure.links.iter().map(|one| (&one.name, one)))?;
         self::named("instance", infrastructure.instances.iter().map(|one| (&one.name, one)))?;
@@ -86,8 +87,11 @@ impl<'a> Reader<'a> {
         let mut graph = Graph { hosts: hosts.values().copied().collect(), ..Graph::default() };
         let mut first_of = Vec::new();
         for (place, instance) in self.infrastructure.instances.iter().enumerate() {
-            first_of.push(graph.switches.len() as u32);
+            let before = graph.switches.len();
+            first_of.push(before as u32);
             if !self.device(place)?.1 {
+                let switches = before as u64 + u64::from(instance.count);
+                check_count(line_of(&instance.name), "switches", switches)?;
                 let name = |index| format!("{}.{index}", instance.name.value);
                 graph.switches.extend((0..instance.count).map(name));
             }
@@ -245,32 +249,69 @@ fn named<'a, T>(
     Ok(found)
 }
 
-/// Returns `true` if a device, or a device within it, has an `xpu` or a `nic`.
-fn is_server(
-    devices: &BTreeMap<&str, &Device>,
-    device: &Device,
+/// What is known of a device.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Whether it, or a device within it, has an `xpu` or a `nic`.
+    is_server: bool,
+    /// Most devices within each other, itself included.
     depth: usize,
-) -> Result<bool, ImportError> {
-    let line = line_of(&device.name);
-    if depth == 0 {
-        return wrong(line, format!("device `{}` contains itself", shorten(&device.name.value)));
-    }
-    let mut server = false;
-    for component in &device.components {
-        server |= match component.choice {
-            Choice::Xpu | Choice::Nic => true,
-            Choice::Device => {
-                let name = component.name.value.as_str();
-                let Some(inner) = devices.get(name) else {
-                    let (line, name) = (line_of(&component.name), shorten(name));
-                    return wrong(line, format!("unknown device `{name}`; define it in `devices`"));
-                };
-                is_server(devices, inner, depth - 1)?
-            }
-            _ => false,
+}
+
+/// Finds the kinds of devices, each of them once: components may name the same device many times.
+struct Kinds<'a> {
+    devices: &'a BTreeMap<&'a str, &'a Device>,
+    /// Kinds by name; `None` while those of the components are found.
+    known: BTreeMap<&'a str, Option<Kind>>,
+    /// Devices whose components were read.
+    visits: usize,
+}
+
+impl<'a> Kinds<'a> {
+    /// Returns the kind of a device that may be `most` devices deep.
+    fn of(&mut self, device: &'a Device, most: usize) -> Result<Kind, ImportError> {
+        let (line, name) = (line_of(&device.name), device.name.value.as_str());
+        let too_deep = || {
+            let name = shorten(name);
+            let why = format!(
+                "device `{name}` is one of more than {MAX_DEPTH} devices within each other; at most {MAX_DEPTH} are read"
+            );
+            wrong(line, why)
         };
+        match self.known.get(name) {
+            Some(Some(kind)) => return Ok(*kind),
+            Some(None) => {
+                return wrong(line, format!("device `{}` contains itself", shorten(name)));
+            }
+            None if most == 0 => return too_deep(),
+            None => {}
+        }
+        self.known.insert(name, None);
+        self.visits += 1;
+        let mut found = Kind { is_server: false, depth: 1 };
+        for component in &device.components {
+            match component.choice {
+                Choice::Xpu | Choice::Nic => found.is_server = true,
+                Choice::Device => {
+                    let name = component.name.value.as_str();
+                    let Some(inner) = self.devices.get(name) else {
+                        let (line, name) = (line_of(&component.name), shorten(name));
+                        let why = format!("unknown device `{name}`; define it in `devices`");
+                        return wrong(line, why);
+                    };
+                    let inner = self.of(inner, most - 1)?;
+                    found.is_server |= inner.is_server;
+                    found.depth = found.depth.max(inner.depth + 1);
+                }
+                Choice::Custom | Choice::Cpu | Choice::Memory | Choice::Port | Choice::Switch => {}
+            }
+        }
+        if found.depth > MAX_DEPTH {
+            return too_deep();
+        }
+        self.known.insert(name, Some(found));
+        Ok(found)
     }
-    Ok(server)
 }
 
 /// Splits `nic[0:2]` into `nic` and `0:2`.
@@ -385,4 +426,30 @@ fn check_count(line: usize, what: &str, count: u64) -> Result<(), ImportError> {
 
 fn line_of(text: &Spanned<String>) -> usize {
     text.referenced.line() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of 15 devices has 4 components of the next one, so that there are 4^14 ways to the last.
+    #[test]
+    fn each_device_is_read_once_however_often_it_is_named() {
+        let device = |n: usize| {
+            let component = match n {
+                14 => r#"{ "name": "card", "count": 1, "choice": "nic" }"#.to_owned(),
+                _ => format!(r#"{{ "name": "d{}", "count": 1, "choice": "device" }}"#, n + 1),
+            };
+            let components = vec![component; 4].join(",");
+            format!(r#"{{ "name": "d{n}", "components": [{components}] }}"#)
+        };
+        let text = format!("[{}]", (0..15).map(device).collect::<Vec<_>>().join(","));
+        let devices: Vec<Device> = serde_saphyr::from_str(&text).expect("devices");
+        let named = devices.iter().map(|device| (device.name.value.as_str(), device)).collect();
+        let mut kinds = Kinds { devices: &named, known: BTreeMap::new(), visits: 0 };
+        for device in &devices {
+            assert!(kinds.of(device, MAX_DEPTH).expect("a kind").is_server);
+        }
+        assert_eq!(kinds.visits, 15);
+    }
 }
