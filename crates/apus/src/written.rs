@@ -179,11 +179,11 @@ impl Written {
         let path = self.folder.join(RECORD);
         let mut record = fs::OpenOptions::new().read(true).append(true).open(&path)?;
         // A full disk may have cut the last line.
-        let cut = match record.seek(SeekFrom::End(-1)) {
-            Ok(_) => (&record).bytes().next().transpose()? != Some(b'\n'),
-            Err(_) => false,
-        };
-        let begin = if cut { "\n" } else { "" };
+        let mut last = [b'\n'];
+        if record.seek(SeekFrom::End(-1)).is_ok() {
+            record.read_exact(&mut last)?;
+        }
+        let begin = if last == [b'\n'] { "" } else { "\n" };
         record.write_all(format!("{begin}{sum} {} {name}\n", sum.bytes).as_bytes())?;
         known.push(sum);
         Ok(())
