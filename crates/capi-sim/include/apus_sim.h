@@ -11,6 +11,7 @@
  * Callbacks
  *   Callbacks run within apus_sim_run only, one at a time and never within another function of the library. They
  *   may call every function except apus_sim_run. Callbacks of one time run in the order in which they were caused.
+ *   No C++ exception and no longjmp may leave a callback: catch all exceptions within it.
  * Threads
  *   A simulation belongs to one thread at a time. There is no global state: several simulations may run in
  *   several threads.
@@ -44,8 +45,8 @@ typedef struct apus_sim apus_sim;
 typedef void (*apus_sim_callback)(void *argument);
 
 /* Creates a simulation from the text of a scenario, or from its file. Files that the scenario names are looked for
- * in its folder (of a text: in the current one). Returns NULL after an error, and writes its text, cut to `size` bytes
- * with the final zero, into `error` if that is not NULL. */
+ * in its folder (of a text: in the current one). Returns NULL after an error, and writes its text into `error` if that is
+ * not NULL, cut between two characters to at most `size` bytes with the final zero. */
 apus_sim *apus_sim_create(const char *scenario, char *error, size_t size);
 apus_sim *apus_sim_create_from_file(const char *path, char *error, size_t size);
 
@@ -56,7 +57,7 @@ void apus_sim_destroy(apus_sim *sim);
 /* Returns the number of ranks, which are numbered from 0. */
 uint32_t apus_sim_ranks(const apus_sim *sim);
 
-/* Sends a message of at least one byte to another rank, now. `done` is called when the send is done: by the key `done`
+/* Sends a message of 1 to 2^48 bytes to another rank, now. `done` is called when the send is done: by the key `done`
  * of the workload, when the last byte has left, when the message has arrived, or when the sender has the
  * acknowledgement. `done` may be NULL. */
 int apus_sim_send(apus_sim *sim, uint32_t from, uint32_t to, uint64_t tag, uint64_t bytes, apus_sim_callback done,

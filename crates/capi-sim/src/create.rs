@@ -93,7 +93,7 @@ unsafe fn hand_out(
         Err(why) => {
             if !error.is_null() && size > 0 {
                 let why = c_text(&why);
-                let length = why.as_bytes().len().min(size - 1);
+                let length = cut(&why.to_string_lossy(), size - 1);
                 // SAFETY: at most `size` bytes with the zero byte, as the caller promises.
                 unsafe {
                     std::ptr::copy_nonoverlapping(why.as_ptr(), error, length);
@@ -101,6 +101,38 @@ unsafe fn hand_out(
                 }
             }
             std::ptr::null_mut()
+        }
+    }
+}
+
+/// Returns the length of the longest start of a text that ends with a whole character and has at most `most` bytes.
+fn cut(text: &str, most: usize) -> usize {
+    let mut length = text.len().min(most);
+    while !text.is_char_boundary(length) {
+        length -= 1;
+    }
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_an_error_is_cut_between_characters() {
+        // "é" has two bytes, "√" three.
+        for (size, expected) in
+            [(1, ""), (2, "a"), (3, "a"), (4, "aé"), (6, "aé"), (7, "aé√"), (9, "aé√")]
+        {
+            let mut error = vec![b'x'; size];
+            let made: Result<apus_sim, String> = Err("aé√".to_owned());
+            // SAFETY: a buffer of this size.
+            let sim = unsafe { hand_out(made, error.as_mut_ptr().cast(), size) };
+            assert!(sim.is_null());
+            let text = CStr::from_bytes_until_nul(&error).expect("a zero byte");
+            assert_eq!(text.to_str(), Ok(expected), "{size}");
         }
     }
 }

@@ -237,7 +237,7 @@ static int run(const char *key_file, const char *address, const char *server, in
     printf("write: %s\n", apus_reason_text(finish(queue).reason));
     check(apus_fetch_add(connection, &op, hello.table, 0, 1, NULL), "apus_fetch_add");
     printf("fetch_add: %s\n", apus_reason_text(finish(queue).reason));
-    apus_close(connection);
+    check(apus_close_within(connection, WAIT), "apus_close_within");
     apus_queue_free(queue);
     apus_connection_free(connection);
     apus_host_free(host);

@@ -6,12 +6,18 @@
  *   A function that returns int returns APUS_OK or another apus_status; apus_last_error() then describes
  *   the error and its remedy. A call that fails has no effect, unless its description says otherwise.
  *   Times are nanoseconds. A timeout of 0 checks once, APUS_FOREVER waits without limit.
+ *   A call that waits for a host fails with APUS_INVALID in a thread that has locked a region of this host
+ *   (apus_region_lock), whatever its timeout: engines may wait for the region. This concerns apus_connect and its other
+ *   forms, apus_accept, apus_host_drain, apus_connection_state, apus_connection_ports, apus_receive, apus_poll,
+ *   apus_close and apus_close_within.
  *   Strings are UTF-8 and end with a zero byte.
  * Threads
  *   All functions may be called from any thread, concurrently even on one handle, except the _free
  *   functions, apus_config_* and apus_swift_*, which need exclusive use of their handle.
  *   Calls that wait drive the engine. While none does, a thread of the host drives it, except in the mode
  *   "inline". In the mode "spinning" each engine has a thread that sleeps only while another thread wants its core.
+ * Callbacks
+ *   No C++ exception and no longjmp may leave a callback: catch all exceptions within it.
  * Memory
  *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
  *   region is freed or locked (apus_region_lock), the caller must not change memory that may be sent or read, and must not
@@ -111,7 +117,8 @@ typedef void (*apus_log_callback)(void *context, int level, const char *target, 
 /* Has the lines of this process up to `level` go to `callback`, or to standard error if it is NULL. Nothing is logged
  * before the first call. A later call replaces the former one, whose callback may still be running then.
  * docs/operations.md lists the events; their number per second is limited. APUS_SYSTEM if Rust code in this process
- * has a log already. */
+ * has a log already. `context` must live as long as lines may come: for the rest of the process, or until another call
+ * has replaced the callback and all hosts that ran before it are freed. */
 int apus_log(int level, apus_log_callback callback, void *context);
 
 /* ---- Hosts ---- */
@@ -155,7 +162,9 @@ typedef struct apus_incoming {
  * at first. Engines call it, from any thread and several at once, and serve nobody else meanwhile: it must return soon, and
  * must call no function of this header that takes a handle. */
 typedef int (*apus_accept_callback)(void *context, const apus_incoming *incoming, char *reason, size_t capacity);
-/* Asks `callback` about each connection that a peer requests; NULL accepts all peers that prove a key of the file. */
+/* Asks `callback` about each connection that a peer requests; NULL accepts all peers that prove a key of the file. Every host
+ * that is started with these settings calls it: `context` must live until each of these hosts, and all handles created from
+ * them, are freed. */
 int apus_config_set_accept(apus_config *config, apus_accept_callback callback, void *context);
 void apus_config_free(apus_config *config);
 
@@ -216,7 +225,11 @@ uint64_t apus_connection_max_message(const apus_connection *connection);
  * (docs/operations.md), unless it is recorded already. If that fails later, the log has a warning. The engine writes the
  * file, which slows every packet: for diagnosis. */
 int apus_connection_record(const apus_connection *connection, const char *directory);
-/* Waits until its ops have ended, then closes it. Outstanding ops of the peer fail. */
+/* Waits until its ops have ended, then closes it. Outstanding ops of the peer fail. APUS_TIMEOUT if the ops have not ended by
+ * then: a peer that lives, but takes no messages, can hold them up without limit. The connection still closes after its last
+ * op; the call may be repeated, and apus_connection_free may follow. */
+int apus_close_within(const apus_connection *connection, uint64_t timeout_ns);
+/* As apus_close_within without limit. */
 int apus_close(const apus_connection *connection);
 /* Closes it after its last op, without waiting. */
 void apus_connection_free(apus_connection *connection);
@@ -231,6 +244,7 @@ typedef struct apus_flow_state {
     uint64_t smoothed_rtt_ns;
     uint64_t packets_lost; /* sent by this side and declared lost, since the start */
 } apus_flow_state;
+/* Waits for the engine's next step. */
 int apus_connection_state(const apus_connection *connection, uint32_t flow, apus_flow_state *state);
 /* A source port of a connection (setting balancer), and its packets over all flows. */
 typedef struct apus_port {
@@ -244,7 +258,7 @@ typedef struct apus_port {
 } apus_port;
 /* Stores the first `capacity` source ports of the connection, their number, and why all packets leave by one port if they do: "off" (no
  * balancer), "peer_too_old", "peer_accepts_one" or "unconfirmed" (NAT or firewall); NULL if they do not. `ports` may be NULL with
- * capacity 0, and `one_port` may be NULL. */
+ * capacity 0, and `one_port` may be NULL. Waits for the engine's next step, as apus_connection_state does. */
 int apus_connection_ports(const apus_connection *connection, apus_port *ports, size_t capacity, size_t *count,
                           const char **one_port);
 
@@ -264,7 +278,7 @@ int apus_receive(const apus_connection *connection, void *buffer, size_t capacit
  * the region's key may do it. */
 int apus_region_register(const apus_host *host, void *memory, size_t length, int access,
                          apus_region **region);
-/* The peers that may use a region: the peer of `connection` until it ends, or the peers with these public keys, or nobody (NULL
+/* The peers that may use a region: the peer of `connection`, which must be one of the region's host, until it ends, or the peers with these public keys, or nobody (NULL
  * and 0). */
 typedef struct apus_grant {
     const apus_connection *connection;
@@ -281,8 +295,11 @@ int apus_region_set_grant(const apus_region *region, const apus_grant *grant);
 uint64_t apus_region_key(const apus_region *region);
 /* Locks the region for this thread, waiting at most for the timeout. Then the thread may read and change the memory: no op of a
  * peer sees or changes it meanwhile. Engines that receive packets for the region wait, and serve nobody else. So unlock it
- * soon, and call no function that waits, uses the region otherwise, or frees it. APUS_INVALID if this thread has locked it
- * already. */
+ * soon, and call no function that waits or uses the region otherwise; those that wait for its host fail (see the top).
+ * APUS_INVALID if this thread has locked it already.
+ * The thread that has locked a region may free it, which unlocks it. Not allowed are: to free a region that another thread
+ * has locked; to end a thread that has locked a region; and to free, with a region locked, another region of the same host,
+ * which may wait for ever. */
 int apus_region_lock(const apus_region *region, uint64_t timeout_ns);
 /* Unlocks it, in the thread that has locked it. */
 int apus_region_unlock(const apus_region *region);

@@ -11,7 +11,7 @@ use apus_udp::{Connection, End, Message, OnePort, async_channel};
 
 use crate::config::qlog;
 use crate::failure::{Failure, Status, call};
-use crate::host::Shared;
+use crate::host::{FOREVER, Shared};
 use crate::pointer::{Out, given, put, text};
 
 /// A connection.
@@ -44,6 +44,11 @@ impl apus_connection {
         let peer = CString::new(connection.peer().to_string()).unwrap_or_default();
         let name = CString::new(connection.peer_name().unwrap_or_default()).unwrap_or_default();
         Self { connection, kept: async_channel::unbounded(), peer, name, host: Arc::clone(host) }
+    }
+
+    /// Returns `true` if it is a connection of this host.
+    pub(crate) fn is_of(&self, host: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.host, host)
     }
 
     /// Returns the next message; messages that did not fit into a buffer come first. No lock is
@@ -141,6 +146,7 @@ unsafe extern "C" fn apus_connection_ports(
 ) -> i32 {
     call(|| {
         let connection = given(connection, "connection")?;
+        let count = given(count, "count")?;
         if ports.is_null() && capacity > 0 {
             return Err(Failure::invalid("`ports`, with a `capacity`, is NULL"));
         }
@@ -168,7 +174,8 @@ unsafe extern "C" fn apus_connection_ports(
                 Some(OnePort::Unconfirmed) => c"unconfirmed".as_ptr(),
             });
         }
-        put(count, paths.ports.len(), "count")
+        count.write(paths.ports.len());
+        Ok(())
     })
 }
 
@@ -186,13 +193,9 @@ unsafe extern "C" fn apus_receive(
         if length.is_none() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
-        let message = connection.host.wait(connection.next(), timeout_ns);
-        let message = message.ok_or_else(Failure::timeout)??;
+        let message = connection.host.wait(connection.next(), timeout_ns)??;
         let bytes = message.bytes.len();
         put(length, bytes, "length")?;
-        if let Some(flow) = flow {
-            flow.write(message.flow as u32);
-        }
         if bytes > capacity {
             // An unbounded channel that is never closed accepts it.
             let _ = connection.kept.0.try_send(message);
@@ -201,15 +204,23 @@ unsafe extern "C" fn apus_receive(
         }
         // SAFETY: the header requires `capacity` bytes, which suffice; memory of two owners does not overlap.
         unsafe { ptr::copy_nonoverlapping(message.bytes.as_ptr(), buffer.cast(), bytes) };
+        if let Some(flow) = flow {
+            flow.write(message.flow as u32);
+        }
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn apus_close(connection: Option<&apus_connection>) -> i32 {
+    apus_close_within(connection, FOREVER)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn apus_close_within(connection: Option<&apus_connection>, timeout_ns: u64) -> i32 {
     call(|| {
-        given(connection, "connection")?.connection.close();
-        Ok(())
+        let connection = given(connection, "connection")?;
+        connection.host.wait(connection.connection.close_async(), timeout_ns)
     })
 }
 

@@ -132,7 +132,7 @@ impl From<ConnectError> for Failure {
             ConnectError::OtherMode => Status::OtherMode,
             ConnectError::PortClosed => Status::PortClosed,
             ConnectError::NoRoute => Status::NoRoute,
-            ConnectError::Family { .. } => Status::Invalid,
+            ConnectError::Family { .. } | ConnectError::WouldDeadlock => Status::Invalid,
             ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
         };
         Self::new(status, error.to_string())
@@ -161,7 +161,8 @@ impl From<WordError> for Failure {
 
 impl From<End> for Failure {
     fn from(end: End) -> Self {
-        Self::new(Status::Ended, end.to_string())
+        let status = if end == End::WouldDeadlock { Status::Invalid } else { Status::Ended };
+        Self::new(status, end.to_string())
     }
 }
 
@@ -180,6 +181,8 @@ pub(crate) fn of_op(error: &OpError) -> (Status, Reason) {
         Cause::Ended(End::Replaced) => Reason::Replaced,
         Cause::Ended(End::Stopped) => Reason::Stopped,
         Cause::Ended(End::KeyWithdrawn) => Reason::KeyWithdrawn,
+        // A call that waits ends so, and no op.
+        Cause::Ended(End::WouldDeadlock) => Reason::None,
     };
     match error {
         OpError::NotSent(why) => (Status::NotSent, cause(why)),
@@ -207,16 +210,18 @@ pub(crate) fn call(body: impl FnOnce() -> Result<(), Failure>) -> i32 {
         Err(Failure { status, message }) => {
             // A message with a zero byte in it ends there, as C has it.
             let text = message.split('\0').next().unwrap_or_default();
-            LAST.with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
+            // A thread that is ending has no place for it any more.
+            let _ =
+                LAST.try_with(|last| *last.borrow_mut() = CString::new(text).unwrap_or_default());
             status as i32
         }
     }
 }
 
-/// Valid until the next call of this thread that fails.
+/// Valid until the next call of this thread that fails; empty while the thread ends.
 #[unsafe(no_mangle)]
 extern "C" fn apus_last_error() -> *const c_char {
-    LAST.with(|last| last.borrow().as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 #[unsafe(no_mangle)]
@@ -229,6 +234,7 @@ extern "C" fn apus_reason_text(reason: i32) -> *const c_char {
 mod tests {
     use std::collections::BTreeMap;
     use std::fmt::Debug;
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -242,6 +248,31 @@ mod tests {
             text.push(letter.to_ascii_uppercase());
         }
         text
+    }
+
+    #[test]
+    fn calls_in_destructors_of_a_thread_fail_without_a_text() {
+        /// Fails a call when its thread ends.
+        struct Late(mpsc::Sender<(i32, CString)>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let status = call(|| Err(Failure::timeout()));
+                // SAFETY: a text.
+                let text = unsafe { CStr::from_ptr(apus_last_error()) };
+                let _ = self.0.send((status, text.to_owned()));
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // Destructors run in the reverse order of the first uses, so that `LAST` is gone then.
+            LATE.with(|late| *late.borrow_mut() = Some(Late(tell)));
+            assert_eq!(call(|| Err(Failure::invalid("early"))), Status::Invalid as i32);
+        });
+        thread.join().expect("no panic");
+        assert_eq!(told.recv(), Ok((Status::Timeout as i32, CString::default())));
     }
 
     #[test]

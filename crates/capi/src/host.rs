@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use apus_udp::{Host, Stats};
+use apus_udp::{End, Host, Stats};
 
 use crate::config::{apus_config, read_keys};
 use crate::connection::apus_connection;
@@ -30,10 +30,16 @@ pub(crate) struct Shared {
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 impl Shared {
-    /// Returns the output of the future, or `None` after this timeout.
-    pub(crate) fn wait<F: Future>(&self, future: F, timeout_ns: u64) -> Option<F::Output> {
+    /// Returns the output of the future. Fails after this timeout, or if this thread would wait for itself.
+    pub(crate) fn wait<F: Future>(&self, future: F, timeout_ns: u64) -> Result<F::Output, Failure> {
+        self.check_wait()?;
         let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
-        self.host.block_on(future, timeout)
+        self.host.block_on(future, timeout).ok_or_else(Failure::timeout)
+    }
+
+    /// Refuses a wait of a thread that has locked a region of this host: an engine may wait for the region.
+    fn check_wait(&self) -> Result<(), Failure> {
+        if self.host.would_deadlock() { Err(End::WouldDeadlock.into()) } else { Ok(()) }
     }
 }
 
@@ -97,9 +103,10 @@ extern "C" fn apus_host_drive(host: Option<&apus_host>) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn apus_host_drain(host: Option<&apus_host>, timeout_ns: u64) -> i32 {
     call(|| {
-        let host = &given(host, "host")?.shared.host;
+        let shared = &given(host, "host")?.shared;
+        shared.check_wait()?;
         // `APUS_FOREVER` is 584 years.
-        let drained = host.drain(Duration::from_nanos(timeout_ns));
+        let drained = shared.host.drain(Duration::from_nanos(timeout_ns));
         drained.then_some(()).ok_or_else(Failure::timeout)
     })
 }
@@ -163,8 +170,8 @@ unsafe extern "C" fn apus_connect_classes(
             unsafe { (text(peer, "peer")?, Foreign::new(classes.cast(), flows, "classes")?) };
         let peer = address(peer)?;
         let connecting = host.shared.host.connect_async(peer, classes.as_ref(), None);
-        let connected = host.shared.wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
-        Ok(apus_connection::new(connected?, &host.shared))
+        let connected = host.shared.wait(connecting, timeout_ns)??;
+        Ok(apus_connection::new(connected, &host.shared))
     })
 }
 
@@ -176,9 +183,8 @@ extern "C" fn apus_accept(
 ) -> i32 {
     hand_out(connection, "connection", || {
         let host = given(host, "host")?;
-        let accepted = host.shared.wait(host.shared.host.accept_async(), timeout_ns);
-        let accepted = accepted.ok_or_else(Failure::timeout)?;
-        Ok(apus_connection::new(accepted?, &host.shared))
+        let accepted = host.shared.wait(host.shared.host.accept_async(), timeout_ns)??;
+        Ok(apus_connection::new(accepted, &host.shared))
     })
 }
 

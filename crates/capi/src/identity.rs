@@ -116,6 +116,9 @@ unsafe extern "C" fn apus_key_public(
     call(|| {
         // SAFETY: the header requires a text.
         let path = unsafe { text(path, "path") }?;
+        if line.is_null() {
+            return Err(Failure::invalid("`line` is NULL"));
+        }
         let entries = keyfile::read_entries(Path::new(path));
         let entries = entries.map_err(|error| Failure::invalid(error.to_string()))?;
         let mut own = entries.iter().filter(|entry| !entry.retired).filter_map(Entry::public);
@@ -124,7 +127,7 @@ unsafe extern "C" fn apus_key_public(
             .ok_or_else(|| Failure::new(Status::NoKey, format!("{path}: no key pair of a host")))?;
         let bytes = CString::new(public.to_line().as_str()).unwrap_or_default();
         let bytes = bytes.as_bytes_with_nul();
-        if line.is_null() || bytes.len() > capacity {
+        if bytes.len() > capacity {
             let what = format!("the line has {} bytes, `line` {capacity}", bytes.len());
             return Err(Failure::new(Status::TooSmall, what));
         }
@@ -150,8 +153,8 @@ unsafe extern "C" fn apus_connect_to(
         let address = crate::host::address(peer)?;
         let classes = vec![0; flows.min(TOO_MANY_FLOWS) as usize];
         let connecting = host.shared.host.connect_to_async(address, name, &classes);
-        let connected = host.shared.wait(connecting, timeout_ns).ok_or_else(Failure::timeout)?;
-        Ok(apus_connection::new(connected?, &host.shared))
+        let connected = host.shared.wait(connecting, timeout_ns)??;
+        Ok(apus_connection::new(connected, &host.shared))
     })
 }
 

@@ -100,8 +100,7 @@ unsafe extern "C" fn apus_poll(
         let count = given(count, "count")?.write(0);
         // SAFETY: the header requires room for `most` completions.
         let room = unsafe { slice::from_raw_parts_mut(completions, most) };
-        let first = queue.host.wait(queue.receiver.recv(), timeout_ns);
-        let first = first.ok_or_else(Failure::timeout)?.ok();
+        let first = queue.host.wait(queue.receiver.recv(), timeout_ns)?.ok();
         let rest = iter::from_fn(|| queue.receiver.try_recv().ok());
         for (place, completion) in room.iter_mut().zip(first.into_iter().chain(rest)) {
             queue.release();

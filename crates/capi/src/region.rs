@@ -36,7 +36,8 @@ struct Lock {
 }
 
 // SAFETY: the guard is dropped by the thread that made it only: `apus_region_unlock` checks that, and the header
-// forbids to free a region that is locked by another thread.
+// forbids to free a region that another thread has locked. If that happens all the same, the lock of the standard library on
+// Linux may be released by any thread, and what other threads hold stays as it is.
 unsafe impl Send for Lock {}
 
 impl apus_region {
@@ -113,13 +114,21 @@ pub struct apus_grant {
 }
 
 impl apus_grant {
+    /// Returns the grant of a region of this host.
+    ///
     /// # Safety
     /// The connection is a handle or NULL, and there are `count` keys.
-    unsafe fn read(&self) -> Result<Grant, Failure> {
+    unsafe fn read(&self, host: &Arc<Shared>) -> Result<Grant, Failure> {
         // SAFETY: as the caller promises.
         let connection = unsafe { self.connection.as_ref() };
         match connection {
-            Some(connection) if self.count == 0 => Ok(Grant::connection(&connection.connection)),
+            Some(connection) if self.count == 0 && connection.is_of(host) => {
+                Ok(Grant::connection(&connection.connection))
+            }
+            Some(_) if self.count == 0 => {
+                let what = "`grant->connection` is a connection of another host than the region's";
+                Err(Failure::invalid(what))
+            }
             Some(_) => Err(Failure::invalid("`grant` has a connection and keys; give one of them")),
             None if self.count > 0 && self.keys.is_null() => {
                 Err(Failure::invalid("`grant->keys` is NULL"))
@@ -150,10 +159,10 @@ unsafe extern "C" fn apus_region_register_for(
     region: Out<'_, Box<apus_region>>,
 ) -> i32 {
     hand_out(region, "region", || {
-        let host = given(host, "host")?;
+        let (host, grant) = (given(host, "host")?, given(grant, "grant")?);
         // SAFETY: the header requires memory that is not accessed until the region is freed, and a grant.
         let (memory, grant) =
-            unsafe { (Foreign::new(memory, length, "memory")?, given(grant, "grant")?.read()?) };
+            unsafe { (Foreign::new(memory, length, "memory")?, grant.read(&host.shared)?) };
         let region = host.shared.host.register_for(memory, kinds(access)?, grant);
         let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
         Ok(apus_region::new(region, &host.shared))
@@ -169,7 +178,7 @@ unsafe extern "C" fn apus_region_set_grant(
         let region = given(region, "region")?;
         region.check_unlocked()?;
         // SAFETY: the header requires a grant.
-        let grant = unsafe { given(grant, "grant")?.read() }?;
+        let grant = unsafe { given(grant, "grant")?.read(&region.host) }?;
         if !region.region.set_grant(grant) {
             let what = "the region was registered for all peers; use apus_region_register_for";
             return Err(Failure::invalid(what));

@@ -1,5 +1,6 @@
 //! Calls that wait, from two sides at once.
 
+mod arguments;
 mod regions;
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -83,6 +84,7 @@ unsafe extern "C" {
         connection: *mut *mut apus_connection,
     ) -> i32;
     fn apus_close(connection: *const apus_connection) -> i32;
+    fn apus_close_within(connection: *const apus_connection, timeout_ns: u64) -> i32;
     fn apus_connection_free(connection: *mut apus_connection);
     fn apus_receive(
         connection: *const apus_connection,
@@ -521,6 +523,33 @@ fn freeing_a_region_ends_though_a_peer_takes_no_answers() {
         ok(apus_poll(queue, ended.as_mut_ptr(), 1, FOREVER, &raw mut count));
         let Completion { status, reason, .. } = ended[0];
         assert_eq!((status, reason), (Status::Unknown as i32, 3), "it was withdrawn");
+        apus_queue_free(queue);
+    }
+    free([here, there], [client, server]);
+}
+
+#[test]
+fn closing_has_a_limit_though_the_peer_takes_no_messages() {
+    let one = (c"max_queued_messages", c"1");
+    let patient = (c"idle_timeout", c"3600s");
+    let (client, server) = (host(&[patient]), host(&[one, patient]));
+    let [here, there] = connect(client, server);
+    // It fills the queue of the server, so that the next one is not acknowledged.
+    send(client, here, &[1; 8]);
+    let mut queue = null_mut();
+    // SAFETY: handles, an op, bytes that outlive it, and room for results.
+    unsafe {
+        ok(apus_queue_create(client, 1, &raw mut queue));
+        let op = Op::to(queue);
+        let bytes = [2u8; 8];
+        ok(apus_send(here, &raw const op, bytes.as_ptr().cast(), bytes.len(), null_mut()));
+        assert_eq!(apus_close_within(here, 0), Status::Timeout as i32);
+        assert_eq!(apus_close_within(here, 1_000_000), Status::Timeout as i32);
+        assert_eq!(receive(there, 8, FOREVER), (Status::Ok as i32, 8));
+        let shared = Shared(here);
+        ok(ends("the close", move || apus_close_within(shared.get(), FOREVER)));
+        assert_eq!(receive(there, 8, FOREVER), (Status::Ok as i32, 8));
+        assert_eq!(apus_close_within(std::ptr::null(), 0), Status::Invalid as i32);
         apus_queue_free(queue);
     }
     free([here, there], [client, server]);

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use crate::atomic::{AtomicBuffers, AtomicOp};
 use crate::connection_state::Message;
 use crate::containment::ContainedWaker;
-use crate::driver::Driver;
+use crate::driver::{Driver, HostId};
 use crate::error::{End, SubmitError};
 use crate::mailbox::{Command, Opened};
 use crate::message_receiver::{Attach, MessageReceiver};
@@ -133,6 +133,15 @@ impl Connection {
     /// Returns the number of the connection, which no other connection of the host has.
     pub(crate) fn number(&self) -> u64 {
         self.link.state.who.connection
+    }
+
+    pub(crate) fn host(&self) -> HostId {
+        self.link.driver.host()
+    }
+
+    /// Refuses a wait of this thread that would wait for itself.
+    fn check_wait(&self) -> Result<(), End> {
+        if self.link.driver.would_deadlock() { Err(End::WouldDeadlock) } else { Ok(()) }
     }
 
     /// Returns the key of its own that the peer has proved; `None` under a shared key alone, whose holders cannot be told apart,
@@ -270,8 +279,9 @@ impl Connection {
     /// Waits for the next message.
     ///
     /// # Errors
-    /// How the connection ended, after its last message was taken.
+    /// How the connection ended, after its last message was taken, or [`End::WouldDeadlock`].
     pub fn receive(&self) -> Result<Message, End> {
+        self.check_wait()?;
         let message = self.link.driver.wait_next(&self.opened.messages);
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
@@ -307,9 +317,11 @@ impl Connection {
     }
 
     /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does. Returns
-    /// `None` at the deadline, or if the engine has stopped. [`Host::block_on`](crate::Host::block_on) states the
+    /// `None` at the deadline, or if the engine has stopped, or if this thread would wait for itself
+    /// ([`End::WouldDeadlock`]). [`Host::block_on`](crate::Host::block_on) states the
     /// limits of such a future.
     pub fn block_on<F: Future>(&self, future: F, deadline: Option<Instant>) -> Option<F::Output> {
+        self.check_wait().ok()?;
         self.link.driver.wait_future(pin!(future), deadline)
     }
 
@@ -323,11 +335,12 @@ impl Connection {
     /// Waits for the engine's next step.
     ///
     /// # Errors
-    /// How the connection ended.
+    /// How the connection ended, or [`End::WouldDeadlock`].
     ///
     /// # Panics
     /// If the connection has no such flow.
     pub fn flow_state(&self, flow: usize) -> Result<(Snapshot, FlowCounters), End> {
+        self.check_wait()?;
         let receiver = self.ask_state(flow);
         self.link.driver.wait(receiver).ok_or_else(|| self.end())
     }
@@ -355,8 +368,9 @@ impl Connection {
     /// Returns the ports by which this side sends, and what has become of the packets ([`Config::spreading`](crate::Config::spreading)).
     ///
     /// # Errors
-    /// Why the connection has ended.
+    /// Why the connection has ended, or [`End::WouldDeadlock`].
     pub fn paths(&self) -> Result<Paths, End> {
+        self.check_wait()?;
         self.link.driver.wait(self.ask_paths()).ok_or_else(|| self.end())
     }
 
@@ -392,9 +406,15 @@ impl Connection {
     }
 
     /// Closes the connection after its last op, and waits for that. Outstanding ops of the peer fail.
+    ///
+    /// A peer that lives, but takes no messages, can hold up the last op without limit. For a wait with a limit use
+    /// [`Connection::block_on`] with [`Connection::close_async`] and a deadline; afterwards the connection still closes after its
+    /// last op. Does not wait if this thread would wait for itself ([`End::WouldDeadlock`]).
     pub fn close(&self) {
         let receiver = self.ask_close();
-        self.link.driver.wait(receiver);
+        if self.check_wait().is_ok() {
+            self.link.driver.wait(receiver);
+        }
     }
 
     /// Async form of [`Connection::close`].

@@ -120,6 +120,9 @@ pub enum ConnectError {
     /// The engine failed: see [`End::EngineFailed`].
     #[error("{}", End::EngineFailed)]
     EngineFailed,
+    /// The call had no effect: see [`End::WouldDeadlock`].
+    #[error("{}", End::WouldDeadlock)]
+    WouldDeadlock,
 }
 
 /// A handshake that a host dropped without an answer, because its sender proved no key.
@@ -178,6 +181,15 @@ pub enum End {
     /// All its connections ended with it.
     #[error("an engine of this host panicked; its connections ended; start another host")]
     EngineFailed,
+    /// Not an end: the call that returned it did not wait and had no effect. Its thread holds the memory of a region of this host
+    /// ([`Region::read`](crate::Region::read), [`Region::write`](crate::Region::write),
+    /// [`Region::lock`](crate::Region::lock)), for which an engine may wait, or is running an engine that has no thread of its own.
+    /// So the thread would wait for itself.
+    #[error(
+        "the call would wait for its own thread, which holds the memory of a region of this host; give the memory back \
+         first"
+    )]
+    WouldDeadlock,
 }
 
 /// Why an op was not accepted. It had no effect.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::BitOr;
 
 use crate::connection::Connection;
+use crate::driver::HostId;
 use crate::session::PeerKey;
 
 /// What peers may do with a region: any of reads, writes and atomic ops, joined by `|`.
@@ -76,7 +77,8 @@ pub struct Grant(Who);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Who {
     All,
-    Connection(u64),
+    /// By its number, which no other connection of this host has.
+    Connection(HostId, u64),
     /// Sorted.
     Keys(Vec<PeerKey>),
 }
@@ -103,10 +105,10 @@ impl Grant {
         Self(Who::Keys(Vec::new()))
     }
 
-    /// The peer of this connection, until the connection ends.
+    /// The peer of this connection, until the connection ends. For regions of the connection's own host alone.
     #[must_use]
     pub fn connection(connection: &Connection) -> Self {
-        Self(Who::Connection(connection.number()))
+        Self(Who::Connection(connection.host(), connection.number()))
     }
 
     /// The peers with these keys ([`Connection::peer_key`]), by any connection.
@@ -117,10 +119,15 @@ impl Grant {
         Self(Who::Keys(keys))
     }
 
+    /// Returns `true` if it can be the grant of a region of this host: it names no connection of another one.
+    pub(crate) fn is_for(&self, host: HostId) -> bool {
+        !matches!(self.0, Who::Connection(of, _) if of != host)
+    }
+
     pub(crate) fn allows(&self, caller: &Caller) -> bool {
         match &self.0 {
             Who::All => true,
-            Who::Connection(number) => *number == caller.connection,
+            Who::Connection(_, number) => *number == caller.connection,
             Who::Keys(keys) => caller.key.is_some_and(|key| keys.binary_search(&key).is_ok()),
         }
     }
@@ -161,7 +168,9 @@ mod tests {
         assert!(
             !Grant::nobody().allows(&caller(1, a)) && !Grant::nobody().allows(&caller(1, none))
         );
-        let one = Grant(Who::Connection(7));
+        let (host, other) = (HostId::new(), HostId::new());
+        let one = Grant(Who::Connection(host, 7));
+        assert!(one.is_for(host) && !one.is_for(other) && Grant::all().is_for(other));
         assert!(one.allows(&caller(7, none)) && !one.allows(&caller(8, a)));
         let keys = Grant::keys([key(11), key(9), key(13)]);
         assert!(keys.allows(&caller(1, a)) && keys.allows(&caller(2, b)));

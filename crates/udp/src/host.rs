@@ -82,13 +82,15 @@ impl Host {
         for engine in groups {
             engine.set_mailboxes(mailboxes.clone());
         }
+        let (host, crowded) = (regions.host, Arc::default());
+        let driver = Driver::Threads { host, spin: Duration::ZERO, crowded };
         let mut host = Self {
             engines: mailboxes,
             threads: Mutex::default(),
             regions,
             accepted,
             drivers: Vec::new(),
-            driver: Driver::Threads { spin: Duration::ZERO, crowded: Arc::default() },
+            driver,
             next: AtomicUsize::new(0),
             addresses,
             insecure: config.keys.is_insecure(),
@@ -114,14 +116,15 @@ impl Host {
         let thread = std::thread::Builder::new().name(name);
         let (driver, thread) = if mode == Mode::Spinning {
             let crowded = Arc::new(AtomicBool::new(false));
-            let driver = Driver::Threads { spin: CALL_SPIN, crowded: Arc::clone(&crowded) };
+            let (host, told) = (self.regions.host, Arc::clone(&crowded));
+            let driver = Driver::Threads { host, spin: CALL_SPIN, crowded: told };
             let run = move || {
                 driver::run(&mut engine, &crowded);
                 engine.end()
             };
             (driver, Some(thread.spawn(run)))
         } else {
-            let shared = Shared::new(engine, mode == Mode::Shared)
+            let shared = Shared::new(self.regions.host, engine, mode == Mode::Shared)
                 .map_err(|e| StartError::System("make an epoll or a timer", e))?;
             let run = (mode == Mode::Shared).then(|| {
                 let shared = Arc::clone(&shared);
@@ -174,7 +177,7 @@ impl Host {
     /// As [`Host::register`], for the peers of `grant` only. To others the region's key is useless.
     ///
     /// # Errors
-    /// As [`Host::register`].
+    /// As [`Host::register`], and [`io::ErrorKind::InvalidInput`] if the grant names a connection of another host.
     pub fn register_for(
         &self,
         memory: impl Memory + 'static,
@@ -190,7 +193,7 @@ impl Host {
     /// otherwise from the first that can reach the peer.
     ///
     /// # Errors
-    /// If the peer does not answer, refuses, or there are too many connections.
+    /// If the peer does not answer, refuses, or there are too many connections, and [`ConnectError::WouldDeadlock`].
     pub fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
         self.connect_with(peer, &[0], None)
     }
@@ -206,6 +209,7 @@ impl Host {
         classes: &[u8],
         key: Option<KeyId>,
     ) -> Result<Connection, ConnectError> {
+        self.check_wait()?;
         let towards = key.map_or(Towards::Any, Towards::Key);
         self.opened(self.driver.wait(self.request(peer, classes, towards)))
     }
@@ -221,6 +225,7 @@ impl Host {
         name: &str,
         classes: &[u8],
     ) -> Result<Connection, ConnectError> {
+        self.check_wait()?;
         let towards = Towards::Named(name.to_owned());
         self.opened(self.driver.wait(self.request(peer, classes, towards)))
     }
@@ -251,6 +256,19 @@ impl Host {
     ) -> Result<Connection, ConnectError> {
         let towards = key.map_or(Towards::Any, Towards::Key);
         self.opened(self.driver.answer(self.request(peer, classes, towards)).await)
+    }
+
+    /// Returns `true` if this thread holds the memory of a region of this host ([`Region::read`], [`Region::write`],
+    /// [`Region::lock`]), or is running its engine, unless that has a thread of its own: calls that wait for the host are refused then
+    /// ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    #[must_use]
+    pub fn would_deadlock(&self) -> bool {
+        self.driver.would_deadlock()
+    }
+
+    /// Refuses a wait of this thread that would wait for itself.
+    fn check_wait(&self) -> Result<(), ConnectError> {
+        if self.would_deadlock() { Err(ConnectError::WouldDeadlock) } else { Ok(()) }
     }
 
     /// Returns the handle of a connection that an engine has opened.
@@ -301,8 +319,9 @@ impl Host {
     /// Waits for the next connection that a peer has opened.
     ///
     /// # Errors
-    /// If the engines have stopped.
+    /// If the engines have stopped, and [`ConnectError::WouldDeadlock`].
     pub fn accept(&self) -> Result<Connection, ConnectError> {
+        self.check_wait()?;
         self.accepted(self.driver.wait_next(&self.accepted))
     }
 
@@ -354,8 +373,12 @@ impl Host {
     /// closes when no op of either side is outstanding, the application has taken all its messages, and no
     /// [`MessageReceiver`](crate::MessageReceiver) of it is busy, after 100 to 200 ms
     /// ([`session::Config::retry`](crate::session::Config::retry)). Waits for that, at most for `timeout`. Returns whether all
-    /// connections have ended; call [`Host::stop`] afterwards in either case.
+    /// connections have ended; call [`Host::stop`] afterwards in either case. If this thread would wait for itself
+    /// ([`Host::would_deadlock`]), returns `false` at once, and nothing ends.
     pub fn drain(&self, timeout: Duration) -> bool {
+        if self.would_deadlock() {
+            return false;
+        }
         let ask = |engine: &Arc<Mailbox>| {
             let (done, drained) = oneshot::channel();
             engine.post(Command::Drain { done });
@@ -374,8 +397,8 @@ impl Host {
     }
 
     /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It
-    /// returns when the engines have ended. If code that an engine calls, or a future of [`Host::block_on`], calls it, it returns at
-    /// once.
+    /// returns when the engines have ended. If code that an engine calls, a future of [`Host::block_on`], or a thread that holds the
+    /// memory of a region of this host calls it, it returns at once.
     pub fn stop(&self) {
         for engine in &self.engines {
             engine.stop();
@@ -383,7 +406,7 @@ impl Host {
         // Connections that were not accepted close.
         self.accepted.close();
         while self.accepted.try_recv().is_ok() {}
-        if driver::cannot_wait() {
+        if driver::cannot_end(self.regions.host) {
             // The engine would wait for this thread, and this thread for the engine.
             return;
         }
@@ -398,9 +421,11 @@ impl Host {
 
     /// Waits for a future, such as the next completion on a queue ([`Connection::submit_queued`]), and drives the engine
     /// meanwhile, as other calls that wait do. A host with several engines leaves that to their threads. Returns `None` if
-    /// `timeout` has passed. The future must not block on anything else, such as a sleep of the thread or another host: the
+    /// `timeout` has passed, or if this thread would wait for itself ([`Host::would_deadlock`]), also because the future keeps the
+    /// memory of a region while it waits. The future must not block on anything else, such as a sleep of the thread or another host: the
     /// host may read nothing meanwhile. If it waits for the same host, that wait never sleeps.
     pub fn block_on<F: Future>(&self, future: F, timeout: Option<Duration>) -> Option<F::Output> {
+        self.check_wait().ok()?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.driver.wait_future(pin!(future), deadline)
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use crate::connection_state::ConnectionState;
 use crate::containment::ContainedWaker;
 use crate::driver::Driver;
-use crate::error::{Cause, OpError};
+use crate::error::{Cause, End, OpError};
 use crate::mailbox::{Command, Mailbox};
 use crate::pending::OpResult;
 
@@ -39,9 +39,13 @@ impl Op {
     /// Waits for its end.
     ///
     /// # Errors
-    /// How it failed; [`OpError::Unknown`] if the peer may have applied it.
+    /// How it failed; [`OpError::Unknown`] if the peer may have applied it. With [`End::WouldDeadlock`] the op goes on, and nobody
+    /// hears of its end.
     pub fn wait(self) -> OpResult {
         let Self { receiver, link, .. } = self;
+        if link.driver.would_deadlock() {
+            return Err(OpError::Unknown(Cause::Ended(End::WouldDeadlock)));
+        }
         link.driver.wait(receiver).unwrap_or_else(|| Err(stopped(&link.state)))
     }
 

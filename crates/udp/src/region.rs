@@ -12,7 +12,7 @@ use apus_wire::{RegionKey, RejectReason};
 
 use crate::atomic::AtomicOp;
 use crate::containment::contain;
-use crate::driver::{HoldingLocks, hold_locks};
+use crate::driver::{HeldMemory, HostId};
 use crate::grant::{Access, Caller, Grant};
 use crate::session::Randomness;
 use crate::uses::Uses;
@@ -226,6 +226,8 @@ const MAX_REGIONS: usize = 1 << 16;
 
 /// All regions of a host.
 pub(crate) struct Regions {
+    /// Whose regions they are.
+    pub(crate) host: HostId,
     table: RwLock<Vec<Option<Arc<Registered>>>>,
     /// Whether a region was ever registered for some peers only.
     any_restricted: AtomicBool,
@@ -240,6 +242,7 @@ pub(crate) struct Regions {
 impl Regions {
     pub(crate) fn new(engines: u32, randomness: impl Into<Randomness>) -> Self {
         Self {
+            host: HostId::new(),
             table: RwLock::new(Vec::new()),
             any_restricted: AtomicBool::new(false),
             withdrawals: AtomicU64::new(0),
@@ -254,7 +257,12 @@ impl Regions {
         access: Access,
         grant: Option<Grant>,
     ) -> io::Result<Arc<Registered>> {
-        if grant.is_some() {
+        if let Some(grant) = &grant {
+            if !grant.is_for(self.host) {
+                let what = "the grant names a connection of another host; give one of the host that \
+                            registers the region";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
             // Before a peer can know its key.
             self.any_restricted.store(true, Ordering::Release);
         }
@@ -383,15 +391,22 @@ impl Region {
         self.registered.key
     }
 
+    /// Notes that this thread holds its memory.
+    fn hold(&self) -> HeldMemory {
+        HeldMemory::new(self.regions.host, self.key())
+    }
+
     /// Calls `read` with its bytes, which do not change during the call. Peers can still read them, but an engine that
     /// receives a write to the region waits. A waiting engine does nothing else, not even for other regions or
-    /// connections. So be brief, and never wait in `read` for an op of the same host.
+    /// connections. So be brief. Calls in `read` that would wait for the same host are refused
+    /// ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
     ///
     /// A write of a peer that is longer than [`ATOMIC_BYTES`] is not atomic. Its packets are stored one by one, or as
     /// aggregates of up to 64 kB, and `read` may see any of them without the rest.
     pub fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
-        hold_locks(|| read(memory.bytes()))
+        let _held = self.hold();
+        read(memory.bytes())
     }
 
     /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
@@ -399,13 +414,14 @@ impl Region {
     /// carries the bytes at the time of its sending.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
-        hold_locks(|| change(memory.bytes_mut()))
+        let _held = self.hold();
+        change(memory.bytes_mut())
     }
 
     /// Locks its memory until the guard is dropped, as [`Region::write`] does for the time of its call. Waits at most for
     /// `timeout`; `None` waits without limit. Returns `None` if the time has passed. Engines that receive packets for the region
-    /// wait meanwhile, and do nothing else. So be brief, and do not wait for an op or a connection, or use the region otherwise,
-    /// while the guard lives.
+    /// wait meanwhile, and do nothing else. So be brief, and do not use the region otherwise while the guard lives. Calls that
+    /// would wait for the same host are refused meanwhile ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
     pub fn lock(&self, timeout: Option<Duration>) -> Option<RegionGuard<'_>> {
         let memory = match timeout {
             None => self.registered.memory.write().unwrap_or_else(PoisonError::into_inner),
@@ -421,16 +437,20 @@ impl Region {
                 }
             }
         };
-        Some(RegionGuard { memory, _holding: HoldingLocks::new() })
+        Some(RegionGuard { memory, _held: self.hold() })
     }
 
     /// Sets which peers may use it from now on, for a region that was registered for some peers. When this returns, nothing of the region is read or
     /// changed for a peer that has lost the right: later packets of its ops are refused, as if there were no such region, and
     /// the reads that are being answered end as unknown, with [`Cause::Withdrawn`](crate::Cause::Withdrawn). Bytes that were sent
     /// before may still arrive. Do not call it within [`Region::read`] or [`Region::write`], or while a [`RegionGuard`] of the region lives:
-    /// an engine that waits for the region would wait for the caller. Returns `false`, and changes nothing, if the region was registered for all peers.
+    /// an engine that waits for the region would wait for the caller. Returns `false`, and changes nothing, if the region was registered for all peers, or the
+    /// grant names a connection of another host.
     pub fn set_grant(&self, grant: Grant) -> bool {
         let Some(place) = &self.registered.grant else { return false };
+        if !grant.is_for(self.regions.host) {
+            return false;
+        }
         // Waits for the packets that engines handle at this moment.
         *place.write().unwrap_or_else(PoisonError::into_inner) = grant;
         self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
@@ -468,7 +488,7 @@ impl Region {
 /// The memory of a region, locked ([`Region::lock`]). It must be dropped by the thread that made it.
 pub struct RegionGuard<'a> {
     memory: Locked<'a>,
-    _holding: HoldingLocks,
+    _held: HeldMemory,
 }
 
 impl Deref for RegionGuard<'_> {

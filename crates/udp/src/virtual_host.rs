@@ -144,8 +144,8 @@ impl VirtualHost {
         for siblings in groups {
             siblings.set_mailboxes(mailboxes.clone());
         }
-        let driver =
-            Driver::Threads { spin: Duration::ZERO, crowded: Arc::new(AtomicBool::new(true)) };
+        let (host, crowded) = (regions.host, Arc::new(AtomicBool::new(true)));
+        let driver = Driver::Threads { host, spin: Duration::ZERO, crowded };
         Ok(Self { engines, regions, accepted, driver })
     }
 
@@ -296,7 +296,7 @@ impl VirtualHost {
     /// Registers a region for some peers.
     ///
     /// # Errors
-    /// As [`VirtualHost::register`].
+    /// As [`VirtualHost::register`], and if the grant names a connection of another host.
     pub fn register_for(
         &self,
         memory: impl Memory + 'static,

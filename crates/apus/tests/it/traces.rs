@@ -100,7 +100,7 @@ fn a_trace_changes_no_result_and_is_removed_with_the_next_run() {
     run(&folder, &[]);
     assert_eq!(fs::read(folder.join("out/summary.json")).expect("results"), traced);
     assert!(!folder.join("out/packets.pcapng").exists());
-    assert_eq!(fs::read_dir(folder.join("out/qlog")).expect("folder").count(), 0);
+    assert!(!folder.join("out/qlog").exists());
 }
 
 /// Each flow's file is a JSON text sequence (RFC 7464), whose packets are those that the table of flows counts.

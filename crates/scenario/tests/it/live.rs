@@ -118,6 +118,21 @@ fn sizes_of_a_message_and_its_receive_must_agree() {
     assert!(error.contains("has 300 bytes, but its receive expects 200"), "{error}");
 }
 
+/// The transport has no longer ops than 2^48 bytes.
+#[test]
+fn a_message_or_receive_that_is_longer_than_an_op_is_refused_and_blocks_nothing() {
+    let mut live = live("");
+    let expected = "a message has 281474976710657 bytes; give at most 281474976710656 (2^48)";
+    let error = live.send(key(0, 1, 1), (1 << 48) + 1, Some(1)).expect_err("refused");
+    assert!(error.to_string().contains(expected), "{error}");
+    let error = live.receive(key(0, 1, 1), (1 << 48) + 1, 2).expect_err("refused");
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!(live.unfinished(), None);
+    live.send(key(0, 1, 1), 100, Some(3)).expect("good");
+    assert_eq!(live.next(Time::MAX), Next::Event(3));
+    live.send(key(2, 3, 1), 1 << 48, None).expect("the longest");
+}
+
 /// Delays of zero, and several events of one time, come in the order of the calls; the time does not move.
 #[test]
 fn events_of_one_time_come_in_the_order_of_their_causes() {

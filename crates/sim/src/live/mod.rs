@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use apus_cc::AlgorithmFactory;
 use apus_jobs::Message;
+use apus_transport::MAX_OP_BYTES;
 use apus_units::{Span, Time};
 
 use crate::build::{PlanError, open_further};
@@ -179,7 +180,7 @@ impl<F: AlgorithmFactory> Live<F> {
     /// Sends a message now. `token` is returned when the send is done, by the rule of the job.
     ///
     /// # Errors
-    /// If a rank does not exist, the message is empty or to its sender, or the receive that takes it has another size.
+    /// If a rank does not exist, the message is empty, longer than [`MAX_OP_BYTES`] or to its sender, or the receive that takes it has another size.
     pub fn send(&mut self, key: Key, bytes: u64, token: Option<u64>) -> Result<(), LiveError> {
         self.check(key, bytes)?;
         let receive = self.matching.next_receive(key);
@@ -218,7 +219,7 @@ impl<F: AlgorithmFactory> Live<F> {
     /// message of the key, sent before or after.
     ///
     /// # Errors
-    /// If a rank does not exist, the receive is empty or from its own rank, or the message that it takes has another
+    /// If a rank does not exist, the receive is empty, longer than [`MAX_OP_BYTES`] or from its own rank, or the message that it takes has another
     /// size.
     pub fn receive(&mut self, key: Key, bytes: u64, token: u64) -> Result<(), LiveError> {
         self.check(key, bytes)?;
@@ -325,6 +326,12 @@ impl<F: AlgorithmFactory> Live<F> {
         }
         if bytes == 0 {
             return Err(LiveError("a message has 0 bytes; give at least 1".to_owned()));
+        }
+        // The transport would refuse a longer one whenever it is offered.
+        if bytes > MAX_OP_BYTES {
+            return Err(LiveError(format!(
+                "a message has {bytes} bytes; give at most {MAX_OP_BYTES} (2^48), or split it"
+            )));
         }
         Ok(())
     }

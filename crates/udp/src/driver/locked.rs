@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::MutexGuard;
 
-use super::hold_locks;
+use super::run_engine;
 use crate::engine::Engine;
 
 thread_local! {
@@ -26,7 +26,7 @@ impl Locked<'_> {
         }
         let engine = self.0.as_mut()?;
         let _outer = Outer(RUNS.replace(self.1));
-        Some(hold_locks(|| part(engine)))
+        Some(run_engine(|| part(engine)))
     }
 }
 

@@ -5,14 +5,13 @@
 
 mod alarm;
 mod background;
+mod held;
 mod locked;
 mod prompt;
 mod shared;
 mod turns;
 
-use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -27,6 +26,8 @@ use crate::engine::Engine;
 use crate::mailbox::Mailbox;
 
 pub(crate) use background::WokenBy;
+pub(crate) use held::{HeldMemory, HostId, cannot_end, holds_locks, holds_memory_of};
+use held::{cannot_step, run_engine};
 pub(crate) use shared::Shared;
 
 /// Idle time after which the thread of an engine that never sleeps yields its core. On a core of its own, yielding costs
@@ -41,7 +42,7 @@ const YIELDED: Span = Span::from_us(20);
 #[derive(Clone)]
 pub(crate) enum Driver {
     /// Threads of the host drive its engines. A wait spins this long before it sleeps, unless other threads want the cores.
-    Threads { spin: Duration, crowded: Arc<AtomicBool> },
+    Threads { host: HostId, spin: Duration, crowded: Arc<AtomicBool> },
     /// The waiting calls drive the engine in turns.
     Shared(Arc<Shared>),
 }
@@ -147,8 +148,10 @@ impl<T> Awaited for Next<'_, '_, T> {
     }
 }
 
-/// The output of a future. The future is polled when it is woken, and not otherwise.
+/// The output of a future. The future is polled when it is woken, and not otherwise. If it keeps the memory of a region of
+/// the host while it waits, the wait ends without a value: engines may wait for this memory.
 struct Output<'a, F> {
+    host: HostId,
     future: Pin<&'a mut F>,
     woken: Arc<Woken>,
     /// Wakes `woken`.
@@ -156,9 +159,9 @@ struct Output<'a, F> {
 }
 
 impl<'a, F: Future> Output<'a, F> {
-    fn new(future: Pin<&'a mut F>) -> Self {
+    fn new(host: HostId, future: Pin<&'a mut F>) -> Self {
         let woken = Arc::new(Woken { woken: AtomicBool::new(true), sleeper: Mutex::default() });
-        Self { future, waker: Waker::from(Arc::clone(&woken)), woken }
+        Self { host, future, waker: Waker::from(Arc::clone(&woken)), woken }
     }
 }
 
@@ -169,7 +172,10 @@ impl<F: Future> Awaited for Output<'_, F> {
         if !self.woken.woken.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
-        self.future.as_mut().poll(&mut Context::from_waker(&self.waker)).map(Waited::Value)
+        match self.future.as_mut().poll(&mut Context::from_waker(&self.waker)) {
+            Poll::Pending if holds_memory_of(self.host) => Poll::Ready(Waited::Closed),
+            polled => polled.map(Waited::Value),
+        }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Waited<F::Output>> {
@@ -214,6 +220,23 @@ impl Wake for Woken {
 }
 
 impl Driver {
+    pub(crate) fn host(&self) -> HostId {
+        match self {
+            Self::Threads { host, .. } => *host,
+            Self::Shared(shared) => shared.host(),
+        }
+    }
+
+    /// Returns `true` if a wait of this thread would wait for itself: it holds the memory of a region of the host, for which
+    /// an engine may wait, or is running the engine. Calls that wait ask first, and are refused then.
+    pub(crate) fn would_deadlock(&self) -> bool {
+        let runs = match self {
+            Self::Threads { .. } => false,
+            Self::Shared(shared) => shared.runs_here(),
+        };
+        runs || holds_memory_of(self.host())
+    }
+
     /// Waits for a value; returns `None` if its sender was dropped.
     pub(crate) fn wait<T>(&self, receiver: oneshot::Receiver<T>) -> Option<T> {
         self.wait_for(Answer(receiver), None).value()
@@ -231,13 +254,13 @@ impl Driver {
         future: Pin<&mut F>,
         deadline: Option<Instant>,
     ) -> Option<F::Output> {
-        self.wait_for(Output::new(future), deadline).value()
+        self.wait_for(Output::new(self.host(), future), deadline).value()
     }
 
     fn wait_for<A: Awaited>(&self, mut awaited: A, deadline: Option<Instant>) -> Waited<A::Value> {
         match self {
             Self::Shared(shared) => shared.wait(&mut awaited, deadline),
-            Self::Threads { spin, crowded } => {
+            Self::Threads { spin, crowded, .. } => {
                 let until = Instant::now() + *spin;
                 let until = deadline.map_or(until, |at| until.min(at));
                 loop {
@@ -317,55 +340,11 @@ impl Driver {
     }
 }
 
-thread_local! {
-    /// How often this thread is running a step of an engine, or holds the memory of a region.
-    static HOLDS_LOCKS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Returns `true` if this thread is running a step of an engine, which calls wakers and memory of the application, or
-/// holds the memory of a region. Another step of this thread would then wait for itself.
-pub(crate) fn holds_locks() -> bool {
-    HOLDS_LOCKS.get() > 0
-}
-
-/// Returns `true` if a call of this thread that ends an engine would wait for itself.
-pub(crate) fn cannot_wait() -> bool {
-    holds_locks() || turns::waits()
-}
-
-/// Runs code that holds locks of an engine or a region.
-#[inline]
-pub(crate) fn hold_locks<T>(run: impl FnOnce() -> T) -> T {
-    let _holding = HoldingLocks::new();
-    run()
-}
-
-/// As long as it lives, its thread holds locks of an engine or a region.
-pub(crate) struct HoldingLocks {
-    /// It belongs to its thread.
-    _thread: PhantomData<*const ()>,
-}
-
-impl HoldingLocks {
-    #[inline]
-    pub(crate) fn new() -> Self {
-        HOLDS_LOCKS.set(HOLDS_LOCKS.get() + 1);
-        Self { _thread: PhantomData }
-    }
-}
-
-impl Drop for HoldingLocks {
-    #[inline]
-    fn drop(&mut self) {
-        HOLDS_LOCKS.set(HOLDS_LOCKS.get() - 1);
-    }
-}
-
 /// Runs an engine in this thread until it is stopped or panics. Never sleeps, unless another thread wants its core: a thread that
 /// yields again and again would get the core back after a time slice each time, and a datagram does not end that wait.
 /// `crowded` tells others whether threads want its core.
 pub(crate) fn run(engine: &mut Engine, crowded: &AtomicBool) {
-    let ended = hold_locks(|| {
+    let ended = run_engine(|| {
         contain(|| {
             let mut idle_since = engine.now();
             while !engine.is_stopped() {

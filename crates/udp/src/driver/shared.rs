@@ -45,7 +45,7 @@ use apus_units::{Span, Time};
 use super::background::{Background, WokenBy};
 use super::locked::{self, Locked};
 use super::turns::{self, Own, Role, Turns, with_own};
-use super::{Awaited, Waited, holds_locks};
+use super::{Awaited, HostId, Waited, cannot_step, holds_locks};
 use crate::connection_state::ConnectionState;
 use crate::engine::{Engine, Rest};
 use crate::mailbox::Mailbox;
@@ -101,6 +101,7 @@ struct Led<T> {
 
 /// An engine that calls and a background thread drive in turns.
 pub(crate) struct Shared {
+    host: HostId,
     /// `None` after the engine has ended.
     engine: Mutex<Option<Engine>>,
     mailbox: Arc<Mailbox>,
@@ -115,16 +116,26 @@ impl Shared {
     ///
     /// # Errors
     /// If the system cannot create an epoll or a timer.
-    pub(crate) fn new(engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn new(host: HostId, engine: Engine, thread: bool) -> std::io::Result<Arc<Self>> {
         let mailbox = Arc::clone(&engine.mailbox);
         let background = thread.then(|| Background::new(&engine, SEND_AFTER)).transpose()?;
         Ok(Arc::new(Self {
+            host,
             engine: Mutex::new(Some(engine)),
             turns: Turns::default(),
             waker: Waker::from(Arc::clone(&mailbox)),
             mailbox,
             background,
         }))
+    }
+
+    pub(super) fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// Returns `true` if this thread is running the engine.
+    pub(super) fn runs_here(&self) -> bool {
+        locked::runs(self.number())
     }
 
     /// Returns `true` if a thread drives the engine while no call waits.
@@ -177,9 +188,10 @@ impl Shared {
         }
     }
 
-    /// Runs one step, unless this thread holds locks of an engine or a region. Returns `true` if there was anything to do.
+    /// Runs one step, unless this thread runs an engine or holds the memory of a region of the host. Returns `true` if there was
+    /// anything to do.
     pub(crate) fn step(&self) -> bool {
-        if holds_locks() {
+        if cannot_step(self.host) {
             return false;
         }
         let mut engine = self.lock();
@@ -194,7 +206,7 @@ impl Shared {
     /// background thread does.
     pub(crate) fn flush(&self) {
         if holds_locks() {
-            if !locked::runs(self.number()) {
+            if !self.runs_here() {
                 self.mailbox.wake_background();
             }
             return;

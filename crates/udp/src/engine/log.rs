@@ -185,7 +185,11 @@ impl Log {
     pub(super) fn ended(&mut self, now: Time, peer: SocketAddr, end: End, open: Span) {
         let lost = match end {
             End::Silent | End::PeerRestarted | End::KeyWithdrawn | End::EngineFailed => true,
-            End::ClosedHere | End::ClosedByPeer | End::Replaced | End::Stopped => false,
+            End::ClosedHere
+            | End::ClosedByPeer
+            | End::Replaced
+            | End::Stopped
+            | End::WouldDeadlock => false,
         };
         let (host, seconds) = (self.host, open.as_secs_f64());
         if lost {

@@ -14,6 +14,7 @@ mod endings;
 mod failure;
 mod faults;
 mod futures;
+mod held;
 mod identity;
 mod loopback;
 mod metrics;

@@ -1,0 +1,141 @@
+//! What the calling thread holds while application code runs: engines that it runs, and memory of regions.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use apus_wire::RegionKey;
+
+use super::turns;
+
+/// A host of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostId(u64);
+
+impl HostId {
+    /// Returns the number of a new host.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+thread_local! {
+    /// How often this thread is running a step of an engine.
+    static STEPS: Cell<u32> = const { Cell::new(0) };
+    /// The regions whose memory this thread holds, with their hosts.
+    static MEMORY: RefCell<Vec<(HostId, RegionKey)>> = const { RefCell::new(Vec::new()) };
+    /// Their number, which is cheaper to read.
+    static REGIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Returns `true` if this thread is running a step of an engine, which calls wakers and memory of the application.
+fn runs_engine() -> bool {
+    STEPS.get() > 0
+}
+
+/// Returns `true` if this thread is running a step of an engine, or holds the memory of a region of any host.
+pub(crate) fn holds_locks() -> bool {
+    runs_engine() || REGIONS.get() > 0
+}
+
+/// Returns `true` if this thread holds the memory of a region of this host. Engines of the host may wait for that memory,
+/// so the thread must not wait for them.
+pub(crate) fn holds_memory_of(host: HostId) -> bool {
+    let any =
+        |held: &RefCell<Vec<(HostId, RegionKey)>>| held.borrow().iter().any(|of| of.0 == host);
+    REGIONS.get() > 0 && MEMORY.try_with(any).unwrap_or(false)
+}
+
+/// Returns `true` if a step of an engine of this host in this thread would wait for itself.
+pub(crate) fn cannot_step(host: HostId) -> bool {
+    runs_engine() || holds_memory_of(host)
+}
+
+/// Returns `true` if a call of this thread that ends the engines of this host would wait for itself.
+pub(crate) fn cannot_end(host: HostId) -> bool {
+    cannot_step(host) || turns::waits()
+}
+
+/// Runs a step of an engine.
+#[inline]
+pub(crate) fn run_engine<T>(run: impl FnOnce() -> T) -> T {
+    struct Step;
+    impl Drop for Step {
+        #[inline]
+        fn drop(&mut self) {
+            STEPS.set(STEPS.get() - 1);
+        }
+    }
+    STEPS.set(STEPS.get() + 1);
+    let _step = Step;
+    run()
+}
+
+/// As long as it lives, its thread holds the memory of a region.
+pub(crate) struct HeldMemory {
+    of: (HostId, RegionKey),
+    /// It belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl HeldMemory {
+    pub(crate) fn new(host: HostId, region: RegionKey) -> Self {
+        let of = (host, region);
+        // A thread that is ending does not wait any more.
+        let _ = MEMORY.try_with(|held| {
+            held.borrow_mut().push(of);
+            REGIONS.set(held.borrow().len());
+        });
+        Self { of, _thread: PhantomData }
+    }
+}
+
+impl Drop for HeldMemory {
+    /// In another thread than its own, which a caller in C may bring about, it changes nothing.
+    fn drop(&mut self) {
+        let _ = MEMORY.try_with(|held| {
+            let mut held = held.borrow_mut();
+            if let Some(place) = held.iter().rposition(|of| *of == self.of) {
+                held.swap_remove(place);
+            }
+            REGIONS.set(held.len());
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_held_for_its_host_alone_and_until_the_last_hold_of_the_thread_ends() {
+        let (host, other) = (HostId::new(), HostId::new());
+        let [one, two] = [1, 2].map(RegionKey::new);
+        let held = [HeldMemory::new(host, one), HeldMemory::new(host, two)];
+        assert!(holds_locks() && holds_memory_of(host) && cannot_step(host) && cannot_end(host));
+        assert!(!holds_memory_of(other) && !cannot_step(other) && !cannot_end(other));
+        let [first, second] = held;
+        drop(first);
+        assert!(holds_memory_of(host));
+        drop(second);
+        assert!(!holds_locks() && !holds_memory_of(host));
+        run_engine(|| assert!(holds_locks() && cannot_step(other) && !holds_memory_of(host)));
+        assert!(!holds_locks());
+    }
+
+    #[test]
+    fn memory_that_another_thread_has_taken_and_this_one_gives_back_leaves_what_this_one_holds() {
+        let (host, other) = (HostId::new(), HostId::new());
+        let region = RegionKey::new(1);
+        // As if it were sent here: this thread has not taken it.
+        let foreign = || drop(HeldMemory { of: (host, region), _thread: PhantomData });
+        foreign();
+        assert!(!holds_locks(), "nothing was held here");
+        let own = HeldMemory::new(other, region);
+        foreign();
+        assert!(holds_memory_of(other) && !holds_memory_of(host));
+        drop(own);
+        assert!(!holds_locks());
+    }
+}
