@@ -434,14 +434,14 @@ impl<F: AlgorithmFactory> Simulation<F> {
             if let Some(why) = watcher.interrupted() {
                 return Ok(Reached::Stop(why));
             }
-            if end < whole {
-                // The rest only after whole steps, so that stops for samples do not change the results.
-                continue;
-            }
-            if let Some(why) = watcher.stuck(now, &self.parts, &self.plan) {
+            // The rest only after whole steps, and at stops of the plan, so that stops for samples do not change the results.
+            let is_whole = whole <= end;
+            if (is_whole || self.next_change() == Some(now))
+                && let Some(why) = watcher.stuck(now, &self.parts, &self.plan)
+            {
                 return Ok(Reached::Stop(why));
             }
-            if self.is_over() {
+            if is_whole && self.is_over() {
                 return Ok(Reached::LastOp);
             }
         }

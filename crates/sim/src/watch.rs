@@ -20,8 +20,8 @@ pub struct Watch {
     /// Ends the run at its next step when it becomes true.
     pub stop: Arc<AtomicBool>,
     /// Ends the run when no packet has been delivered for this simulated time while ops are
-    /// outstanding; `None`: never. Checked at the end of whole steps of the run's progress, so that
-    /// recording does not change when it ends.
+    /// outstanding; `None`: never. Checked at the end of whole steps of the run's progress and where the plan
+    /// stops it, so that recording does not change when it ends.
     pub silence: Option<Span>,
     /// Receives reports of flows without progress while the run goes on, of a few flows per run.
     pub tell: Option<Tell>,
