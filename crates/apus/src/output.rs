@@ -232,7 +232,7 @@ impl Pending {
         };
         if fs::metadata(&real).is_ok_and(|found| !found.is_file()) {
             return Err(fail(io::Error::other(
-                "there is something else of that name, which is no regular file",
+                "what is there is no regular file; choose another name",
             )));
         }
         let partial = partial_of(&real, distinction);

@@ -70,6 +70,13 @@ unsafe extern "C" {
         callback: Option<unsafe extern "C" fn(*mut c_void, i32, *const c_char, *const c_char)>,
         context: *mut c_void,
     ) -> i32;
+    fn apus_connection_ports(
+        connection: *const apus_connection,
+        ports: *mut c_void,
+        capacity: usize,
+        count: *mut usize,
+        one_port: *mut *const c_char,
+    ) -> i32;
     fn apus_connection_record(connection: *const apus_connection, directory: *const c_char) -> i32;
     fn apus_connect(
         host: *const apus_host,

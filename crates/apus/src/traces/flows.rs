@@ -1,8 +1,5 @@
 //! Events of flows as qlog, one file per flow.
 
-use std::collections::BTreeSet;
-use std::fs;
-
 use apus_sim::record::{FlowEvent, FlowEventKind, Recording};
 use apus_traces::qlog::{Clock, Events, VantagePoint, header};
 use apus_units::Time;
@@ -11,31 +8,19 @@ use super::FLOWS;
 use super::packets::address;
 use crate::output::OutputDir;
 
-/// Writes a file for each traced flow, and removes those of earlier results.
+/// Writes a file for each traced flow.
 pub(super) fn write(dir: &OutputDir, recording: &Recording) -> Result<(), String> {
     let traced = &recording.traced;
-    if traced.flows.is_empty() && !dir.path().join(FLOWS).exists() {
-        return Ok(());
-    }
     let dir = dir.within(FLOWS)?;
     let mut events: Vec<&FlowEvent> = traced.events.iter().collect();
     // Those of a flow stay in their order.
     events.sort_by_key(|event| event.connection);
-    let mut names = BTreeSet::new();
     for &(connection, _) in &traced.flows {
         let name = format!("flow-{connection}.sqlog");
         let first = events.partition_point(|event| event.connection < connection);
         let end = events.partition_point(|event| event.connection <= connection);
         let text = text(recording, connection, &events[first..end]);
         dir.write_with(&name, |out| text.iter().try_for_each(|part| out.write_all(part)))?;
-        names.insert(name);
-    }
-    let found = fs::read_dir(dir.path()).map_err(|error| error.to_string())?;
-    for entry in found.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !names.contains(&name) {
-            dir.remove(&name)?;
-        }
     }
     Ok(())
 }

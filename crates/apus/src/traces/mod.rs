@@ -15,18 +15,17 @@ const FLOWS: &str = "qlog";
 /// Name of the timeline.
 const TIMELINE: &str = "timeline.perfetto-trace";
 
-/// Writes the traces that the scenario and the options ask for. Those of earlier results are removed.
+/// Writes the traces that the scenario and the options ask for.
 pub fn write(dir: &OutputDir, recording: &Recording, timeline: bool) -> Result<(), String> {
     let traced = &recording.traced;
-    if traced.packets.is_empty() {
-        dir.remove(PACKETS)?;
-    } else {
+    if !traced.packets.is_empty() {
         dir.write_with(PACKETS, |out| packets::write(out, recording))?;
     }
-    flows::write(dir, recording)?;
-    if timeline {
-        dir.write_with(TIMELINE, |out| timeline::write(out, recording))
-    } else {
-        dir.remove(TIMELINE)
+    if !traced.flows.is_empty() {
+        flows::write(dir, recording)?;
     }
+    if timeline {
+        dir.write_with(TIMELINE, |out| timeline::write(out, recording))?;
+    }
+    Ok(())
 }

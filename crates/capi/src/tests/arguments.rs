@@ -12,13 +12,6 @@ unsafe extern "C" {
         group_file: *const c_char,
     ) -> i32;
     fn apus_key_public(path: *const c_char, line: *mut c_char, capacity: usize) -> i32;
-    fn apus_connection_ports(
-        connection: *const apus_connection,
-        ports: *mut c_void,
-        capacity: usize,
-        count: *mut usize,
-        one_port: *mut *const c_char,
-    ) -> i32;
 }
 
 #[test]

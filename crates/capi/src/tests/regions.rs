@@ -33,13 +33,6 @@ unsafe extern "C" {
         flow: u32,
         state: *mut [u64; 7],
     ) -> i32;
-    fn apus_connection_ports(
-        connection: *const apus_connection,
-        ports: *mut c_void,
-        capacity: usize,
-        count: *mut usize,
-        one_port: *mut *const c_char,
-    ) -> i32;
 }
 
 const INVALID: i32 = Status::Invalid as i32;
