@@ -471,6 +471,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         if !flow.open {
             return;
         }
+        flow.free_range();
         if flow.may_request() {
             enqueue(&mut self.requests, &mut flow.in_requests, id);
         }

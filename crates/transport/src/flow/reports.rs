@@ -146,7 +146,6 @@ impl<F: AlgorithmFactory> Flow<F> {
         self.algorithm.on_trim(&event);
         if self.is_spread() {
             self.report_trim(now, nack);
-            self.pass_trimmed();
         }
         Handled::Nack { outstanding: true }
     }

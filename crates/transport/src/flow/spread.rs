@@ -176,14 +176,19 @@ impl<F: AlgorithmFactory> Flow<F> {
             .is_none_or(|spread| self.send.range_in_flight() < u64::from(spread.config.range))
     }
 
-    /// A packet arrived trimmed: if the range of packet numbers is full, it begins again at the oldest packet in flight. An
-    /// acknowledgement would move it too, but none comes if all packets in flight arrived trimmed.
-    pub(super) fn pass_trimmed(&mut self) {
-        if self.is_within_range() {
-            return;
+    /// If the range of packet numbers is full, it begins again at the oldest packet in flight. An acknowledgement moves it too, but
+    /// none comes if all packets before that one arrived trimmed, are requests whose answers arrived, or never left.
+    #[inline]
+    pub(crate) fn free_range(&mut self) {
+        if !self.is_within_range() {
+            self.pass_settled();
         }
+    }
+
+    #[cold]
+    fn pass_settled(&mut self) {
         if let Some(spread) = self.extra.as_mut().and_then(|extra| extra.spread.as_mut()) {
-            self.send.pass_lost(&mut spread.losses);
+            self.send.pass_settled(&mut spread.losses);
         }
     }
 

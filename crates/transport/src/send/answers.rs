@@ -73,5 +73,47 @@ impl SendSide {
             let range = sent.range;
             self.leave_flight(range);
         }
+        self.forget_answered();
+    }
+
+    /// A peer that answers without acknowledging must not cost memory: no timeout and no acknowledgement would drop these records.
+    fn forget_answered(&mut self) {
+        while self.sent.len() > 2 * u128::BITS as usize
+            && self.sent.front().is_some_and(|sent| sent.fate != Fate::InFlight)
+        {
+            self.forget_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::EndpointConfig;
+    use crate::op::{Op, OpKind};
+    use apus_units::Span;
+    use apus_wire::{RegionKey, SegmentKind};
+
+    /// Submits a read of a byte and sends the next request; returns its answer.
+    fn ask(send: &mut SendSide, now: Time) -> Segment {
+        let kind = OpKind::Read { region: RegionKey::new(1), address: 0 };
+        send.submit(now, Op { kind, length: 1, user: 0 });
+        let (_, request) = send.send_request(now).expect("a request");
+        Segment { kind: SegmentKind::ReadResponse, length: 1, ..request }
+    }
+
+    #[test]
+    fn requests_that_are_answered_and_never_acknowledged_do_not_cost_memory() {
+        let mut send = SendSide::default();
+        // The first is lost.
+        ask(&mut send, Time::ZERO);
+        send.on_timeout(Time::ZERO, Span::from_ms(1), EndpointConfig::default().recovery);
+        for us in 1..100_000 {
+            let now = Time::ZERO + Span::from_us(us);
+            let answer = ask(&mut send, now);
+            assert_eq!(send.on_answer(now, &answer, |_| {}), Some(1));
+            assert!(send.sent.len() <= 256, "{} records after {us} reads", send.sent.len());
+        }
+        assert_eq!(send.in_flight, 0);
     }
 }

@@ -151,7 +151,7 @@ impl SendSide {
     }
 
     /// Moves the floor up to the oldest packet in flight.
-    pub(crate) fn pass_lost(&mut self, losses: &mut Losses) {
+    pub(crate) fn pass_settled(&mut self, losses: &mut Losses) {
         self.pass_oldest(losses, &mut AckOutcome::default(), |_, _| false);
     }
 

@@ -313,7 +313,7 @@ fn timeout__every_second_one_sends_what_is_behind_an_op_without_room() {
     let without_room = || {
         let mut pair = Pair::new(&config, endpoint, 1);
         pair.refuses =
-            |header| matches!(header.body, Body::Data(s) if s.kind == SegmentKind::Message);
+            |_, header| matches!(header.body, Body::Data(s) if s.kind == SegmentKind::Message);
         pair.submit(0, OpKind::Message, 100);
         pair
     };

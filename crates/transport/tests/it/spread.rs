@@ -193,3 +193,16 @@ fn flow_rate__is_that_of_each_port() {
         assert_eq!(pair.sides[0].data_sent, expected);
     }
 }
+
+/// Requests count towards the range of packet numbers until their answers arrive, acknowledged or not: with no acknowledgement of a request,
+/// the reader goes on beyond its range of 256.
+#[test]
+fn range__is_free_again_where_answers_arrived() {
+    let mut pair = pair(LossRule::Timeout, 0);
+    pair.refuses = |from, header| from == 1 && matches!(header.body, Body::Ack(_));
+    for read in 1..=600 {
+        pair.submit(0, READ, 1);
+        pair.run_until(pair.now + Span::from_ms(10));
+        assert_eq!(pair.sides[0].completions.len(), read);
+    }
+}

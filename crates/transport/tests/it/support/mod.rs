@@ -115,8 +115,8 @@ pub struct Pair {
     pub one_way: Span,
     /// Data packets, by side and number, that the network loses.
     pub lose: Vec<(usize, u64)>,
-    /// Packets that the peer does not take, as if it had no room for their op.
-    pub refuses: fn(&Header) -> bool,
+    /// Packets, by side, that the peer does not take, as if it had no room for their op.
+    pub refuses: fn(usize, &Header) -> bool,
     pub random: Random,
     wire: BinaryHeap<Flight>,
     sent: u64,
@@ -138,7 +138,7 @@ impl Pair {
             faults: Faults::default(),
             one_way: Span::from_us(5),
             lose: Vec::new(),
-            refuses: |_| false,
+            refuses: |_, _| false,
             random: Random(seed),
             wire: BinaryHeap::new(),
             sent: 0,
@@ -202,7 +202,7 @@ impl Pair {
         let data = matches!(header.body, Body::Data(_));
         if self.random.chance(self.faults.loss)
             || (data && self.lose.contains(&(side, header.seq.get())))
-            || (self.refuses)(header)
+            || (self.refuses)(side, header)
         {
             return;
         }
