@@ -150,7 +150,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         config: &EndpointConfig,
         finish: impl FnMut(Finished),
     ) -> Handled {
-        debug_assert!(self.open, "{id} is open");
+        debug_assert!(self.is_open(), "{id} is open");
         let Some(control) = control_of(&mut self.extra) else { return Handled::Refused };
         if control.seen.record(seq) != Recorded::New {
             return Handled::Refused;

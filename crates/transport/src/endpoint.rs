@@ -21,7 +21,7 @@ use apus_wire::{Body, Header};
 
 use crate::config::EndpointConfig;
 use crate::control::Listed;
-use crate::flow::{Flow, FlowCounters, Readiness, RttSample, Silence, Waiting};
+use crate::flow::{Flow, FlowCounters, Life, Readiness, RttSample, Silence, Waiting};
 use crate::op::{Completion, Op, OpKind, Outcome, SubmitError};
 use crate::spread::{EvCounters, Path, Spread, SpreadConfig};
 use crate::wheel::TimingWheel;
@@ -287,7 +287,8 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// If the flow is not open or has too many outstanding ops, or no packet can express the op;
     /// then nothing has changed.
     pub fn submit(&mut self, now: Time, id: FlowId, op: Op) -> Result<OpId, SubmitError> {
-        let flow = self.flows.get_mut(id.index()).filter(|f| f.open).ok_or(SubmitError::NoFlow)?;
+        let flow =
+            self.flows.get_mut(id.index()).filter(|f| f.is_open()).ok_or(SubmitError::NoFlow)?;
         op.check()?;
         if flow.send.ops_under_way() >= self.config.max_ops as usize {
             return Err(SubmitError::TooManyOps);
@@ -404,7 +405,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// Ends a flow whose peer is gone: unsent ops fail, the outcome of the others is unknown.
     pub fn abort(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.get_mut(id.index()) else { return };
-        flow.open = false;
+        if flow.is_open() {
+            flow.life = Life::Ended;
+        }
         flow.can_send = false;
         let completions = &mut self.completions;
         flow.send.abort(|f, sent| {
@@ -468,10 +471,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// Moves the flow to its queue after a change: the flows that can send, or the wheel.
     fn update(&mut self, now: Time, id: FlowId) {
         let flow = &mut self.flows[id.index()];
-        if !flow.open {
+        if !flow.is_open() {
             return;
         }
-        flow.free_range();
+        flow.free_settled();
         if flow.may_request() {
             enqueue(&mut self.requests, &mut flow.in_requests, id);
         }

@@ -89,6 +89,15 @@ pub struct Silence {
     pub gap: Span,
 }
 
+/// Whether a flow is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Open,
+    Ended,
+    /// It has ended, and its place is free for another flow.
+    Released,
+}
+
 /// State that few flows have.
 #[derive(Clone, Debug)]
 pub(crate) struct Extra<P> {
@@ -112,7 +121,7 @@ pub(crate) struct Flow<F: AlgorithmFactory> {
     pub(crate) path_label: u32,
     /// Payload bytes of a full packet.
     pub(crate) max_payload: u32,
-    pub(crate) open: bool,
+    pub(crate) life: Life,
     /// Memberships of the endpoint's queues.
     pub(crate) in_ready: bool,
     pub(crate) in_requests: bool,
@@ -153,7 +162,7 @@ impl<F: AlgorithmFactory> Flow<F> {
             send: SendSide::default(),
             receive: ReceiveSide::default(),
             max_payload,
-            open: true,
+            life: Life::Open,
             in_ready: false,
             in_requests: false,
             in_acks: false,
@@ -163,6 +172,20 @@ impl<F: AlgorithmFactory> Flow<F> {
             timer: Time::MAX,
             marked: 0,
         }
+    }
+
+    /// Frees the place of a flow that has ended, and the memory of what it received.
+    pub(crate) fn release(&mut self) {
+        self.life = Life::Released;
+        self.receive = ReceiveSide::default();
+        if let Some(extra) = &mut self.extra {
+            extra.spread = None;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.life == Life::Open
     }
 
     /// Prefetches the fields that a data packet needs, or an acknowledgement, a credit or a signal.
@@ -191,12 +214,17 @@ impl<F: AlgorithmFactory> Flow<F> {
         let mut info = SendInfo::new(now, seq);
         let mut markable = false;
         if self.extra.is_some() {
-            markable = self.attach(now, seq, &mut segment);
+            markable = self.attach(now, &mut segment);
             // A queue of 2^32 packets would not fit into memory.
             (info.resends, info.ready_flows) = (self.send.retransmits() as u32, ready_flows);
         }
         (info.in_flight, info.is_windowed) = (in_flight, true);
-        let (header, mut congestion) = self.stamp(info, segment);
+        let (mut header, mut congestion) = self.stamp(info, segment);
+        if self.is_spread()
+            && let Body::Data(segment) = &mut header.body
+        {
+            segment.attached = self.order_of_data(seq);
+        }
         if markable && congestion.ecn == Ecn::NotCapable {
             congestion.ecn = Ecn::Capable;
         }

@@ -171,21 +171,20 @@ impl SendSide {
     }
 
     /// Records a read of the peer that awaits the caller's answer.
-    pub(crate) fn add_unanswered_read(&mut self) {
-        self.rare().unanswered_reads += 1;
+    pub(crate) fn add_unanswered_read(&mut self, id: OpId) {
+        self.rare().unanswered_reads.push_back(id);
     }
 
-    /// Takes one of the reads that await the caller's answer; `false` if there are none.
-    pub(crate) fn take_unanswered_read(&mut self) -> bool {
+    /// Takes a read that awaits the caller's answer; `false` if it does not. Callers mostly answer the oldest.
+    pub(crate) fn take_unanswered_read(&mut self, id: OpId) -> bool {
         let Some(rare) = &mut self.rare else { return false };
-        let asked = rare.unanswered_reads > 0;
-        rare.unanswered_reads -= u32::from(asked);
-        asked
+        let place = rare.unanswered_reads.iter().position(|&other| other == id);
+        place.is_some_and(|at| rare.unanswered_reads.remove(at).is_some())
     }
 
     /// Returns the number of the peer's reads and atomic ops whose answers are not yet acknowledged.
     pub(crate) fn responses_under_way(&self) -> usize {
-        let under_way = |rare: &Rare| rare.responses.queue.len() + rare.unanswered_reads as usize;
+        let under_way = |rare: &Rare| rare.responses.queue.len() + rare.unanswered_reads.len();
         self.rare.as_deref().map_or(0, under_way)
     }
 
@@ -227,9 +226,13 @@ impl SendSide {
             return None;
         }
         let range = self.rare().requests.pop_front()?;
-        let stream = self.streams(range.lane).get_mut(range.stream)?;
-        stream.requested |= !range.cancel;
-        let segment = stream.segment(&range);
+        let segment = match self.streams(range.lane).get_mut(range.stream) {
+            Some(stream) => {
+                stream.requested |= !range.cancel;
+                stream.segment(&range)
+            }
+            None => Stream::of_ended(OpId::new(range.stream)).segment(&range),
+        };
         self.rare().requests_in_flight += 1;
         Some((self.transmit(now, range), segment))
     }

@@ -137,7 +137,7 @@ impl<P: PathPolicy> Spread<P> {
             policy,
             markable,
             config,
-            losses: Losses::new(config.loss),
+            losses: Losses::new(config.loss, config.range),
             received: WideReceived::new(config.range),
             acks: AckPace::new(config.ack_bytes),
             came_by: 0,

@@ -65,6 +65,11 @@ impl Stream {
         }
     }
 
+    /// Returns the stream of an op that has ended, for its cancellation.
+    pub(crate) fn of_ended(id: OpId) -> Self {
+        Self { id, cancelled: true, ..Self::default() }
+    }
+
     pub(crate) fn finished(&self) -> Finished {
         Finished { id: self.id, op: self.op, submitted_at: self.submitted_at }
     }

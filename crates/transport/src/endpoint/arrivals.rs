@@ -12,6 +12,10 @@ use crate::op::{MAX_OP_BYTES, Op, OpKind, Outcome};
 use crate::receive::{Accepted, Arrival, Observed};
 use crate::streams::Finished;
 
+/// Largest packet number that is accepted: sums of it and of any range do not overflow. deviation: no source; an honest peer that sends
+/// a packet per nanosecond would reach it after a century.
+const MAX_PACKET_NUMBER: u64 = 1 << 62;
+
 impl<F: AlgorithmFactory> Endpoint<F> {
     /// Handles a packet. Poll for transmission and completions afterwards.
     pub fn handle_packet(&mut self, arrival: &Arrival, header: &Header) -> Handled {
@@ -27,9 +31,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         observed: &Observed<'_>,
     ) -> Handled {
         let id = header.flow;
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|flow| flow.open) else {
-            return Handled::Refused;
-        };
+        let numbered = header.seq.get() <= MAX_PACKET_NUMBER;
+        let flow = self.flows.get_mut(id.index()).filter(|flow| flow.is_open() && numbered);
+        let Some(flow) = flow else { return Handled::Refused };
         let completions = &mut self.completions;
         let finish = |f: Finished| completions.push_back(f.completion(id, arrival.now));
         let handled = match &header.body {
@@ -48,6 +52,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 if self.end_op(arrival.now, id, reject.op, outcome) {
                     return Handled::Rejected;
                 }
+                self.confirm_refusal(arrival.now, id, reject.op);
                 return Handled::Duplicate;
             }
             Body::Control(Control::Probe { number }) => {
@@ -210,7 +215,7 @@ fn handle_data<F: AlgorithmFactory>(
         Accepted::New { bytes, finished } => {
             if finished && request {
                 if config.reads_wait {
-                    flow.send.add_unanswered_read();
+                    flow.send.add_unanswered_read(segment.op);
                 } else {
                     respond(flow, arrival.now, segment);
                 }

@@ -7,6 +7,7 @@ use apus_wire::{Body, Header, RegionKey, Reject, RejectReason, Segment, SegmentK
 
 use super::arrivals::{atomic_answer, respond};
 use super::{Endpoint, Transmit, enqueue};
+use crate::flow::Life;
 use crate::op::{Completion, Op, Outcome};
 
 /// Maximum number of queued refusals and negative acknowledgements. A peer can provoke one with every
@@ -30,7 +31,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// that nothing was applied. Returns `false` if the op has ended here: then the packet is a
     /// duplicate, to be handled as usual.
     pub fn reject(&mut self, id: FlowId, op: OpId, reason: RejectReason) -> bool {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return false;
+        };
         if flow.receive.has_ended(op) {
             return false;
         }
@@ -88,7 +91,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// `false` if the op has ended here: then the packet is a duplicate, to be handled as usual,
     /// since its op already occupies memory and dropping it would block the peer.
     pub fn not_ready(&mut self, id: FlowId, op: OpId) -> bool {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return false;
+        };
         if is_planted(Bug::FullQueue) {
             return true;
         }
@@ -101,11 +106,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Answers a read of the peer, whose request is `segment`, under
     /// [`reads_wait`](crate::EndpointConfig::reads_wait). Poll for transmission afterwards. Returns
-    /// `false`, without any change, if no read of the flow is pending.
+    /// `false`, without any change, if that read is not pending: it was answered, refused or cancelled.
     pub fn answer_read(&mut self, now: Time, id: FlowId, segment: &Segment) -> bool {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return false;
+        };
         let request = matches!(segment.kind, SegmentKind::ReadRequest { .. });
-        if !request || !flow.send.take_unanswered_read() {
+        if !request || !flow.send.take_unanswered_read(segment.op) {
             return false;
         }
         respond(flow, now, segment);
@@ -120,7 +127,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     ///
     /// [`Handled::Atomic`]: crate::Handled::Atomic
     pub fn answer_atomic(&mut self, now: Time, id: FlowId, segment: &Segment, old: u64) -> bool {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return false;
+        };
         let Some(answer) = atomic_answer(segment, old) else { return false };
         flow.send.respond(now, segment.op, answer);
         self.update(now, id);
@@ -135,7 +144,9 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Ends an op with `outcome`, or `Failed` if it is unsent.
     pub(super) fn end_op(&mut self, now: Time, id: FlowId, op: OpId, outcome: Outcome) -> bool {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return false };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return false;
+        };
         let Some((finished, sent)) = flow.send.cancel(now, op) else { return false };
         let outcome = if sent { outcome } else { Outcome::Failed };
         self.completions.push_back(Completion { outcome, ..finished.completion(id, now) });
@@ -143,11 +154,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         true
     }
 
+    /// The peer refuses an op that has ended here, as a read ends with its answer: a cancellation confirms that.
+    #[cold]
+    pub(super) fn confirm_refusal(&mut self, now: Time, id: FlowId, op: OpId) {
+        let flow = self.flows.get_mut(id.index()).filter(|flow| flow.is_open());
+        if flow.is_some_and(|flow| flow.send.confirm_refusal(op)) {
+            self.update(now, id);
+        }
+    }
+
     /// Withdraws a data packet that was polled but could not be built, so that it never left: it is
     /// neither in flight nor lost, and its bytes are not sent again. End its op by
     /// [`Endpoint::cancel`] or [`Endpoint::refuse_answer`].
     pub fn take_back(&mut self, now: Time, id: FlowId, seq: PacketNumber) {
-        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
+        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) {
             flow.send.take_back(seq.get());
             self.update(now, id);
         }
@@ -157,7 +177,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
     /// `op` arrives, which ends every refused op.
     pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) else { return };
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else { return };
         let refusal = Body::Reject(Reject { op, reason });
         if flow.send.drop_response(op) {
             self.push_refusal(id, refusal);
@@ -196,7 +216,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     /// Corrects the departure time of a data packet (t1) by a timestamp taken later in the stack or
     /// by the NIC.
     pub fn on_sent(&mut self, id: FlowId, seq: PacketNumber, at: Time) {
-        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.open) {
+        if let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) {
             flow.send.correct_sent_at(seq.get(), at);
         }
     }
@@ -215,7 +235,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.algorithm.on_packet_size(size);
             // The window admits more packets or fewer: the next poll evaluates the flow again.
             flow.can_send = false;
-            if flow.open {
+            if flow.is_open() {
                 enqueue(&mut self.ready, &mut flow.in_ready, id);
             }
         }
@@ -249,11 +269,13 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Forgets a flow, which is aborted if it is still open; its number will be used again.
     pub fn release(&mut self, now: Time, id: FlowId) {
-        if id.index() < self.flows.len() && !self.free.contains(&id) {
-            self.abort(now, id);
-            self.refusals.retain(|(flow, ..)| *flow != id);
-            self.free.push(id);
+        if self.flows.get(id.index()).is_none_or(|flow| flow.life == Life::Released) {
+            return;
         }
+        self.abort(now, id);
+        self.flows[id.index()].release();
+        self.refusals.retain(|(flow, ..)| *flow != id);
+        self.free.push(id);
     }
 
     pub(super) fn poll_refusal(&mut self) -> Option<Transmit> {

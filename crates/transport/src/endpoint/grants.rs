@@ -143,7 +143,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
                 Turn::Asked => listed.asked = false,
                 _ => listed.unasked = false,
             }
-            if !flow.open || flow.receiver.turn() != turn {
+            if !flow.is_open() || flow.receiver.turn() != turn {
                 continue;
             }
             let bytes = flow.receiver.take_turn(turn == Turn::Asked);

@@ -24,7 +24,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         while let Some(id) = self.acks.pop_front() {
             let flow = &mut self.flows[id.index()];
             flow.in_acks = false;
-            if let Some((seq, ack)) = flow.ack(now).filter(|_| flow.open) {
+            if let Some((seq, ack)) = flow.ack(now).filter(|_| flow.is_open()) {
                 if flow.receive.has_gap_to_report() {
                     // This acknowledgement has news, so it does not report the gap to the sender.
                     enqueue(&mut self.acks, &mut flow.in_acks, id);
@@ -48,7 +48,7 @@ impl<F: AlgorithmFactory> Endpoint<F> {
             flow.in_controls = false;
             let probe = flow.poll_probe(now);
             let path = if probe.is_some() { flow.path() } else { flow.path_back() };
-            let sent = probe.or_else(|| flow.poll_control(now)).filter(|_| flow.open);
+            let sent = probe.or_else(|| flow.poll_control(now)).filter(|_| flow.is_open());
             self.update(now, id);
             if let Some(header) = sent {
                 let congestion = CongestionHeader::default();

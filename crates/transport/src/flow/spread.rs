@@ -153,15 +153,20 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Adds the credit to a data packet that was just taken, or chooses its path. Returns `true` if it may be
     /// marked for the policy.
     #[inline(never)] // most flows have neither
-    pub(super) fn attach(&mut self, now: Time, seq: PacketNumber, segment: &mut Segment) -> bool {
+    pub(super) fn attach(&mut self, now: Time, segment: &mut Segment) -> bool {
         segment.attached = self.take_credit().map(Attached::Credit);
         if self.is_spread() {
             self.choose_path(now);
-            // uet-htsim 40ccb05, `sendNewPacket` and `sendRtxPacket`: window or data run out, or sent again.
-            let waits = self.send.is_resent(seq) || !self.send.has_data() || !self.may_go_on();
-            segment.attached = self.order(seq, waits);
         }
         self.spread().is_some_and(|spread| spread.markable)
+    }
+
+    /// Returns what data packet `seq`, for which the algorithm has paid, says of the order of packets: it draws an acknowledgement at once if
+    /// window, credit or data run out with it, or if it is sent again (uet-htsim 40ccb05, `sendNewPacket` and `sendRtxPacket`).
+    #[inline(never)] // flows with one path do not need it
+    pub(super) fn order_of_data(&self, seq: PacketNumber) -> Option<Attached> {
+        let waits = self.send.is_resent(seq) || !self.send.has_data() || !self.may_go_on();
+        self.order(seq, waits)
     }
 
     /// Returns whether the window, and the range of packet numbers, admit another packet.
@@ -176,11 +181,14 @@ impl<F: AlgorithmFactory> Flow<F> {
             .is_none_or(|spread| self.send.range_in_flight() < u64::from(spread.config.range))
     }
 
-    /// If the range of packet numbers is full, it begins again at the oldest packet in flight. An acknowledgement moves it too, but
-    /// none comes if all packets before that one arrived trimmed, are requests whose answers arrived, or never left.
+    /// Limits the records of packets that are not in flight. If the range of packet numbers is full, it begins again at the oldest packet in
+    /// flight. An acknowledgement moves it too, but none comes if all packets before that one arrived trimmed, are requests whose answers
+    /// arrived, or never left.
     #[inline]
-    pub(crate) fn free_range(&mut self) {
-        if !self.is_within_range() {
+    pub(crate) fn free_settled(&mut self) {
+        if !self.is_spread() {
+            self.send.free_settled();
+        } else if !self.is_within_range() {
             self.pass_settled();
         }
     }
@@ -394,6 +402,8 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// Tells the path policy that a packet arrived trimmed.
     pub(super) fn report_trim(&mut self, now: Time, nack: &Nack) {
         if self.spread().is_some_and(|spread| spread.losses.times_packets()) {
+            // Not from a floor that no acknowledgement has moved for long.
+            self.pass_settled();
             self.send.time_oldest(now);
         }
         let Some(ev) = self.send.ev(nack.packet) else { return };

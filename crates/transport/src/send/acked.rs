@@ -14,6 +14,9 @@ use crate::streams::{Finished, Lane};
 /// or double are not of equal length: they eventually exceed the round trip.
 pub(super) const LATE_AFTER: u32 = 8;
 
+/// Number of records of packets that are not in flight: two bitmaps of acknowledgements.
+const SETTLED_RECORDS: usize = 2 * u128::BITS as usize;
+
 /// What becomes of a packet that arrived trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resend {
@@ -155,8 +158,8 @@ impl SendSide {
     /// Returns `true` if no data may leave before the timeout, because packets arrived trimmed too often.
     #[inline]
     pub(crate) fn waits_for_timeout(&self) -> bool {
-        // Without packets in flight no timeout would come.
-        self.waits_for_timeout && self.in_flight > 0
+        // It is that of data, since requests are never trimmed. Without data in flight none would come.
+        self.waits_for_timeout && self.data_in_flight() > 0
     }
 
     /// A packet with payload has arrived whole.
@@ -332,6 +335,9 @@ impl SendSide {
 
     #[inline]
     fn settle_range(&mut self, range: Range, finish: &mut impl FnMut(Finished)) {
+        if range.cancel {
+            self.end_confirming(range.stream);
+        }
         let streams = self.streams(range.lane);
         let Some(stream) = streams.get_mut(range.stream) else { return };
         if range.cancel {
@@ -372,6 +378,9 @@ impl SendSide {
         record.fate = Fate::Lost;
         let range = record.range;
         self.leave_flight(range);
+        if range.cancel {
+            self.end_confirming(range.stream); // the peer refuses an ended op again
+        }
         // A read whose answer has arrived needs no second request, and a cancelled op needs no
         // bytes.
         let stream = self.streams(range.lane).get(range.stream);
@@ -400,6 +409,17 @@ impl SendSide {
             if !forgotten {
                 break;
             }
+            self.forget_front();
+        }
+    }
+
+    /// Drops the oldest records of a flow with one path if it has more than [`SETTLED_RECORDS`] besides those in flight. A peer that answers
+    /// without acknowledging, or reports every packet as trimmed, must not cost memory: no acknowledgement and no timeout drops them.
+    #[inline]
+    pub(crate) fn free_settled(&mut self) {
+        while self.sent.len() > SETTLED_RECORDS + self.in_flight as usize
+            && self.sent.front().is_some_and(|sent| sent.fate != Fate::InFlight)
+        {
             self.forget_front();
         }
     }
@@ -438,8 +458,8 @@ impl SendSide {
         if recovery == Recovery::GoBackN {
             self.begin_again();
         }
-        // A silent peer must not cost memory: no record is kept further back than two bitmaps.
-        while self.sent.len() > 2 * u128::BITS as usize {
+        // A silent peer must not cost memory.
+        while self.sent.len() > SETTLED_RECORDS {
             self.forget_front();
         }
     }
@@ -483,5 +503,40 @@ impl SendSide {
     /// Returns when the peer was last heard, if packets of the peer are due.
     pub(crate) fn waiting_since(&self) -> Option<Time> {
         (self.in_flight > 0 || self.answers_waiting() > 0).then_some(self.heard_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{Op, OpKind};
+    use crate::spread::{LossRule, Losses};
+
+    /// A peer reports each packet as trimmed, and now and then acknowledges an old one, so that the flow does not back off.
+    #[test]
+    fn packets_that_arrive_trimmed_without_end_do_not_cost_memory() {
+        for spreads in [false, true] {
+            let config = EndpointConfig::default();
+            let mut losses = Losses::new(LossRule::Timeout, 128);
+            let mut send = SendSide::default();
+            send.submit(Time::ZERO, Op { kind: OpKind::Message, length: 1 << 40, user: 0 });
+            for round in 0..100_000 {
+                let now = Time::ZERO + Span::from_us(round);
+                while send.data_in_flight() < 8 {
+                    send.send_data(now, 1000, &config).expect("data");
+                }
+                let newest = send.next_seq().get();
+                for packet in newest - 8..newest {
+                    send.on_trimmed(now, PacketNumber::new(packet), &config);
+                }
+                let oldest = send.first_pn;
+                send.settle_packet(oldest, &mut |_| {});
+                match spreads {
+                    false => send.free_settled(),
+                    true => send.pass_settled(&mut losses),
+                }
+                assert!(send.sent.len() <= 256 + 8, "{} records, {spreads}", send.sent.len());
+            }
+        }
     }
 }

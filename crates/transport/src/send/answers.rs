@@ -73,16 +73,6 @@ impl SendSide {
             let range = sent.range;
             self.leave_flight(range);
         }
-        self.forget_answered();
-    }
-
-    /// A peer that answers without acknowledging must not cost memory: no timeout and no acknowledgement would drop these records.
-    fn forget_answered(&mut self) {
-        while self.sent.len() > 2 * u128::BITS as usize
-            && self.sent.front().is_some_and(|sent| sent.fate != Fate::InFlight)
-        {
-            self.forget_front();
-        }
     }
 }
 
@@ -112,6 +102,7 @@ mod tests {
             let now = Time::ZERO + Span::from_us(us);
             let answer = ask(&mut send, now);
             assert_eq!(send.on_answer(now, &answer, |_| {}), Some(1));
+            send.free_settled();
             assert!(send.sent.len() <= 256, "{} records after {us} reads", send.sent.len());
         }
         assert_eq!(send.in_flight, 0);

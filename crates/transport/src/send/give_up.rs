@@ -10,6 +10,10 @@ use super::{Fate, Range, Rare, SendSide};
 use crate::op::{Op, OpKind};
 use crate::streams::{Finished, Lane, Stream, Streams};
 
+/// Maximum number of refusals of ended ops that are confirmed at a time. deviation: no source; as many as the peer repeats at once
+/// over UDP.
+const MAX_CONFIRMING: usize = 64;
+
 impl SendSide {
     /// Ends every op: calls `end` with each and whether any of its packets was ever sent.
     pub(crate) fn abort(&mut self, mut end: impl FnMut(Finished, bool)) {
@@ -48,8 +52,38 @@ impl SendSide {
         Some(ended)
     }
 
-    /// Gives up the answer to the peer's op `id`. Returns `false` if there is none that is not yet acknowledged.
+    /// Queues the cancellation of op `id`, which has ended here and which the peer refuses. Returns `false` if it is queued or in flight,
+    /// or too many are: the peer will refuse the op again.
+    pub(crate) fn confirm_refusal(&mut self, id: OpId) -> bool {
+        let number = id.get();
+        let is_cancelled = self.ops.get(number).is_some_and(|stream| stream.cancelled);
+        if number >= self.ops.next() || is_cancelled {
+            return false;
+        }
+        let rare = self.rare();
+        if rare.confirming.len() >= MAX_CONFIRMING || rare.confirming.contains(&number) {
+            return false;
+        }
+        rare.confirming.push_back(number);
+        let cancel = Range { request: true, cancel: true, stream: number, ..Range::default() };
+        rare.requests.push_back(cancel);
+        true
+    }
+
+    /// The cancellation of op `number` was acknowledged, or lost.
+    #[cold]
+    pub(super) fn end_confirming(&mut self, number: u64) {
+        if let Some(rare) = &mut self.rare {
+            rare.confirming.retain(|&other| other != number);
+        }
+    }
+
+    /// Gives up the answer to the peer's op `id`, also one that awaits the caller. Returns `false` if there is none that is not yet
+    /// acknowledged.
     pub(crate) fn drop_response(&mut self, id: OpId) -> bool {
+        if self.take_unanswered_read(id) {
+            return true;
+        }
         let Some(responses) = self.rare.as_mut().map(|rare| &mut rare.responses) else {
             return false;
         };

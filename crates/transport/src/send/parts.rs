@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use apus_cc::Ev;
-use apus_units::{Span, Time};
+use apus_units::{OpId, Span, Time};
 
 use crate::streams::{Lane, Streams};
 
@@ -53,7 +53,9 @@ pub(super) struct Rare {
     /// Number of reads and atomic ops whose answer is not complete.
     pub(super) answers_waiting: u32,
     /// The peer's reads that the caller must still answer.
-    pub(super) unanswered_reads: u32,
+    pub(super) unanswered_reads: VecDeque<OpId>,
+    /// Ops that have ended here and that the peer refuses: their cancellations, which confirm that, are queued or in flight.
+    pub(super) confirming: VecDeque<u64>,
     /// Go-back-N: first packet number after the last go-back.
     pub(super) went_back_at: u64,
     /// Packets declared lost by the SACK bitmap, packets declared lost by a timeout, and timeouts.

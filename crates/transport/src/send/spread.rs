@@ -178,6 +178,10 @@ impl SendSide {
             floor += 1;
         }
         self.set_loss_floor(floor);
+        // A peer must not cost memory. Acknowledgements of packets that were declared lost count for that long.
+        while self.settled > losses.settled_records {
+            self.forget_front();
+        }
     }
 
     /// SLEEK: sends again what is in flight, as the window permits.
@@ -198,13 +202,6 @@ impl SendSide {
         if outcome.lost > 0 {
             self.note_timeout(outcome.lost);
             self.note_fruitless_timeout(now, rto);
-        }
-        // A silent peer must not cost memory: no number can be acknowledged any more that it forgot.
-        let range = 2 * u64::from(crate::spread::MAX_RANGE);
-        while self.sent.len() as u64 > range
-            && self.sent.front().is_some_and(|s| s.fate != Fate::InFlight)
-        {
-            self.forget_front();
         }
         outcome.lost
     }

@@ -43,6 +43,8 @@ pub(crate) struct Losses {
     pub(crate) ahead: u32,
     /// Entropy values of packets that were just declared lost.
     pub(crate) lost: Vec<Ev>,
+    /// Number of records of packets below the oldest one in flight: twice the range of packet numbers.
+    pub(crate) settled_records: u32,
     /// [`LossRule::Sleek`]: all packets in flight below this number are sent again.
     resend_below: Option<u64>,
     probes: Probes,
@@ -60,13 +62,15 @@ struct Probes {
 }
 
 impl Losses {
-    pub(crate) fn new(rule: LossRule) -> Self {
+    /// Returns the state for this range of packet numbers.
+    pub(crate) fn new(rule: LossRule, range: u32) -> Self {
         let probes = Probes { at: Time::MAX, number: 0, sent_at: Time::ZERO, is_out: false };
         Self {
             rule,
             reported: Reported::default(),
             ahead: 0,
             lost: Vec::new(),
+            settled_records: range.saturating_mul(2),
             resend_below: None,
             probes,
         }
@@ -189,7 +193,7 @@ mod tests {
 
     fn losses() -> Losses {
         let (base_rtt, target) = (Span::from_us(14), Span::from_us(10));
-        Losses::new(LossRule::Sleek(Sleek { base_rtt, target, most: 63 }))
+        Losses::new(LossRule::Sleek(Sleek { base_rtt, target, most: 63 }), 1024)
     }
 
     /// max(min(1.5 windows, the largest window), 5).

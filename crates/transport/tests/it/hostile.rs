@@ -2,13 +2,15 @@
 #![allow(non_snake_case)] // `function__situation`
 
 use crate::support::{Faults, Pair};
+use apus_algorithms::balancers;
 use apus_algorithms::registry::{AlgorithmConfig, build};
 use apus_cc::FlowInfo;
 use apus_transport::{
-    Arrival, Endpoint, EndpointConfig, Handled, MAX_OP_BYTES, Op, OpKind, Outcome, SubmitError,
+    Arrival, Endpoint, EndpointConfig, Handled, LossRule, MAX_OP_BYTES, Op, OpKind, Outcome,
+    SpreadConfig, SubmitError,
 };
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{Body, Header, RegionKey, Segment, SegmentKind};
+use apus_wire::{Body, Header, RegionKey, RejectReason, Segment, SegmentKind};
 
 const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 0 };
 const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
@@ -327,4 +329,79 @@ fn an_aborted_flow_stays_silent() {
         pair.sides[0].endpoint.handle_timeout(at);
         assert!(pair.sides[0].endpoint.poll_transmit(at).is_none());
     }
+}
+
+/// Packet numbers up to 2^64 - 1: with the largest ones, sums of number and range would overflow, and with every one of the last 128 the
+/// first missing number would be looked for without end.
+#[test]
+fn packet_numbers_near_the_end_of_their_range_are_refused() {
+    let range = 128;
+    let spread = SpreadConfig { loss: LossRule::Timeout, range, ack_bytes: 0 };
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    for spreads in [false, true] {
+        let mut endpoint = endpoint();
+        if spreads {
+            endpoint.spread(FlowId::new(0), policy.policy().clone(), spread, 1);
+        }
+        let cancel = || segment(SegmentKind::Cancel, 0, 0, 0, 0);
+        for seq in u64::MAX - u64::from(range) + 1..=u64::MAX {
+            assert_eq!(deliver(&mut endpoint, seq, cancel()), Handled::Refused);
+        }
+        for seq in (1 << 62) - u64::from(range)..=1 << 62 {
+            assert_ne!(deliver(&mut endpoint, seq, cancel()), Handled::Refused);
+        }
+    }
+}
+
+/// A read ends here with its answer. Its peer withdraws the region before it hears that, refuses the read, and repeats that until it is
+/// confirmed.
+#[test]
+fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
+    let mut pair = pair("8", EndpointConfig::default());
+    pair.refuses = |from, header| from == 0 && matches!(header.body, Body::Ack(_));
+    pair.submit(0, READ, 64);
+    pair.run_until(Time::ZERO + Span::from_us(20));
+    assert_eq!(pair.sides[0].completions.len(), 1);
+    pair.refuses = |_, _| false;
+    let cancellations = |pair: &Pair| {
+        let cancels = |header: &Header| matches!(header.body, Body::Data(s) if s.kind == SegmentKind::Cancel && s.op == OpId::new(0));
+        pair.log.iter().filter(|(_, from, header)| *from == 0 && cancels(header)).count()
+    };
+    for confirmed in 1..=2 {
+        // Repeated before the first one is confirmed, and again long after.
+        for _ in 0..3 {
+            let refused = RejectReason::Withdrawn;
+            pair.sides[1].endpoint.refuse_answer(pair.now, pair.flow, OpId::new(0), refused);
+            pair.flush(1);
+            pair.run_until(pair.now + Span::from_us(2));
+        }
+        pair.run_until(pair.now + Span::from_ms(20));
+        assert_eq!(cancellations(&pair), confirmed);
+        assert_eq!(pair.sides[0].endpoint.in_flight(pair.flow), Some(0));
+    }
+    // Ops that were never submitted are not confirmed.
+    let unknown = OpId::new(7);
+    pair.sides[1].endpoint.refuse_answer(pair.now, pair.flow, unknown, RejectReason::Withdrawn);
+    pair.flush(1);
+    pair.run_until(pair.now + Span::from_ms(20));
+    assert_eq!(cancellations(&pair), 2);
+    pair.submit(0, READ, 64);
+    pair.run_until(pair.now + Span::from_ms(20));
+    assert_eq!(pair.sides[0].completions.len(), 2, "the flow goes on");
+}
+
+/// A place of a flow is free once, however often it is released.
+#[test]
+fn a_flow_is_released_once() {
+    let mut endpoint = endpoint();
+    for _ in 0..3 {
+        endpoint.release(Time::ZERO, FlowId::new(0));
+        assert_eq!(endpoint.flows(), 0);
+    }
+    let open = |endpoint: &mut Endpoint<_>| {
+        endpoint.open(FlowId::new(0), &constant("1"), &FlowInfo::default())
+    };
+    assert_eq!([open(&mut endpoint), open(&mut endpoint)], [FlowId::new(0), FlowId::new(1)]);
+    endpoint.release(Time::ZERO, FlowId::new(0));
+    assert_eq!(endpoint.flows(), 1);
 }

@@ -7,8 +7,8 @@ use apus_cc::FlowInfo;
 use apus_transport::{
     Arrival, Endpoint, EndpointConfig, Handled, LocalRx, Op, OpKind, Outcome, Recovery, SubmitError,
 };
-use apus_units::{FlowId, PacketNumber, Rate, Span, Time};
-use apus_wire::{Ack, Body, Header, RegionKey, SegmentKind};
+use apus_units::{FlowId, OpId, PacketNumber, Rate, Span, Time};
+use apus_wire::{Ack, Body, Header, RegionKey, RejectReason, SegmentKind};
 
 const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
 const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
@@ -566,6 +566,31 @@ fn reads_wait__for_the_callers_answer() {
     let done: Vec<_> = pair.sides[0].completions.iter().map(|c| c.op.get()).collect();
     assert_eq!(done, [1, 0]);
     assert!(!pair.sides[1].endpoint.answer_read(pair.now, flow, &asked[0]), "both are answered");
+}
+
+/// Reads that the caller refuses instead, or that the peer cancels, do not count as pending any more.
+#[test]
+fn reads_wait__ends_with_refusals_and_cancellations() {
+    let config = EndpointConfig { reads_wait: true, max_ops: 2, ..EndpointConfig::default() };
+    let mut pair = Pair::new(&constant("8"), config, 1);
+    let flow = pair.flow;
+    for op in 0..10 {
+        pair.submit(0, READ, 64);
+        pair.run_until(pair.now + Span::from_us(50));
+        let (_, _, request) = *pair.log.iter().rfind(|(_, from, _)| *from == 0).expect("a request");
+        let Body::Data(request) = request.body else { panic!("{request:?}") };
+        if op % 2 == 0 {
+            let refused = RejectReason::Withdrawn;
+            pair.sides[1].endpoint.refuse_answer(pair.now, flow, OpId::new(op), refused);
+            pair.flush(1);
+        } else {
+            assert!(pair.sides[0].endpoint.cancel(pair.now, flow, OpId::new(op)));
+            pair.flush(0);
+        }
+        pair.run_until(pair.now + Span::from_us(50));
+        assert_eq!(pair.sides[0].completions.len() as u64, op + 1);
+        assert!(!pair.sides[1].endpoint.answer_read(pair.now, flow, &request));
+    }
 }
 
 /// Packets of 4160 B at 33.28 Gb/s take 1 us each.

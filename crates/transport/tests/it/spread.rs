@@ -4,9 +4,12 @@
 use crate::support::Pair;
 use apus_algorithms::balancers;
 use apus_algorithms::registry::build;
-use apus_transport::{EndpointConfig, LossRule, OpKind, Outcome, Sleek, SpreadConfig};
-use apus_units::{Rate, Span, Time};
-use apus_wire::{Body, RegionKey};
+use apus_cc::FlowInfo;
+use apus_transport::{
+    Endpoint, EndpointConfig, LossRule, Op, OpKind, Outcome, Sleek, SpreadConfig,
+};
+use apus_units::{Bytes, FlowId, Rate, Span, Time};
+use apus_wire::{Attached, Body, RegionKey, Segment};
 
 const WRITE: OpKind = OpKind::Write { region: RegionKey::new(7), address: 4096 };
 const READ: OpKind = OpKind::Read { region: RegionKey::new(7), address: 0 };
@@ -205,4 +208,32 @@ fn range__is_free_again_where_answers_arrived() {
         pair.run_until(pair.now + Span::from_ms(10));
         assert_eq!(pair.sides[0].completions.len(), read);
     }
+}
+
+/// uet-htsim 40ccb05: credit is spent before it is looked at, so the packet that spends the last asks for an acknowledgement.
+#[test]
+fn order__asks_for_an_acknowledgement_with_the_last_credit() {
+    let algorithm = build("rccc", None, &[]).expect("rccc");
+    let info = FlowInfo {
+        line_rate: Rate::from_gbps(100),
+        payload: Bytes::new(4096),
+        packet: Bytes::new(4160),
+        ..FlowInfo::default()
+    };
+    let mut endpoint = Endpoint::new(EndpointConfig::default());
+    let flow = endpoint.open(FlowId::new(0), &algorithm, &info);
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    let config = SpreadConfig { loss: LossRule::Timeout, range: 1024, ack_bytes: 16_384 };
+    endpoint.spread(flow, policy.policy().clone(), config, 3);
+    let op = Op { kind: WRITE, length: 1 << 30, user: 0 };
+    endpoint.submit(Time::ZERO, flow, op).expect("submit");
+    let asks: Vec<bool> = core::iter::from_fn(|| endpoint.poll_data(Time::ZERO))
+        .map(|sent| match sent.header.body {
+            Body::Data(Segment { attached: Some(Attached::Order(order)), .. }) => order.ack_now,
+            body => panic!("{body:?}"),
+        })
+        .collect();
+    // The last but one ends the last whole packet of credit.
+    let first = asks.iter().position(|&asks| asks).expect("one that asks");
+    assert!(asks[first..].len() <= 2 && asks[first..].iter().all(|&asks| asks), "{asks:?}");
 }

@@ -3,7 +3,7 @@
 use apus_algorithms::registry::build;
 use apus_transport::{Arrival, Endpoint, EndpointConfig, Handled, Op, OpKind};
 use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
-use apus_wire::{Ack, Body, Header, Nack, Segment, SegmentKind, Trimmed};
+use apus_wire::{Ack, Body, Header, Nack, RegionKey, Segment, SegmentKind, Trimmed};
 
 const FLOW: FlowId = FlowId::new(0);
 /// Bytes of the op of these tests: six packets of 100 B.
@@ -48,6 +48,23 @@ fn bodies(endpoint: &mut Endpoint<apus_algorithms::AlgorithmConfig>, us: u64) ->
 fn nack(packet: u64) -> Header {
     let nack = Nack { packet: PacketNumber::new(packet), last_hop: true, marked: false };
     Header { flow: FLOW, seq: PacketNumber::new(90 + packet), body: Body::Nack(nack) }
+}
+
+/// Acknowledges one packet.
+fn ack(packet: u64) -> Header {
+    let packet = PacketNumber::new(packet);
+    let ack = Ack {
+        largest: packet,
+        bitmap: 1,
+        echo: packet,
+        remote_queuing: Span::ZERO,
+        hops: 1,
+        marked: 0,
+        receiver_level: 0,
+        echo_marked: false,
+        missing: None,
+    };
+    Header { flow: FLOW, seq: PacketNumber::new(50), body: Body::Ack(ack) }
 }
 
 /// A negative acknowledgement per trimmed packet, at once, and no other report of the packets.
@@ -219,4 +236,50 @@ fn a_rate_based_flow_whose_packets_all_arrive_trimmed_sends_nothing_before_its_t
     sender.handle_timeout(now);
     assert_eq!(sender.counters(FLOW).expect("counters").timeouts, 1);
     assert!(sender.poll_data(now).is_some());
+}
+
+/// Acknowledgements of requests put the timeout off. Once the packet that waited for it is declared lost by them, data leaves at once.
+#[test]
+fn requests_in_flight_do_not_hold_back_data_that_arrived_trimmed() {
+    let algorithm = build("constant", None, &[("window", "1")]).expect("constant");
+    let config =
+        EndpointConfig { max_payload: 100, backs_off_after: 1, ..EndpointConfig::default() };
+    let mut sender = Endpoint::new(config);
+    sender.open(FLOW, &algorithm, &apus_cc::FlowInfo::default());
+    let mut us = 1;
+    let write = Op { kind: OpKind::Message, length: 50, user: 0 };
+    let read = OpKind::Read { region: RegionKey::new(1), address: 0 };
+    let read = Op { kind: read, length: 50, user: 0 };
+    sender.submit(Time::from_ps(us * 1_000_000), FLOW, write).expect("op");
+    let mut sent = Vec::new();
+    let poll = |sender: &mut Endpoint<_>, us: u64, sent: &mut Vec<(u64, bool)>| {
+        while let Some(transmit) = sender.poll_transmit(Time::from_ps(us * 1_000_000)) {
+            if let Body::Data(segment) = transmit.header.body {
+                sent.push((transmit.header.seq.get(), segment.kind == SegmentKind::Message));
+            }
+        }
+    };
+    poll(&mut sender, us, &mut sent);
+    for round in 0..2 {
+        us += 5;
+        sender.handle_packet(&arrival(us, false), &nack(round));
+        poll(&mut sender, us, &mut sent);
+    }
+    assert_eq!(sent, [(0, true), (1, true)], "packet 1 waits for its timeout");
+    // A read after the other: one is always in flight.
+    for number in 0..200 {
+        us += 5;
+        sender.submit(Time::from_ps(us * 1_000_000), FLOW, read).expect("op");
+        poll(&mut sender, us, &mut sent);
+        if number > 0 {
+            let requests: Vec<u64> = sent.iter().filter(|s| !s.1).map(|s| s.0).collect();
+            sender.handle_packet(&arrival(us, false), &ack(requests[number - 1]));
+            poll(&mut sender, us, &mut sent);
+        }
+        if sent.iter().filter(|sent| sent.1).count() == 3 {
+            assert_eq!(sender.counters(FLOW).expect("counters").timeouts, 0);
+            return;
+        }
+    }
+    panic!("the message did not leave again: {sent:?}");
 }
