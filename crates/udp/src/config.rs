@@ -142,7 +142,7 @@ pub struct Config {
     /// default four times `max_queued_bytes`. deviation: no source.
     pub quota_queued_bytes: Option<u64>,
     /// Maximum number of outstanding ops in all connections that a peer with a key of its own has opened, by engine: flows times ops
-    /// per flow, so that a connection of n flows needs n times `max_ops`. A connection beyond it is refused. By default what four connections may have, `max_flows`
+    /// per flow, so that a connection of n flows needs n times `max_ops`, whatever the peer accepts itself. A connection beyond it is refused. By default what four connections may have, `max_flows`
     /// times `max_ops` each: one that replaces another counts beside it at first. deviation: no source.
     pub quota_ops: Option<u64>,
     /// Maximum number of connections that peers opened and the application has not accepted. deviation: SOMAXCONN of

@@ -186,7 +186,8 @@ impl Connections {
             Some(key) => {
                 let Config { max_ops, max_flows, quota_ops, .. } = *self.config;
                 let most = quota_ops.unwrap_or(4 * u64::from(max_flows) * u64::from(max_ops));
-                let ops = hello.flows.len() as u64 * u64::from(max_ops.min(hello.max_ops));
+                // What this side takes, whatever the peer says that it takes itself.
+                let ops = hello.flows.len() as u64 * u64::from(max_ops);
                 let Some(held) = self.uses.hold(key, ops, most) else {
                     let why = format!(
                         "with this connection its peer could have more than {most} ops outstanding (quota_ops)"

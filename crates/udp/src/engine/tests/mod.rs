@@ -6,6 +6,7 @@ mod connections;
 mod held;
 mod kernel;
 mod op_table;
+mod quotas;
 mod readable;
 mod spread;
 mod transmitter;
