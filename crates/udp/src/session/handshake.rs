@@ -45,7 +45,7 @@ pub(crate) fn write(
     out: &mut [u8],
 ) -> Option<usize> {
     let (initiator, message) = match &session.stage {
-        Stage::Asking if wanted == want::HELLO => (session.id.get(), Message::Hello),
+        stage if wanted == want::HELLO && stage.asks() => (session.id.get(), Message::Hello),
         Stage::Opening { message, cookie, .. } if wanted == want::INIT => {
             (session.id.get(), Message::Init { cookie: *cookie, noise: message })
         }
@@ -162,14 +162,20 @@ impl Sessions {
         }
         let credential: Credential = self.keys.get(packet.key).ok_or(Dropped::Stray)?.clone();
         let session = self.ours(from, packet)?;
-        if !matches!(session.stage, Stage::Asking) {
+        if !session.stage.asks() {
             return Err(Dropped::Stray);
         }
-        let mut noise =
-            Noise::new(true, &credential, packet, cookie, entropy).ok_or(Dropped::Stray)?;
-        let payload = payload(&instance, session.id, &session.hello);
-        let message = noise.write(&payload).ok_or(Dropped::Stray)?;
-        session.stage = Stage::Opening { noise, message, cookie };
+        match &mut session.stage {
+            // The responder knows this cookie, and perhaps the Init that shows it: another would be taken for a repetition.
+            Stage::Opening { cookie: shown, asks, .. } if *shown == cookie => *asks = false,
+            stage => {
+                let mut noise =
+                    Noise::new(true, &credential, packet, cookie, entropy).ok_or(Dropped::Stray)?;
+                let payload = payload(&instance, session.id, &session.hello);
+                let message = noise.write(&payload).ok_or(Dropped::Stray)?;
+                *stage = Stage::Opening { noise, message, cookie, asks: false };
+            }
+        }
         session.tries = 0;
         let id = session.id;
         self.want(id, want::INIT);
@@ -269,8 +275,13 @@ impl Sessions {
         if !matches!(stage, Stage::Confirming) {
             self.pending.remove(&(peer, initiator));
             if let Some(&old) = self.by_peer.get(&peer) {
-                let same = self.get(old).is_some_and(|s| s.instance == instance);
-                self.end(old, if same { End::Replaced } else { End::Restarted });
+                let reason = match self.get(old) {
+                    // This side was opening a session too.
+                    Some(old) if !old.is_connected() => End::Crossed,
+                    Some(old) if old.instance == instance => End::Replaced,
+                    _ => End::Restarted,
+                };
+                self.end(old, reason);
             }
             self.by_peer.insert(peer, id);
         }

@@ -222,21 +222,23 @@ impl Sessions {
     }
 
     /// Resolves handshakes of both sides at the same time, which must not give two sessions: the side with the smaller process
-    /// number opens. A packet of this process that returns to it proves nothing.
+    /// number opens, unless the other one has been accepted already. A packet of this process that returns to it proves nothing.
     fn yield_to(&mut self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
         if *instance == self.instance {
             return Err(Dropped::Stray);
         }
         let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
-        let opening = self.get(id).is_some_and(|s| {
-            matches!(s.stage, Stage::Asking | Stage::Opening { .. } | Stage::Confirming)
-        });
-        if opening && *instance > self.instance {
+        let Some(session) = self.get(id) else { return Ok(()) };
+        let continues = match session.stage {
+            Stage::Asking | Stage::Opening { .. } => *instance > self.instance,
+            // The peer has accepted the session, and ends its own once it hears of that. Another process cannot confirm it.
+            Stage::Confirming => *instance == session.instance,
+            _ => return Ok(()),
+        };
+        if continues {
             return Err(Dropped::Stray);
         }
-        if opening {
-            self.end(id, End::Crossed);
-        }
+        self.end(id, End::Crossed);
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl Sessions {
         let (timeout, retry) = (self.config.handshake_timeout, self.config.retry);
         let Some(session) = self.get_mut(id) else { return };
         let late = session.since.saturating_add(timeout) <= now;
-        match session.stage {
+        match &mut session.stage {
             Stage::Connected => return self.on_silence(now, id),
             Stage::Closing if is_planted(Bug::ClosingStays) => return,
             Stage::Closing => return self.remove(id),
@@ -59,15 +59,16 @@ impl Sessions {
                 return self.end(id, if other_mode { End::OtherMode } else { End::NoAnswer });
             }
             Stage::Offered { .. } | Stage::Answered { .. } => return,
-            Stage::Opening { .. } if session.tries >= INIT_TRIES => {
-                session.stage = Stage::Asking;
+            // The Init is kept: a responder that was not restarted has answered it, and repeats that answer alone.
+            Stage::Opening { asks, .. } if !*asks && session.tries >= INIT_TRIES => {
+                *asks = true;
                 session.tries = 0;
             }
             Stage::Asking | Stage::Opening { .. } | Stage::Confirming => {}
         }
         session.tries += 1;
-        let what = match session.stage {
-            Stage::Asking => want::HELLO,
+        let what = match &session.stage {
+            stage if stage.asks() => want::HELLO,
             Stage::Confirming => want::PING,
             _ => want::INIT,
         };
@@ -124,7 +125,7 @@ impl Sessions {
         let Some(session) = id.and_then(|id| self.get_mut(id)) else {
             return self.drop(Dropped::UnknownSession);
         };
-        if matches!(session.stage, Stage::Asking) && session.id.get() == remote && other_mode {
+        if session.stage.asks() && session.id.get() == remote && other_mode {
             // An answer to our Hello. It ends nothing, since anyone can forge it.
             session.other_mode = true;
             return Received::Own;

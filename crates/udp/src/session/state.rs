@@ -18,8 +18,9 @@ use super::window::Accepted;
 pub(crate) enum Stage {
     /// Opened here: requests a cookie.
     Asking,
-    /// Opened here: has sent its Init, which is kept to be repeated, and waits for the Response.
-    Opening { noise: Noise, message: Vec<u8>, cookie: Cookie },
+    /// Opened here: has sent its Init, which is kept to be repeated, and waits for the Response. `asks`: requests a cookie again,
+    /// since the responder may have been restarted.
+    Opening { noise: Noise, message: Vec<u8>, cookie: Cookie, asks: bool },
     /// Opened here: has its keys, and waits for the responder's first packet under them.
     Confirming,
     /// Opened by the peer: waits for the application.
@@ -33,6 +34,11 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
+    /// Returns `true` if the session waits for a cookie.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self, Self::Asking | Self::Opening { asks: true, .. })
+    }
+
     /// Returns `true` if the peer has opened the session and not confirmed it.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self, Self::Offered { .. } | Self::Answered { .. })

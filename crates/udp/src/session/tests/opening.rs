@@ -318,3 +318,57 @@ fn a_responder_that_restarts_in_the_handshake_is_asked_anew() {
     world.run(3_000);
     assert!(world.hosts[0].table.is_connected(ours));
 }
+
+/// The Response is lost, as is everything else for 1.5 s. The initiator asks for a cookie again, which is the same one, and the
+/// responder repeats its Response.
+#[test]
+fn a_handshake_that_was_interrupted_goes_on_with_its_init() {
+    let mut world = World::new();
+    let ours = world.connect(0, 1);
+    assert_eq!(world.deliver_next(3), [0x40, 0x41, 0x42]);
+    let sent = world.seen.len();
+    world.run_cut(1_500);
+    let asked = world.seen[sent..].iter().filter(|d| d.bytes[2] == 0x40);
+    assert!(asked.count() > 0, "the responder may have been restarted");
+    world.run(2_000);
+    assert!(world.hosts[0].table.is_connected(ours));
+    assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
+}
+
+/// Host `b` asks for a session of its own after it has accepted that of host `a`. Its Init arrives before the ping that confirms
+/// the other one. The sides have each order of process numbers once.
+#[test]
+fn an_accepted_session_stays_and_the_one_that_crosses_it_ends() {
+    for (a, b) in [(0, 1), (1, 0)] {
+        let mut world = World::new();
+        let ours = world.connect(a, b);
+        assert_eq!(world.deliver_next(4), [0x40, 0x41, 0x42, 0x43]);
+        world.transmit();
+        let ping = world.wire.pop_front().expect("a ping");
+        let theirs = world.connect(b, a);
+        assert_eq!(world.deliver_next(3), [0x40, 0x41, 0x42]);
+        world.deliver(&ping);
+        world.run(6_000);
+        assert!(world.hosts[a].table.is_connected(ours), "{a}");
+        assert_eq!(world.hosts[a].ends(), []);
+        assert_eq!(world.hosts[b].ends(), [(theirs, End::Crossed)]);
+        assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
+    }
+}
+
+/// Whichever number the new process has, it knows nothing of the session that the old one has accepted.
+#[test]
+fn an_accepted_session_yields_to_a_new_process_of_the_peer() {
+    for seed in 70..74 {
+        let mut world = World::new();
+        let ours = world.connect(0, 1);
+        world.deliver_next(4);
+        world.transmit();
+        world.wire.clear();
+        world.hosts[1].table = Sessions::new(Config::default(), ring(), [seed; 32]).unwrap();
+        let theirs = world.connect(1, 0);
+        world.run(1_000);
+        assert!(world.hosts[1].table.is_connected(theirs), "{seed}");
+        assert_eq!(world.hosts[0].ends(), [(ours, End::Crossed)]);
+    }
+}
