@@ -89,13 +89,15 @@ impl Protocol {
     ) -> Option<Probe> {
         let Delivery { meta, locked, outbox } = delivery;
         let datagram_length = datagram.len();
-        match self.connections.sessions.receive(now, meta.peer(), datagram) {
+        let received = self.connections.sessions.receive(now, meta.peer(), datagram);
+        // A packet may connect its session, whose flows learn their peers then. Any datagram, a dropped one too, may have ended
+        // another session, whose slot is free for the next one.
+        if self.connections.sessions.has_event() {
+            locked.release();
+            self.handle_session_events(now, network);
+        }
+        match received {
             Received::Packet { session, path, header, extension, payload } => {
-                // The packet may be the one that connects its session, whose flows learn their peers then.
-                if self.connections.sessions.has_event() {
-                    locked.release();
-                    self.handle_session_events(now, network);
-                }
                 // A peer with a key must not touch the flows of another.
                 let owner = self.connections.owner(header.flow).filter(|o| o.session == session)?;
                 if self.connections.records() {
@@ -141,10 +143,7 @@ impl Protocol {
             Received::ProbeAnswer { session, length } => {
                 self.connections.on_probe_answer(now, session, length, &mut self.ops);
             }
-            Received::Own => {
-                locked.release();
-                self.handle_session_events(now, network);
-            }
+            Received::Own => {}
             Received::Dropped(why) => self.connections.on_dropped(now, meta.from, why),
         }
         None

@@ -199,3 +199,42 @@ fn no_changed_bit_of_a_sealed_write_reaches_its_region() {
         assert!(region.read(|memory| memory == bytes(100)));
     }
 }
+
+/// Host 0 is to open a session with host 1, yields to that of host 1, and has no room for it: the datagram that ends the session of
+/// host 0 is dropped. The next connection gets the same slot.
+#[test]
+fn the_end_of_a_session_is_handled_before_its_slot_is_used_again() {
+    let mut config = config();
+    config.session.max_pending = 1;
+    let mut hosts = [1, 2, 3, 4].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+    let number = |host: &VirtualHost| host.engine.protocol.connections.sessions.instance;
+    if number(&hosts[0]) < number(&hosts[1]) {
+        hosts.swap(0, 1); // the side with the larger number yields
+    }
+    /// Lets a host send what it has, and another one receive it.
+    fn pass(hosts: &mut [VirtualHost], from: usize, to: usize) {
+        hosts[from].engine.step(true);
+        hosts[to].engine.network.deliver_from(&hosts[from].engine.network);
+    }
+    // Of host 2, which never confirms: Hello, Cookie, Init.
+    let _unconfirmed = hosts[2].connect(&hosts[0]);
+    for (from, to) in [(2, 0), (0, 2), (2, 0)] {
+        pass(&mut hosts, from, to);
+    }
+    hosts[0].engine.step(true);
+    let first = hosts[0].connect(&hosts[1]);
+    hosts[0].engine.step(true);
+    hosts[0].engine.network.sent.take();
+    let _crossing = hosts[1].connect(&hosts[0]);
+    for (from, to) in [(1, 0), (0, 1), (1, 0)] {
+        pass(&mut hosts, from, to);
+    }
+    hosts[0].engine.poll_socket();
+    let second = hosts[0].connect(&hosts[3]);
+    hosts[0].engine.take_commands();
+    hosts[0].engine.step(true);
+    assert_eq!(first.try_recv().expect("answered").map(drop), Err(ConnectError::Crossed));
+    assert!(matches!(second.try_recv(), Err(oneshot::TryRecvError::Empty)), "it goes on");
+    let usage = hosts[0].engine.usage();
+    assert_eq!((usage.connections, usage.flows), (2, 2), "that of host 2, and the second");
+}
