@@ -29,6 +29,10 @@ use crate::session::{
 /// Bits of a connection's number within its engine, in its number within the host.
 const ENGINE_SHIFT: u32 = 56;
 
+/// Number of flows opened in vain above which a connection is given up, because the numbers of free flows are too scattered for its
+/// hello. deviation: no source; a connection has at most as many (`max_flows`), so that the search costs about as much as opening one.
+const MAX_ASIDE: usize = 1024;
+
 /// A session that a peer requests.
 pub(super) struct Requested<'a> {
     pub(super) session: SessionId,
@@ -76,21 +80,20 @@ impl Connections {
         self.take_request(now, address, Question::is_abandoned, ops);
         let path_mtu = self.path_mtu(address, network);
         let mtu = first_mtu(path_mtu);
-        let flows = self.open_flows(request.classes.clone(), mtu, &mut ops.endpoint);
+        let opened = self.open_flows(now, &request.classes, path_mtu, &mut ops.endpoint);
+        let (flows, hello) = opened.ok_or_else(|| {
+            ConnectError::Incompatible(format!(
+                "the numbers of {} free flows are too scattered for one handshake, or their classes alternate too often; ask for \
+                 fewer flows",
+                request.classes.len()
+            ))
+        })?;
         // The session keeps this source address, even if the route changes.
         let peer = Peer { address, local: network.source_to(address), port: 0 };
-        let hello = self.hello(path_mtu, &flows).encode().ok_or_else(|| {
-            ConnectError::Incompatible(format!(
-                "the numbers of {} free flows are too scattered for one handshake; ask for fewer flows",
-                flows.ids.len()
-            ))
-        });
-        let session = hello.and_then(|hello| {
-            self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
-                NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
-                NoSession::NoKey(_) => ConnectError::NoKey,
-                NoSession::Exists(_) => ConnectError::Exists,
-            })
+        let session = self.sessions.connect(now, peer, key, &hello).map_err(|error| match error {
+            NoSession::Full | NoSession::HelloTooLong => ConnectError::TooMany,
+            NoSession::NoKey(_) => ConnectError::NoKey,
+            NoSession::Exists(_) => ConnectError::Exists,
         });
         match session {
             Ok(session) => Ok((session, peer, mtu, flows)),
@@ -127,7 +130,35 @@ impl Connections {
         }
     }
 
-    fn open_flows(&self, classes: Vec<u8>, mtu: u32, endpoint: &mut Endpoint) -> Flows {
+    /// Opens the flows of a connection over a path of this MTU; returns them with the hello that names them. The numbers of closed
+    /// flows are used again, and may be too scattered for a hello. They are then kept aside until others were found. Returns `None` if
+    /// there are too many of them.
+    fn open_flows(
+        &self,
+        now: Time,
+        classes: &[u8],
+        path_mtu: u32,
+        endpoint: &mut Endpoint,
+    ) -> Option<(Flows, Vec<u8>)> {
+        let mut aside = Vec::new();
+        let opened = loop {
+            let flows = self.open_any(classes.to_vec(), first_mtu(path_mtu), endpoint);
+            if let Some(hello) = self.hello(path_mtu, &flows).encode() {
+                break Some((flows, hello));
+            }
+            aside.extend(flows.ids);
+            if aside.len() > MAX_ASIDE {
+                break None;
+            }
+        };
+        // The last one that is released is the next one that is used: their numbers are then in order.
+        aside.sort_unstable_by(|a, b| b.cmp(a));
+        aside.into_iter().for_each(|flow| endpoint.release(now, flow));
+        opened
+    }
+
+    /// Opens flows of any numbers.
+    fn open_any(&self, classes: Vec<u8>, mtu: u32, endpoint: &mut Endpoint) -> Flows {
         let line_rate = self.config.line_rate;
         let info = FlowInfo { line_rate, ..full_packets(mtu, self.header_bytes()) };
         let open = |i| {
@@ -200,18 +231,16 @@ impl Connections {
             None => None,
         };
         let mtu = self.path_mtu(from.address, network);
-        let flows = self.open_flows(hello.classes, first_mtu(mtu), endpoint);
-        let answer = self.hello(mtu, &flows).encode();
-        if answer.is_some_and(|answer| self.sessions.accept(now, session, &answer).is_ok()) {
+        let Some((flows, answer)) = self.open_flows(now, &hello.classes, mtu, endpoint) else {
+            let why = "the numbers of free flows are too scattered for the answer";
+            self.log.refused(now, peer, why);
+            return self.sessions.refuse(session);
+        };
+        if self.sessions.accept(now, session, &answer).is_ok() {
             let stage = Stage::Incoming { slot };
             self.insert(session, from, first_mtu(mtu), flows, (stage, held));
         } else {
             flows.release(now, endpoint);
-            self.log.refused(
-                now,
-                peer,
-                "the numbers of free flows are too scattered for the answer",
-            );
             self.sessions.refuse(session);
         }
     }

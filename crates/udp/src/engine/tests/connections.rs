@@ -1,5 +1,8 @@
 //! Connections: what is refused, why attempts fail, and what bounds them.
 
+use apus_cc::FlowInfo;
+use apus_units::FlowId;
+
 use super::*;
 use crate::error::HandshakeFault;
 use crate::session::{Cipher, SharedKey};
@@ -237,4 +240,47 @@ fn the_end_of_a_session_is_handled_before_its_slot_is_used_again() {
     assert!(matches!(second.try_recv(), Err(oneshot::TryRecvError::Empty)), "it goes on");
     let usage = hosts[0].engine.usage();
     assert_eq!((usage.connections, usage.flows), (2, 2), "that of host 2, and the second");
+}
+
+/// Opens flows and closes every second one; returns the number of the others.
+fn scatter(host: &mut VirtualHost, flows: usize) -> usize {
+    let (endpoint, algorithm) = (&mut host.engine.protocol.ops.endpoint, config().algorithm);
+    let mut open = || endpoint.open(FlowId::new(0), &algorithm, &FlowInfo::default());
+    let flows: Vec<FlowId> = (0..flows).map(|_| open()).collect();
+    flows.iter().skip(1).step_by(2).for_each(|&flow| endpoint.release(Time::ZERO, flow));
+    flows.len().div_ceil(2)
+}
+
+/// A hello names flows in at most 33 runs of numbers. As many flows as make more runs have been closed at one of the sides.
+#[test]
+fn a_connection_of_many_flows_opens_although_the_numbers_of_closed_flows_are_scattered() {
+    for side in 0..2 {
+        let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config()));
+        let others = scatter(&mut hosts[side], 68);
+        let answer = hosts[0].connect_by(40, &hosts[1]);
+        run(&mut hosts, Span::from_ms(1));
+        let _client = answer.try_recv().expect("answered").expect("connected");
+        let endpoint = &mut hosts[side].engine.protocol.ops.endpoint;
+        assert_eq!(endpoint.flows(), others + 40);
+        // The numbers that were kept aside are used again, in order.
+        let mut next = || endpoint.open(FlowId::new(0), &config().algorithm, &FlowInfo::default());
+        assert_eq!([next(), next()], [FlowId::new(1), FlowId::new(3)]);
+    }
+}
+
+#[test]
+fn the_search_for_numbers_of_flows_has_a_limit_and_leaves_nothing() {
+    for side in 0..2 {
+        let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config()));
+        let others = scatter(&mut hosts[side], 4_200);
+        let answer = hosts[0].connect_by(40, &hosts[1]);
+        run(&mut hosts, Span::from_ms(1));
+        let error = answer.try_recv().expect("answered").map(drop).expect_err("too scattered");
+        match side {
+            0 => assert!(error.to_string().contains("too scattered"), "{error}"),
+            _ => assert_eq!(error, ConnectError::Refused),
+        }
+        assert_eq!(hosts[side].engine.usage().flows, others);
+        assert_eq!(hosts[1 - side].engine.usage().flows, 0);
+    }
 }
