@@ -58,7 +58,7 @@ use crate::error::{End, StartError};
 use crate::mailbox::{Command, Mailbox};
 use crate::pending::Pending;
 use crate::region::{LockedRegion, Regions};
-use crate::session::{Randomness, SessionId, Sessions};
+use crate::session::{KeyRing, Randomness, SessionId, Sessions};
 use crate::sys::Sockets;
 
 use connections::Connections;
@@ -178,7 +178,8 @@ impl<N: Network> Engine<N> {
             ..EndpointConfig::default()
         });
         let status = Arc::clone(&mailbox.status);
-        let shared_config = Arc::new(config.clone());
+        // Only the sessions have the keys, so that those that are replaced are wiped.
+        let shared_config = Arc::new(Config { keys: KeyRing::insecure(), ..config.clone() });
         let one_path = balancers::build("ecmp", None, &[], None, &[])
             .map_err(|error| StartError::Setting(error.to_string()))?;
         let one_path = one_path.policy().clone();

@@ -160,7 +160,10 @@ impl KeyRing {
     /// If there is no shared key in use, there are too many entries, a key or name occurs twice, or there are peers and no own
     /// pair in use.
     pub fn of(entries: impl IntoIterator<Item = Entry>) -> Result<Self, KeyError> {
-        let (mut shared, mut own, mut peers) = (Vec::new(), Vec::new(), Vec::<Listed>::new());
+        // Full capacity at once: growing would leave copies of secrets in memory.
+        let mut shared = Vec::with_capacity(MAX_KEYS);
+        let mut own = Vec::with_capacity(MAX_KEYS);
+        let mut peers = Vec::<Listed>::new();
         for Entry { key, retired } in entries {
             if shared.len().max(own.len()).max(peers.len()) == MAX_KEYS {
                 return Err(KeyError::TooMany);
@@ -185,7 +188,8 @@ impl KeyRing {
         if shared.len() * (own.len() + peers.len()) > MAX_CREDENTIALS {
             return Err(KeyError::TooMany);
         }
-        let mut credentials = Vec::new();
+        let all = shared.len() * (own.len() + peers.len()).max(1);
+        let mut credentials = Vec::with_capacity(all);
         for (key, shared_retired) in &shared {
             let mut add = |level, retired: bool| {
                 credentials.push(Credential::new(key, level, *shared_retired || retired));
@@ -207,7 +211,8 @@ impl KeyRing {
             return Err(KeyError::Twice(two[0].id));
         }
         peers.sort_unstable_by_key(|peer| peer.key);
-        let own = own.into_iter().map(|(name, pair, _)| (pair.public(), name)).collect();
+        // The pairs stay where they are, and are wiped there.
+        let own = own.iter().map(|(name, pair, _)| (pair.public(), name.clone())).collect();
         Ok(Self(Arc::new(Inner { credentials, order, own, peers, insecure: false })))
     }
 
@@ -225,7 +230,8 @@ impl KeyRing {
     /// # Errors
     /// The first invalid line, or what [`KeyRing::of`] refuses.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
-        Self::of(entries(text)?)
+        // Clones are moved, and the entries are wiped where they are.
+        Self::of(entries(text)?.iter().cloned())
     }
 
     /// Returns `true` in the insecure mode.
@@ -288,6 +294,13 @@ impl KeyRing {
         ordered().find(is_it).map(|c| c.id).ok_or_else(|| PeerNameError::Unknown(name.to_owned()))
     }
 
+    /// Returns whether a copy of the ring is left.
+    #[cfg(test)]
+    pub(crate) fn watch(&self) -> impl Fn() -> bool + use<> {
+        let inner = Arc::downgrade(&self.0);
+        move || inner.strong_count() > 0
+    }
+
     pub(crate) fn get(&self, id: KeyId) -> Option<&Credential> {
         let credentials = &self.0.credentials;
         let place = credentials.binary_search_by_key(&id, |c| c.id).ok()?;
@@ -318,7 +331,12 @@ impl KeyRing {
 pub fn entries(text: &str) -> Result<Vec<Entry>, KeyError> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !(line.is_empty() || line.starts_with('#')));
-    lines.map(|(i, line)| Entry::parse(line).ok_or(KeyError::Line(i + 1))).collect()
+    // Full capacity at once, as in [`KeyRing::of`].
+    let mut entries = Vec::with_capacity(lines.clone().count());
+    for (i, line) in lines {
+        entries.push(Entry::parse(line).ok_or(KeyError::Line(i + 1))?);
+    }
+    Ok(entries)
 }
 
 /// Checks that no key and no name of a host occurs twice.

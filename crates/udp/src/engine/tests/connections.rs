@@ -284,3 +284,17 @@ fn the_search_for_numbers_of_flows_has_a_limit_and_leaves_nothing() {
         assert_eq!(hosts[1 - side].engine.usage().flows, 0);
     }
 }
+
+#[test]
+fn keys_that_were_replaced_do_not_stay_in_an_engine() {
+    let ring = |n| KeyRing::new([SharedKey::new([n; 32])]).expect("a key");
+    let mut settings = config();
+    settings.keys = ring(1);
+    let is_left = settings.keys.watch();
+    let mut host = VirtualHost::new([10, 0, 0, 1], &settings);
+    drop(settings);
+    assert!(is_left());
+    host.engine.mailbox.post(Command::Keys(ring(2)));
+    host.engine.step(true);
+    assert!(!is_left());
+}

@@ -130,3 +130,13 @@ fn a_ring_has_a_bounded_number_of_keys() {
     let with_peers = groups(1000).chain([own(1)]).chain((2..19).map(|n| peer(&n.to_string(), n)));
     assert_eq!(KeyRing::of(with_peers).unwrap_err(), KeyError::TooMany, "18,000 pairs");
 }
+
+/// A vector that grows leaves its former buffer, with the secrets in it, to the allocator.
+#[test]
+fn vectors_of_secrets_have_their_full_capacity_at_once() {
+    let all = [group(1), group(2), group(3), own(4), peer("a", 5), peer("b", 6), peer("c", 7)];
+    let text: String = all.iter().map(|entry| entry.to_line().to_string() + "\n").collect();
+    assert_eq!(entries(&text).unwrap().capacity(), all.len());
+    let credentials = &KeyRing::parse(&text).unwrap().0.credentials;
+    assert_eq!((credentials.len(), credentials.capacity()), (3 * 4, 3 * 4));
+}
