@@ -1,0 +1,198 @@
+//! A server and its peers in virtual time: the server's core takes a stated time per packet.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use super::super::*;
+use super::greedy::Greedy;
+use crate::connection::Connection;
+use crate::session::{Counters, Entry, EntryKey, KeyPair, SharedKey};
+use crate::virtual_host::{Connecting, Received, VirtualHost as Machine};
+
+/// Time that the server's core takes for a datagram, the kernel's work for its socket included: from docs/security.md ("Costs") and
+/// docs/performance.md, rounded up.
+mod cost {
+    use apus_units::Span;
+
+    /// Dropped at its first bytes, by its key's name, or beyond a share or rate.
+    pub const CHEAP: Span = Span::from_ns(900);
+    /// A proof was computed, or a packet opened, that turned out not to be authentic.
+    pub const PROOF: Span = Span::from_ns(1_100);
+    /// A Hello that was proved, with its Cookie.
+    pub const HELLO: Span = Span::from_ns(3_800);
+    /// A Diffie-Hellman handshake.
+    pub const HANDSHAKE: Span = Span::from_us(200);
+    /// A packet of the transport, with the system call and its answer.
+    pub const PACKET: Span = Span::from_ns(3_000);
+    /// A packet that is sent besides.
+    pub const SEND: Span = Span::from_ns(1_500);
+}
+
+/// Time from a socket to the other.
+const DELAY: Span = Span::from_us(10);
+/// Step of the simulation.
+pub(super) const TICK: Span = Span::from_us(10);
+/// Datagrams that the server's socket holds: 4 MiB of small ones, as the kernel counts them (768 B each).
+const SOCKET: usize = 5_461;
+/// Number of honest peers.
+pub(super) const HONEST: usize = 4;
+
+fn pair(n: usize) -> KeyPair {
+    KeyPair::new([1 + n as u8; 32]).expect("not zeros")
+}
+
+pub(super) fn address(n: usize) -> SocketAddr {
+    ([10, 0, 0, 1 + n as u8], 7000).into()
+}
+
+/// The settings of host `n`: 0 is the server, the last one the abuser.
+pub(super) fn settings(n: usize) -> Config {
+    let mut config = config();
+    let own = EntryKey::Own(format!("host-{n}"), pair(n));
+    let others: Vec<usize> = if n == 0 { (1..=HONEST + 1).collect() } else { vec![0] };
+    let peer = |p: &usize| EntryKey::Peer(format!("host-{p}"), pair(*p).public());
+    let shared = EntryKey::Shared(SharedKey::new([42; 32]));
+    let keys = [shared, own].into_iter().chain(others.iter().map(peer)).map(Entry::new);
+    config.keys = KeyRing::of(keys).expect("sound");
+    config.listen = vec![address(n)];
+    config.algorithm = Config::new(address(n), KeyRing::insecure()).expect("valid").algorithm;
+    config
+}
+
+/// The server and its peers.
+pub(super) struct World {
+    pub(super) now: Time,
+    pub(super) machines: Vec<Machine>,
+    /// Datagrams to the peers and the server, with the time of their arrival.
+    flights: VecDeque<(Time, usize, Received)>,
+    socket: VecDeque<Received>,
+    /// Kinds of the datagrams that the engine finds in its socket: at most two, so that it sees whether more wait.
+    loaded: VecDeque<Option<u8>>,
+    /// When the server's core is free.
+    free: Time,
+    counters: Counters,
+    /// The abuser, if it sends valid packets: it hears what comes for it.
+    pub(super) greedy: Option<Greedy>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let now = Time::ZERO + Span::from_secs(1);
+        let machine = |n| Machine::start(&settings(n), [1 + n as u8; 32], now).expect("sound");
+        let machines = (0..HONEST + 2).map(machine).collect();
+        let (flights, socket, loaded) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        let counters = Counters::default();
+        Self { now, machines, flights, socket, loaded, free: now, counters, greedy: None }
+    }
+
+    pub(super) fn send(&mut self, to: usize, from: usize, bytes: Vec<u8>) {
+        let segment = bytes.len();
+        let at = self.now + DELAY;
+        let (from, stamp) = (address(from), Some(at));
+        let received = Received { from, port: 0, tos: 0, ttl: Some(64), segment, stamp, bytes };
+        self.flights.push_back((at, to, received));
+    }
+
+    /// Hands what a machine has sent to the network; returns the number of datagrams.
+    fn collect(&mut self, n: usize) -> u64 {
+        let mut count = 0;
+        for burst in self.machines[n].take_sent(0) {
+            let to = (0..HONEST + 2).find(|&to| address(to) == burst.to);
+            for bytes in burst.datagrams {
+                count += 1;
+                if let Some(to) = to {
+                    self.send(to, n, bytes);
+                }
+            }
+        }
+        count
+    }
+
+    /// Returns the time for the datagram that the server has just handled, by what became of it.
+    fn cost(&mut self, kind: Option<u8>) -> Span {
+        let after = *self.machines[0].engines[0].session_counters();
+        let before = std::mem::replace(&mut self.counters, after);
+        let changed = |of: fn(&Counters) -> u64| of(&after) > of(&before);
+        if changed(|c| {
+            c.dropped_malformed
+                + c.dropped_unknown_key
+                + c.dropped_rate
+                + c.dropped_share
+                + c.dropped_unknown
+                + c.dropped_replay
+                + c.dropped_other_mode
+                + c.dropped_address
+        }) {
+            cost::CHEAP
+        } else if changed(|c| c.dropped_unproven + c.dropped_forged) {
+            cost::PROOF
+        } else if kind == Some(0x40) {
+            cost::HELLO
+        } else if kind == Some(0x42) {
+            cost::HANDSHAKE
+        } else {
+            cost::PACKET
+        }
+    }
+
+    /// Lets a tick pass.
+    pub(super) fn tick(&mut self) {
+        self.now += TICK;
+        for machine in &self.machines {
+            machine.set_now(self.now);
+        }
+        while self.flights.front().is_some_and(|(at, ..)| *at <= self.now) {
+            let Some((_, to, received)) = self.flights.pop_front() else { break };
+            if to > 0 {
+                if let Some(greedy) = self.greedy.as_mut().filter(|_| to == HONEST + 1) {
+                    greedy.hear(&received.bytes);
+                }
+                self.machines[to].put(0, vec![received]);
+            } else if self.socket.len() < SOCKET {
+                self.socket.push_back(received);
+            }
+        }
+        self.free = self.free.max(self.now - TICK);
+        while self.free <= self.now {
+            while self.loaded.len() < 2 {
+                let Some(received) = self.socket.pop_front() else { break };
+                let kind = (received.bytes.first() == Some(&0)).then(|| received.bytes[2]);
+                self.loaded.push_back(kind);
+                self.machines[0].put(0, vec![received]);
+            }
+            let Some(kind) = self.loaded.pop_front() else { break };
+            self.machines[0].step(0);
+            let sent = self.collect(0);
+            let taken = self.cost(kind);
+            // These costs include a packet that is sent.
+            let included = [cost::PACKET, cost::HELLO, cost::HANDSHAKE].contains(&taken);
+            let included = u64::from(included);
+            self.free += taken + cost::SEND * sent.saturating_sub(included);
+        }
+        for n in 1..self.machines.len() {
+            for _ in 0..8 {
+                if !self.machines[n].step(0) {
+                    break;
+                }
+            }
+            self.collect(n);
+        }
+        // The server's timers and commands run even if no datagram comes.
+        if self.loaded.is_empty() {
+            self.machines[0].step(0);
+            let sent = cost::SEND * self.collect(0);
+            self.free += sent;
+        }
+    }
+
+    pub(super) fn connect(&mut self, n: usize) -> Connection {
+        let connecting: Connecting = self.machines[n].connect(0, address(0), &[0]);
+        for _ in 0..10_000 {
+            self.tick();
+            if let Some(connection) = connecting.try_take() {
+                return connection.expect("listed");
+            }
+        }
+        panic!("host {n} did not connect");
+    }
+}
