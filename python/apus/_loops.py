@@ -21,11 +21,14 @@ async def end_of(op: Op[Any]) -> object:
     if executor is None:
         executor = _EXECUTORS[loop] = _native.Executor()
         loop.add_reader(executor.fileno(), executor.run)
-    future: asyncio.Future[object] = loop.create_future()
-    number = executor.start(op, future)
-    try:
-        return await future
-    except asyncio.CancelledError:
-        if number is not None:
-            executor.cancel(number)
-        raise
+    while True:
+        ready: asyncio.Future[None] = loop.create_future()
+        # A task takes the end of the op when it runs: one that is cancelled before loses nothing.
+        if (ended := executor.poll(op, ready)) is not None:
+            return ended[0]
+        try:
+            await ready
+        except asyncio.CancelledError:
+            executor.forget(ready)
+            op.cancel()
+            raise

@@ -54,6 +54,7 @@ __build__: str
 __version__: str
 
 _T_co = TypeVar("_T_co", covariant=True)
+_Row = TypeVar("_Row")
 
 def compare(
     name: str,
@@ -65,8 +66,8 @@ def compare(
 def declarations() -> str: ...
 def explain(name: str) -> str: ...
 def replay(
-    algorithm: str, profile: str | None, set: list[str], trace: str
-) -> list[tuple[int, str, int | None, float | None, float | None, float, int, int]]: ...
+    make: Callable[..., _Row], algorithm: str, profile: str | None, set: list[str], trace: str
+) -> list[_Row]: ...
 def register_algorithm(
     name: str, cls: type[OwnAlgorithm], declaration: AlgorithmDeclaration
 ) -> None: ...
@@ -424,7 +425,11 @@ class Op(Generic[_T_co]):
 
         Args:
             timeout: Seconds after which the call gives up waiting, with `TimeoutError`; the op goes
-                on.
+                on. 0 or less looks once, and without it the call has no limit.
+
+        Raises:
+            RuntimeError: An accept hook or an algorithm waits for its own host, whose engine runs
+                it.
 
         """
     def cancel(self) -> None:
@@ -569,7 +574,11 @@ class Region:
     def fetch_add(self, address: int, delta: int) -> int:
         """Add to a word, modulo 2^64; returns the word before."""
     def close(self) -> None:
-        """Withdraw the region, and wait until no engine uses its memory."""
+        """Withdraw the region, and wait until no engine uses its memory.
+
+        In an accept hook or an algorithm, whose thread runs an engine of the host, it does not
+        wait: the engines give up the answers to peers' reads, and then the memory.
+        """
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 @final
@@ -594,8 +603,8 @@ class Executor:
 
     def __new__(cls) -> Executor: ...
     def fileno(self) -> int: ...
-    def start(self, op: Op[object], future: asyncio.Future[object]) -> int | None: ...
-    def cancel(self, number: int) -> None: ...
+    def poll(self, op: Op[object], future: asyncio.Future[None]) -> tuple[object] | None: ...
+    def forget(self, future: asyncio.Future[None]) -> None: ...
     def run(self) -> None: ...
 
 @final

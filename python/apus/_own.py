@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from apus import _native
 from apus._code import hash_of
+from apus._settings import Settings
 from apus.algorithms import Algorithm
 from apus.errors import ScenarioError
 from apus.parameters import Parameter
@@ -38,6 +40,11 @@ _HOOKS = (
     "path_label",
 )
 """Methods that are called only if a class has its own."""
+
+_CLASSES: dict[str, type[OwnAlgorithm]] = {}
+"""The class that each name of a scenario stands for."""
+_REGISTERING = threading.RLock()
+"""Held while a name gets a class, here and in the native module."""
 
 
 class OwnAlgorithm(Algorithm, ABC):
@@ -101,12 +108,12 @@ class OwnAlgorithm(Algorithm, ABC):
     def next_timer(self) -> float | None:
         """Return the time of the next `on_timer`, as `now` of the events; `None` for none.
 
-        Called only if the class has its own `on_timer`.
+        Called only if the class has its own `on_timer`. A time that has passed calls it at once.
         """
         return None
 
     def on_timer(self, now: float) -> None:
-        """Take the time of `next_timer`."""
+        """Take the time of `next_timer`, which must then return a later one or `None`."""
 
     def rto(self) -> float:
         """Return the retransmission timeout.
@@ -124,14 +131,42 @@ class OwnAlgorithm(Algorithm, ABC):
     def name(cls) -> str:
         """Return the name of the algorithm in scenarios.
 
-        Without `apus.algorithm` it follows from the name of the class: `my_own` for `MyOwn`.
+        Without `apus.algorithm` it follows from the name of the class: `my_own` for `MyOwn`. A new
+        definition of a class, such as a cell of a notebook that runs again, takes its name over.
+
+        Raises:
+            ScenarioError: The name is that of another class.
+
         """
         name = cls.__dict__.get("_registered")
         if isinstance(name, str):
+            if name in _CLASSES:
+                _check_class(name, cls)
+            else:
+                # The class came from another process, by value.
+                algorithm(name, cls)
             return name
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-        algorithm(name, cls)
+        with _REGISTERING:
+            other = _CLASSES.get(name, cls)
+            if _place(other) != _place(cls):
+                raise ScenarioError(
+                    f"{_place(cls)}: the name `{name}` is that of {_place(other)}; give this class "
+                    f'a name of its own: apus.algorithm("another_name", {cls.__name__})'
+                )
+            algorithm(name, cls)
         return name
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The settings by key, as in a scenario file.
+
+        Raises:
+            ScenarioError: The name of its class is that of another class since.
+
+        """
+        _check_class(self._fixed["name"], type(self))
+        return super().settings
 
     def replace(self, **changes: object) -> Self:
         """Return a copy with other parameters; `None` removes one."""
@@ -154,6 +189,11 @@ class OwnAlgorithm(Algorithm, ABC):
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         copied = self.__class__.__new__(self.__class__)
+        # Its state may refer to it.
+        memo[id(self)] = copied
+        for name in Settings.__slots__:
+            if hasattr(self, name):
+                setattr(copied, name, deepcopy(getattr(self, name), memo))
         copied.__dict__.update(deepcopy(self.__dict__, memo))
         return copied
 
@@ -166,8 +206,9 @@ def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
     """Register an algorithm in Python, so that scenarios of this process may name it.
 
     The class replaces one that was registered under the same name. Scenarios that were read before
-    keep theirs. The description of an algorithm, its name and parameters, stays in memory until the
-    process ends: about a kilobyte for each that differs from all others.
+    keep theirs; an object of the class before is an error where a scenario is read. The description
+    of an algorithm, its name and parameters, stays in memory until the process ends: about a
+    kilobyte for each that differs from all others.
 
     Args:
         name: Name in scenarios: letters, digits, `_` and `-`.
@@ -181,8 +222,32 @@ def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
         raise ScenarioError(f"name={name!r}: a name has letters, digits, `_` and `-` only")
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise ScenarioError(f"{cls.__name__} lacks {', '.join(f'`{one}`' for one in missing)}")
-    _native.register_algorithm(name, cls, _declaration(cls))
-    cls._registered = name  # type: ignore[attr-defined]
+    declared = _declaration(cls)
+    with _REGISTERING:
+        _native.register_algorithm(name, cls, declared)
+        _CLASSES[name] = cls
+        cls._registered = name  # type: ignore[attr-defined]
+
+
+def _check_class(name: str, cls: type[OwnAlgorithm]) -> None:
+    """Check that a name still stands for a class."""
+    now = _CLASSES[name]
+    if now is cls:
+        return
+    if _place(now) == _place(cls):
+        raise ScenarioError(
+            f"{_place(cls)} was defined again since, and `{name}` is the new class; make the "
+            "object again, or give each class a name of its own by apus.algorithm"
+        )
+    raise ScenarioError(
+        f"{_place(cls)}: the name `{name}` is now that of {_place(now)}; give this class a name of "
+        f'its own, apus.algorithm("another_name", {cls.__name__}), and make the object again'
+    )
+
+
+def _place(cls: type) -> str:
+    """Return where a class is defined."""
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _declaration(cls: type[OwnAlgorithm]) -> AlgorithmDeclaration:

@@ -7,6 +7,7 @@ import functools
 import importlib
 import itertools
 import json
+import operator
 import pickle
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from apus._types import ReadOptions, RunOptions, Value
+
+
+_MAX_SEEDS = 10_000
+"""Largest number of seeds, as of the command `apus sweep`."""
+_MAX_SEED = 2**53
+"""Largest seed, as of scenario files."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ def plan(
     seeds: int | Iterable[int],
 ) -> Plan:
     """Return all runs: of each combination of settings the variants, and of each the seeds."""
-    numbers = _seeds(seeds)
+    numbers = checked_seeds(seeds)
     name, folder = _place(scenario)
     points, texts, work = [], [], []
     axes: dict[str, dict[str, None]] = {}
@@ -157,19 +164,35 @@ def _values(key: str, given: Iterable[Value]) -> list[Value]:
     return values
 
 
-def _seeds(seeds: int | Iterable[int]) -> int | list[int]:
-    if isinstance(seeds, int):
-        if seeds < 1:
-            raise ScenarioError(f"seeds={seeds}: must be at least 1")
+def checked_seeds(seeds: int | Iterable[int]) -> int | list[int]:
+    """Return the number of seeds, or the seeds themselves.
+
+    Raises:
+        ScenarioError: There are too many or too few, or one is no seed.
+    """
+    if not isinstance(seeds, Iterable):
+        if not isinstance(seeds, int) or not 1 <= seeds <= _MAX_SEEDS:
+            raise ScenarioError(f"seeds={seeds!r}: must be from 1 to {_MAX_SEEDS}, or a list")
         return seeds
-    numbers = list(seeds)
+    numbers = [_seed(one) for one in itertools.islice(seeds, _MAX_SEEDS + 1)]
     if not numbers:
         raise ScenarioError("seeds: has no seed; write at least one")
+    if len(numbers) > _MAX_SEEDS:
+        raise ScenarioError(f"seeds: has more than {_MAX_SEEDS} seeds; write fewer")
     if len(set(numbers)) < len(numbers):
         raise ScenarioError(f"seeds={numbers}: a seed is there twice; remove one")
-    if wrong := [seed for seed in numbers if seed < 0]:
-        raise ScenarioError(f"seeds: {wrong[0]} must be at least 0")
     return numbers
+
+
+def _seed(given: object) -> int:
+    """Return a seed as a whole number, such as one of numpy's."""
+    try:
+        seed = operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        seed = -1
+    if not 0 <= seed <= _MAX_SEED:
+        raise ScenarioError(f"seeds: {given!r} must be a whole number from 0 to 2^53")
+    return seed
 
 
 def _from(first: int, count: int) -> Sequence[int]:

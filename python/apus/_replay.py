@@ -62,13 +62,13 @@ def replay(
         own = parameters.pop("profile", None)
         profile = str(own) if profile is None and own is not None else profile
     given = {**parameters, **(set or {})}
-    rows = _native.replay(
+    return _native.replay(
+        ReplayRow,
         algorithm,
         profile,
         assignments(given),  # type: ignore[arg-type]
         os.fspath(trace),
     )
-    return [ReplayRow(*row) for row in rows]
 
 
 def explain(name: str) -> str:

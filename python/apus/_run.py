@@ -42,8 +42,8 @@ def run(
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
         set: Settings that replace those of the scenario, by dotted key:
             `{"algorithm.base_target": "50us"}`.
-        seeds: Number of seeds, from `seed` upwards.
-        seed: First seed of all random streams; that of the scenario if not given.
+        seeds: Number of seeds, from `seed` upwards, at most 10,000.
+        seed: First seed of all random streams, at most 2^53; that of the scenario if not given.
         variant: Run this variant only.
         quick: Run the shortened version of the scenario.
         threads: Total threads, at most one per core. Without it each run has one thread, and as
@@ -88,7 +88,7 @@ def reproduce(
 
     Args:
         experiment: Name of a built-in experiment, or a scenario file (`.toml`) with checks.
-        seeds: Number of seeds; 5 if not given, and 1 with `quick`.
+        seeds: Number of seeds, at most 10,000; 5 if not given, and 1 with `quick`.
         quick: Run the shortened version of the scenario.
         threads: See `apus.run`.
         max_memory: See `apus.run`.

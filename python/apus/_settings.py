@@ -65,7 +65,10 @@ class Settings:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Settings):
             return NotImplemented
-        return self._call == other._call and self._given == other._given
+        # Two modules may have classes of one name.
+        return (
+            type(self) is type(other) and self._call == other._call and self._given == other._given
+        )
 
     def __hash__(self) -> int:
         return hash((self._call, repr(self._given)))

@@ -211,10 +211,8 @@ class Sweep(Sequence[SweepPoint]):
         if len(failed) > _SHOWN:
             texts.append(f"and {len(failed) - _SHOWN} more failures")
         if self._lost is not None:
-            texts.append(
-                f"the executor ended early ({type(self._lost).__name__}: {self._lost}); "
-                f"{self._continuation()}"
-            )
+            why = ": ".join(filter(None, (type(self._lost).__name__, str(self._lost))))
+            texts.append(f"the executor ended early ({why}); {self._continuation()}")
         if texts:
             raise SweepError("\n".join(texts), self) from self._lost
 
@@ -272,7 +270,10 @@ class Sweep(Sequence[SweepPoint]):
     def _take(self, place: int, future: Future[tuple[str | None, str | None]]) -> None:
         try:
             summary, failure = future.result()
-        except (CancelledError, KeyboardInterrupt, _Stopped):
+        except (CancelledError, KeyboardInterrupt, _Stopped) as error:
+            if not self._stop.is_set():
+                # Not by this sweep: the executor was shut down, or a process of it interrupted.
+                self._lost = self._lost or error
             return
         except BrokenExecutor as error:
             self._lost = error
@@ -309,7 +310,8 @@ def sweep(
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
         vary: Settings by dotted key, each with its values:
             `{"algorithm.base_target": ["20us", "30us"]}`.
-        seeds: Number of seeds from the scenario's own upwards, or the seeds: `range(5)`.
+        seeds: Number of seeds from the scenario's own upwards, or the seeds: `range(5)`. At most
+            10,000.
         executor: Where the points run: any `concurrent.futures.Executor`, or a Dask client. Without
             it they run on all cores of this machine. Processes of an executor need the same build
             of apus; algorithms in Python are sent to them.

@@ -47,6 +47,9 @@ class Host:
 
     Everything that takes time returns an `Op`: `op.wait()` blocks, and `await op` suspends a task
     of asyncio. A host ends with its `with` block.
+
+    A host belongs to its process. A forked child leaves the hosts of its parent alone, and makes
+    hosts of its own.
     """
 
     def __init__(
@@ -112,7 +115,8 @@ class Host:
             cipher: "aes-256-gcm" or "aegis-128x".
             accept: Called with the address, public key and name of each peer that connects. A text
                 refuses the peer, which is told the text; `None` accepts it. The engine waits for
-                the call. Key and name are `None` under a shared key alone.
+                the call, so that waits for this host raise `RuntimeError` in it. Key and name are
+                `None` under a shared key alone.
             accept_unlisted: Let peers connect whose keys the key file does not list.
             quota_sessions: Most connections that one key may open.
             quota_queued_bytes: Most bytes of messages of one key that wait for `receive`.
@@ -141,16 +145,20 @@ class Host:
                 "a host needs either key_file=FILE (apus.make_key makes one) or insecure=True, "
                 "which encrypts nothing and lets anyone connect"
             )
+        profile = None
         if algorithm is not None and not isinstance(algorithm, str):
             if parameters:
                 raise ScenarioError("parameters: an algorithm that is an object has its own")
-            settings = algorithm.settings
-            algorithm = str(settings["name"])
-            parameters = {key: value for key, value in settings.items() if key != "name"}
+            settings = dict(algorithm.settings)
+            algorithm = str(settings.pop("name"))
+            if (own := settings.pop("profile", None)) is not None:
+                profile = str(own)
+            parameters = settings
         options: HostOptions = {
             "mode": mode,
             "engines": engines,
             "algorithm": algorithm,
+            "profile": profile,
             "parameters": [
                 (key, str(value).lower() if isinstance(value, bool) else str(value))
                 for key, value in (parameters or {}).items()
@@ -252,6 +260,9 @@ class Host:
 
         Returns:
             Whether every connection has ended. Close the host afterwards in either case.
+
+        Raises:
+            RuntimeError: The call is in an accept hook or an algorithm of this host.
 
         """
         return self._native.drain(timeout)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from apus._metrics import titled
 from apus._picture import Axis, Backend, Chart, Picture, median
-from apus._points import check_effect, plan
+from apus._points import check_effect, checked_seeds, plan
 from apus._progress import Reporter
 from apus._sweep import SweepError, begin
 from apus._toml import assignments
@@ -151,8 +151,8 @@ def tune(
         maximize: Metrics to make large.
         trials: Number of trials.
         batch: Trials that run at the same time.
-        seeds: Number of seeds of a trial from the scenario's own upwards, or the seeds; medians
-            count.
+        seeds: Number of seeds of a trial from the scenario's own upwards, or the seeds, at most
+            10,000; medians count.
         sampler_seed: Seed of the search.
         executor: As for `apus.sweep`.
         out: Directory that keeps each run. The same call repeats no finished run.
@@ -185,7 +185,7 @@ def tune(
     how: RunOptions = {"threads": None, "watchdog": watchdog, "max_memory": max_memory}
     parameters = {key: _Parameter(key, space) for key, space in search.items()}
     _check_scenario(scenario, read, parameters)
-    numbers = seeds if isinstance(seeds, int) else list(seeds)
+    numbers = checked_seeds(seeds)
     directions = ["minimize"] * len(minimize) + ["maximize"] * len(maximize)
     sampler = optuna.samplers.TPESampler(seed=sampler_seed)
     study = _quietly(lambda: optuna.create_study(sampler=sampler, directions=directions))

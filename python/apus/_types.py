@@ -106,6 +106,7 @@ class HostOptions(TypedDict):
     mode: str
     engines: int
     algorithm: str | None
+    profile: str | None
     parameters: Sequence[tuple[str, str]]
     behind_switch: bool
     line_rate: str | None

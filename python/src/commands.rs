@@ -1,21 +1,22 @@
 //! Commands that execute many runs or none: comparisons, searches and replays.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use apus::api::{self, Comparison, Contest, Failure, Job, TargetSearch, varied_by_target_search};
 use apus_scenario::experiment::{Step, Threads, run_all};
 use apus_scenario::{Options, Setup, Source};
-use apus_sim::Watch;
+use apus_sim::{Fault, Watch};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use serde_json::Value;
 
-use crate::options::{Cores, RunOptions, limit};
+use crate::options::{Cores, Count, RunOptions, limit};
 use crate::progress::Progress;
 use crate::scenario::Scenario;
-use crate::{blocking, errors};
+use crate::{algorithm as own, blocking, errors};
 
 /// What is compared, and how; see `Contest`.
 #[derive(FromPyObject)]
@@ -24,27 +25,27 @@ pub struct ContestOptions {
     algorithms: Vec<String>,
     set: Vec<String>,
     variant: Option<String>,
-    seeds: u64,
+    seeds: Count,
     metrics: Vec<String>,
     tune_each: bool,
     objective: String,
     keep: f64,
-    tune_values: u32,
-    tune_seeds: u64,
+    tune_values: Count,
+    tune_seeds: Count,
 }
 
 impl ContestOptions {
     /// Returns the contest, whose numbers are within the limits of the command.
     fn contest(self) -> PyResult<Contest> {
-        within("seeds", self.seeds, 1, 1000)?;
-        within("tune_values", self.tune_values.into(), 2, 100)?;
-        within("tune_seeds", self.tune_seeds, 1, 1000)?;
+        let seeds = self.seeds.within("seeds", 1, 1000)?;
+        let tune_values = self.tune_values.within("tune_values", 2, 100)? as u32;
+        let tune_seeds = self.tune_seeds.within("tune_seeds", 1, 1000)?;
         check_percent("keep", self.keep)?;
         if self.algorithms.is_empty() {
             return Err(errors::of_input("algorithms=[]: must name at least one algorithm"));
         }
-        let Self { algorithms, set, variant, seeds, tune_each, objective, keep, .. } = self;
-        let (tune_values, tune_seeds, metric) = (self.tune_values, self.tune_seeds, self.metrics);
+        let Self { algorithms, set, variant, metrics: metric, tune_each, objective, keep, .. } =
+            self;
         Ok(Contest {
             algorithms,
             set,
@@ -58,14 +59,6 @@ impl ContestOptions {
             tune_seeds,
         })
     }
-}
-
-/// Returns an error for a number that is not in the range of the command.
-fn within(name: &str, value: u64, low: u64, high: u64) -> PyResult<()> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(errors::of_input(&format!("{name}={value}: must be from {low} to {high}")))
 }
 
 fn check_percent(name: &str, value: f64) -> PyResult<()> {
@@ -195,7 +188,7 @@ pub struct TargetOptions {
     set: Vec<String>,
     algorithm: Option<String>,
     keep: f64,
-    seeds: u64,
+    seeds: Count,
 }
 
 /// Searches the smallest base target that keeps the throughput of a scenario with one run.
@@ -212,7 +205,7 @@ pub fn tune_target(
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<(Option<String>, String)> {
     let TargetOptions { set, algorithm, keep, seeds } = wanted;
-    within("seeds", seeds, 1, 1000)?;
+    let seeds = seeds.within("seeds", 1, 1000)?;
     check_percent("keep", keep)?;
     let [run] = scenario.runs() else {
         let names = scenario.runs().iter().filter_map(|run| run.variant.as_deref());
@@ -246,26 +239,49 @@ pub fn tune_target(
     }
 }
 
-/// The columns of a replay's rows.
-type ReplayRow = (u64, &'static str, Option<u64>, Option<f64>, Option<f64>, f64, u64, u64);
+/// A log that cannot be read on when the call has been stopped.
+struct Stoppable<'a> {
+    log: File,
+    watch: &'a Watch,
+}
 
-/// Returns the state of an algorithm after each event of a log, in the order of the log.
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.watch.stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the replay was stopped"));
+        }
+        self.log.read(buffer)
+    }
+}
+
+/// Rows of a replay between two looks at signals.
+const ROWS_PER_LOOK: usize = 4096;
+
+/// Returns the state of an algorithm after each event of a log, in the order of the log. Each is made by `make` from its values.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "arguments of Python's")]
-pub fn replay(
-    py: Python<'_>,
+pub fn replay<'py>(
+    py: Python<'py>,
+    make: &Bound<'py, PyAny>,
     algorithm: &str,
     profile: Option<&str>,
     set: Vec<String>,
     trace: &str,
-) -> PyResult<Vec<ReplayRow>> {
+) -> PyResult<Bound<'py, PyList>> {
+    let watch = Watch::default();
     let read = || {
-        let file = File::open(trace).map_err(|why| format!("{trace}: cannot be read: {why}"))?;
-        api::replay((algorithm, profile, &set), trace, BufReader::new(file))
+        let log = File::open(trace).map_err(|why| format!("{trace}: cannot be read: {why}"))?;
+        let log = BufReader::new(Stoppable { log, watch: &watch });
+        api::replay((algorithm, profile, &set), trace, log)
     };
-    let rows = blocking::call(py, read)?.map_err(|why| errors::of_input(&why))?;
-    let row = |row: &apus_scenario::replay::Row| {
-        (
+    let (replayed, raised) = blocking::run(py, &watch, || Fault::caught(read), |_| Ok(()));
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let rows = replayed.map_err(|fault| own::failure(py, fault))?;
+    let list = PyList::empty(py);
+    for (number, row) in rows.map_err(|why| errors::of_input(&why))?.into_iter().enumerate() {
+        let values = (
             row.time.as_ps(),
             row.event.name(),
             row.target_delay.map(|target| target.as_ps()),
@@ -274,9 +290,13 @@ pub fn replay(
             row.cwnd,
             row.pacing_delay.as_ps(),
             row.rto.as_ps(),
-        )
-    };
-    Ok(rows.iter().map(row).collect())
+        );
+        list.append(make.call1(values)?)?;
+        if number % ROWS_PER_LOOK == 0 {
+            py.check_signals()?;
+        }
+    }
+    Ok(list)
 }
 
 /// Returns the explanation of an algorithm, a path policy, a result or a scenario.

@@ -12,12 +12,49 @@ use pyo3::prelude::*;
 
 use crate::{algorithm, errors};
 
+/// Largest seed, as of the command and of scenarios: JSON keeps whole numbers up to it.
+const MAX_SEED: u64 = 1 << 53;
+/// Largest number of seeds of a call, as of `apus sweep`.
+const MAX_SEEDS: u64 = 10_000;
+
+/// A whole number from Python, or the text of what is no such number.
+#[derive(Clone)]
+pub struct Count(Result<u64, String>);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match value.extract() {
+            Ok(number) => Ok(Self(Ok(number))),
+            Err(_) => Ok(Self(Err(value.repr()?.to_string()))),
+        }
+    }
+}
+
+impl Count {
+    /// Returns the number of the argument `name`, which must be from `low` to `high`.
+    pub fn within(self, name: &str, low: u64, high: u64) -> PyResult<u64> {
+        let value = match self.0 {
+            Ok(number) if (low..=high).contains(&number) => return Ok(number),
+            Ok(number) => number.to_string(),
+            Err(text) => text,
+        };
+        Err(errors::of_input(&format!("{name}={value}: must be from {low} to {high}")))
+    }
+
+    /// Returns the number of seeds of a call.
+    pub fn seeds(self) -> PyResult<u64> {
+        self.within("seeds", 1, MAX_SEEDS)
+    }
+}
+
 /// How a scenario is read.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ReadOptions {
     set: Vec<String>,
-    seed: Option<u64>,
+    seed: Option<Count>,
     variant: Option<String>,
     quick: bool,
     max_memory: Option<String>,
@@ -28,6 +65,7 @@ impl ReadOptions {
     pub fn options(self) -> PyResult<Options> {
         let memory = limit(self.max_memory.as_deref())?;
         let Self { set, seed, variant, quick, .. } = self;
+        let seed = seed.map(|seed| seed.within("seed", 0, MAX_SEED)).transpose()?;
         Ok(Options { set, seed, variant, quick, memory, ..Options::default() })
     }
 }
@@ -36,7 +74,7 @@ impl ReadOptions {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct RunOptions {
-    threads: Option<usize>,
+    threads: Option<Count>,
     watchdog: String,
     max_memory: Option<String>,
 }
@@ -64,12 +102,11 @@ impl RunOptions {
     /// Returns the threads and the memory that runs may take.
     pub fn cores(&self) -> PyResult<Cores> {
         let all = available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        if self.threads == Some(0) {
-            return Err(errors::of_input("threads=0: must be at least 1"));
-        }
-        let threads = self.threads.and_then(NonZeroUsize::new).map_or(all, |n| n.min(all));
+        let wanted = self.threads.clone().map(|n| n.within("threads", 1, u32::MAX.into()));
+        let wanted = wanted.transpose()?.and_then(|n| NonZeroUsize::new(n as usize));
+        let threads = wanted.map_or(all, |n| n.min(all));
         // Without `threads` each run has one, as with the command.
-        let divided = self.threads.is_some();
+        let divided = wanted.is_some();
         Ok(Cores { threads, divided, memory: limit(self.max_memory.as_deref())? })
     }
 }

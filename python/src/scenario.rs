@@ -10,7 +10,7 @@ use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use pyo3::prelude::*;
 
-use crate::options::{ReadOptions, RunOptions};
+use crate::options::{Count, ReadOptions, RunOptions};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::{algorithm, blocking, errors};
@@ -124,14 +124,12 @@ impl Scenario {
     fn run(
         &self,
         py: Python<'_>,
-        seeds: u64,
+        seeds: Count,
         record: bool,
         options: RunOptions,
         on_progress: Option<Py<PyAny>>,
     ) -> PyResult<Outcome> {
-        if seeds == 0 {
-            return Err(errors::of_input("seeds=0: must be at least 1"));
-        }
+        let seeds = seeds.seeds()?;
         let runs = &self.checked.runs;
         let of_seed = |index| {
             runs.iter().map(move |run| {

@@ -1,5 +1,8 @@
 """Comparisons, experiments, replays and explanations."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -139,6 +142,31 @@ def test_a_log_is_replayed(tmp_path: Path) -> None:
     log.write_text(header + "x,ack,1,1,1,1,1\n")
     with pytest.raises(apus.ScenarioError, match=r"log.csv:2"):
         apus.replay("swift", log)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_ends_a_replay(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    os.mkfifo(log)
+    row = b"30000000,ack,20000000,20000000,0,3,1\n"
+
+    def write() -> bool:
+        """Write a log until nobody reads it; returns whether that came to pass."""
+        with log.open("wb", buffering=0) as pipe:
+            pipe.write(b"time_ps,event,rtt_ps,fabric_delay_ps,endpoint_delay_ps,hops,acked\n")
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                for _ in range(20_000):
+                    pipe.write(row * 100)
+            except BrokenPipeError:
+                return True
+        return False
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(write)
+        with pytest.raises(KeyboardInterrupt):
+            apus.replay("swift", log)
+        assert written.result(60)
 
 
 def test_names_are_explained() -> None:

@@ -1,8 +1,10 @@
 """Algorithms in Python: parameters, runs beside built-in algorithms, and errors."""
 
+import copy
 import os
 import pickle
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -295,3 +297,124 @@ def test_pace_timer_timeout_and_marks_reach_the_class(incast: Path) -> None:  # 
     assert seen == {"mark", "transmit", "idle", "timer", "rto"}
     # Three senders of 40 Gb/s exceed the link.
     assert summary["goodput_gbps"] > 60
+
+
+@pytest.mark.parametrize("late", [0.0, 1e-6])
+def test_a_timer_that_does_not_advance_ends_the_run(incast: Path, late: float) -> None:
+    class OneShot(Constant):
+        """Sets a timer once, and forgets to clear it."""
+
+        def start(self, flow: apus.FlowInfo) -> None:
+            self.at = 10e-6
+
+        def next_timer(self) -> float | None:
+            return self.at
+
+        def on_timer(self, now: float) -> None:
+            self.at -= late
+
+    apus.algorithm("one-shot", OneShot)
+    message = r"next_timer\(\) returned .* s, which is not after on_timer's now = .* or None"
+    with pytest.raises(apus.RunError, match=message) as error:
+        apus.run(incast, set={"algorithm.name": "one-shot"})
+    assert isinstance(error.value.__cause__, ValueError)
+
+
+def test_a_timer_of_the_past_expires_at_once_and_may_catch_up_in_steps(incast: Path) -> None:
+    ticks: list[float] = []
+
+    class Late(Constant):
+        """Its first acknowledgement sets a timer that has expired, five periods ago."""
+
+        at: float | None = None
+
+        def on_ack(self, event: apus.AckEvent) -> None:
+            if self.at is None:
+                self.at = event.now - 2.5e-6
+
+        def next_timer(self) -> float | None:
+            return self.at
+
+        def on_timer(self, now: float) -> None:
+            assert self.at is not None
+            ticks.append(now)
+            self.at += 0.5e-6
+
+    apus.algorithm("late", Late)
+    apus.run(incast, set={"algorithm.name": "late"})
+    # The first flow catches up at one time.
+    assert len(ticks) >= 5
+    assert ticks[0] == ticks[4]
+
+
+def variant(name: str, window: float, module: str) -> type[Constant]:
+    """Return a class as if it were of this module."""
+
+    class Variant(Constant):
+        """A constant window."""
+
+        def allowance(self) -> float | apus.Allowance:
+            return window
+
+    Variant.__name__ = Variant.__qualname__ = name
+    Variant.__module__ = module
+    return Variant
+
+
+def scenario_of(own: apus.Algorithm) -> apus.Scenario:
+    return apus.Scenario(
+        duration="1ms",
+        topology=apus.star(hosts=4, rate="100Gbps", delay="1us", buffer="4MB"),
+        algorithm=own,
+        workloads=[apus.incast(size="64kB")],
+    )
+
+
+def test_two_classes_of_one_name_are_not_taken_for_each_other() -> None:
+    first, second = variant("Twin", 1, "variant_a"), variant("Twin", 16, "variant_b")
+    small = scenario_of(first())
+    with pytest.raises(apus.ScenarioError, match=r"variant_b.*is that of variant_a.*apus\.algo"):
+        second()
+    apus.algorithm("twin-b", second)
+    large = scenario_of(second())
+    assert first() != second()
+    goodput = [float(apus.run(one).summary["goodput_gbps"]) for one in (small, large)]
+    assert goodput[0] < 30
+    assert goodput[1] > 60
+    # A name that is given away explicitly leaves the objects of its class without one.
+    apus.algorithm("twin", second)
+    with pytest.raises(apus.ScenarioError, match=r"variant_a.*is now that of variant_b"):
+        apus.run(small)
+    apus.algorithm("twin-a", first)
+    assert apus.run(scenario_of(first())).summary["goodput_gbps"] == goodput[0]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        apus.run,
+        lambda one: apus.compare(one, ["swift"]),
+        lambda one: apus.compare("swift/table4", [one.part("algorithm")]),
+        lambda one: apus.replay(one.part("algorithm"), "none.csv"),
+        lambda one: apus.Host("127.0.0.1:0", insecure=True, algorithm=one.part("algorithm")),
+    ],
+)
+def test_an_object_of_a_class_that_was_defined_again_is_an_error(
+    read: Callable[[apus.Scenario], object],
+) -> None:
+    old = scenario_of(variant("Cell", 1, "notebook")())
+    new = scenario_of(variant("Cell", 16, "notebook")())
+    assert float(apus.run(new).summary["goodput_gbps"]) > 60
+    with pytest.raises(apus.ScenarioError, match=r"defined again since.*make the object again"):
+        read(old)
+
+
+def test_a_copy_of_an_object_is_complete_even_if_its_state_refers_to_it() -> None:
+    own = Delay(target="7us")
+    own.itself = [own]  # type: ignore[attr-defined]
+    copied = copy.deepcopy(own)
+    assert copied.itself[0] is copied  # type: ignore[attr-defined]
+    assert copied.settings == own.settings
+    assert copied == own
+    assert repr(copied.replace(beta=0.5)) == "Delay(target='7us', beta=0.5)"
+    assert apus.run(scenario_of(copied)).summary == apus.run(scenario_of(own)).summary

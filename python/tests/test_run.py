@@ -4,6 +4,7 @@ import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,8 +64,6 @@ def test_an_error_in_a_file_names_line_and_remedy(tmp_path: Path) -> None:
     [
         ({"set": {"topology.rat": "10Gbps"}}, "did you mean `rate`"),
         ({"set": {"topology": object()}}, "is no value of a setting"),
-        ({"seeds": 0}, "seeds=0: must be at least 1"),
-        ({"threads": 0}, "threads=0: must be at least 1"),
         ({"watchdog": "1"}, 'watchdog="1": '),
         ({"max_memory": "1B"}, "max_memory is 1B"),
         ({"variant": "a"}, "unknown variant `a`"),
@@ -116,3 +115,31 @@ def test_progress_is_reported_and_may_end_the_run(endless: Path) -> None:
     shares = [share for share, _ in heard]
     assert shares == sorted(shares)
     assert "of 1000000.0 ms simulated" in heard[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seeds": 0}, "seeds=0: must be from 1 to 10000"),
+        ({"seeds": 42_000_000}, "seeds=42000000: must be from 1 to 10000"),
+        ({"seeds": -1}, "seeds=-1: must be from 1 to 10000"),
+        ({"seeds": 2**70}, f"seeds={2**70}: must be from 1 to 10000"),
+        ({"seed": -1}, "seed=-1: must be from 0 to 9007199254740992"),
+        ({"seed": 2**53 + 1}, "seed=9007199254740993: must be from 0 to 9007199254740992"),
+        ({"threads": 0}, "threads=0: must be from 1 to 4294967295"),
+        ({"threads": -1}, "threads=-1: must be from 1 to 4294967295"),
+    ],
+)
+def test_a_number_out_of_its_range_is_an_error(
+    incast: Path, arguments: dict[str, int], message: str
+) -> None:
+    calls: list[Any] = [lambda **given: apus.run(incast, **given)]
+    if "seed" not in arguments:
+        calls.append(lambda **given: apus.reproduce("swift/table4", quick=True, **given))
+        calls.append(lambda **given: apus.compare(incast, ["swift"], **given))
+    else:
+        calls.append(lambda **given: apus.validate(incast, **given))
+    for call in calls:
+        # A comparison has a limit of its own.
+        with pytest.raises(apus.ScenarioError, match=message.replace("10000", "100?0?0")):
+            call(**arguments)

@@ -1,5 +1,6 @@
 """Sweeps: their order, executors, stores, failures and early ends."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -195,6 +196,25 @@ def test_the_loss_of_a_process_of_a_pool_is_an_error_that_names_the_remedy(
     assert [not point.done for point in sweep] == [False, True]
 
 
+class Ended(Executor):
+    """An executor that was shut down: it gives up its tasks."""
+
+    def submit(self, fn: Callable[..., Any], /, *_: object, **__: object) -> Future[Any]:
+        """Return a task that was cancelled."""
+        future: Future[Any] = Future()
+        assert fn
+        assert future.cancel()
+        return future
+
+
+def test_points_that_the_executor_cancels_are_an_error(incast: Path) -> None:
+    with pytest.raises(
+        apus.SweepError, match=r"ended early \(CancelledError\).*0 of 4 po"
+    ) as error:
+        apus.sweep(incast, VARY, executor=Ended())
+    assert error.value.sweep.done == 0
+
+
 def test_progress_is_reported(incast: Path) -> None:
     heard = []
     apus.sweep(
@@ -223,10 +243,15 @@ def test_rows_have_settings_and_metrics(incast: Path) -> None:
         ({"duration": ["1ms", "1ms"]}, {}, "is there twice"),
         ({"duration": ["1ms"]}, {"set": {"duration": "2ms"}}, "has no effect"),
         ({"topology.rat": ["1Gbps"]}, {}, "did you mean `rate`"),
-        ({"duration": ["1ms"]}, {"seeds": 0}, "seeds=0: must be at least 1"),
+        ({"duration": ["1ms"]}, {"seeds": 0}, "seeds=0: must be from 1 to 10000"),
+        ({"duration": ["1ms"]}, {"seeds": 10_001}, "seeds=10001: must be from 1 to 10000"),
+        ({"duration": ["1ms"]}, {"seeds": 1.5}, r"seeds=1\.5: must be from 1 to 10000"),
+        ({"duration": ["1ms"]}, {"seeds": itertools.count()}, "has more than 10000 seeds"),
+        ({"duration": ["1ms"]}, {"seeds": [2**53 + 1]}, "must be a whole number from 0 to 2.53"),
+        ({"duration": ["1ms"]}, {"seeds": ["1"]}, "'1' must be a whole number from 0"),
         ({"duration": ["1ms"]}, {"seeds": []}, "has no seed"),
         ({"duration": ["1ms"]}, {"seeds": [1, 1]}, "is there twice"),
-        ({"duration": ["1ms"]}, {"seeds": [-1]}, "-1 must be at least 0"),
+        ({"duration": ["1ms"]}, {"seeds": [-1]}, "-1 must be a whole number from 0"),
     ],
 )
 def test_wrong_arguments_are_errors_before_anything_runs(

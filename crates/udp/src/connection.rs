@@ -8,7 +8,7 @@ use std::task::Context;
 use std::time::{Duration, Instant};
 
 use apus_cc::Snapshot;
-use apus_transport::{FlowCounters, OpKind};
+use apus_transport::{FlowCounters, MAX_OP_BYTES, OpKind};
 use apus_units::Time;
 use apus_wire::RegionKey;
 use bytes::Bytes;
@@ -45,6 +45,9 @@ pub struct Request {
 }
 
 impl Request {
+    /// Maximum number of bytes that an op moves.
+    pub const MAX_BYTES: u64 = MAX_OP_BYTES;
+
     /// Returns a write of `bytes` to the peer's region from `address`.
     #[must_use]
     pub fn write(region: RegionKey, address: u64, bytes: impl Into<Bytes>) -> Self {
@@ -54,7 +57,13 @@ impl Request {
     /// Returns a read of `length` bytes of the peer's region from `address`. The completion carries them.
     #[must_use]
     pub fn read(region: RegionKey, address: u64, length: usize) -> Self {
-        Self::new(OpKind::Read { region, address }, Buffers::Vec(vec![0; length]))
+        Self::read_vec(region, address, vec![0; length])
+    }
+
+    /// Returns a read of the peer's region from `address` that fills `target`. The completion carries it.
+    #[must_use]
+    pub fn read_vec(region: RegionKey, address: u64, target: Vec<u8>) -> Self {
+        Self::new(OpKind::Read { region, address }, Buffers::Vec(target))
     }
 
     /// Returns a read of the peer's region from `address` that fills `target`. `target` is dropped before the completion is
@@ -139,9 +148,16 @@ impl Connection {
         self.link.driver.host()
     }
 
+    /// Returns `true` if this thread holds the memory of a region of the host, or is running the engine of this connection: calls
+    /// that wait for the connection are refused then ([`End::WouldDeadlock`]).
+    #[must_use]
+    pub fn would_deadlock(&self) -> bool {
+        self.link.driver.would_deadlock()
+    }
+
     /// Refuses a wait of this thread that would wait for itself.
     fn check_wait(&self) -> Result<(), End> {
-        if self.link.driver.would_deadlock() { Err(End::WouldDeadlock) } else { Ok(()) }
+        if self.would_deadlock() { Err(End::WouldDeadlock) } else { Ok(()) }
     }
 
     /// Returns the key of its own that the peer has proved; `None` under a shared key alone, whose holders cannot be told apart,

@@ -119,8 +119,10 @@ impl Host {
             let (host, told) = (self.regions.host, Arc::clone(&crowded));
             let driver = Driver::Threads { host, spin: CALL_SPIN, crowded: told };
             let run = move || {
-                driver::run(&mut engine, &crowded);
-                engine.end()
+                host.in_thread(|| {
+                    driver::run(&mut engine, &crowded);
+                    engine.end()
+                })
             };
             (driver, Some(thread.spawn(run)))
         } else {
@@ -259,11 +261,11 @@ impl Host {
     }
 
     /// Returns `true` if this thread holds the memory of a region of this host ([`Region::read`], [`Region::write`],
-    /// [`Region::lock`]), or is running its engine, unless that has a thread of its own: calls that wait for the host are refused then
-    /// ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    /// [`Region::lock`]), or is running one of its engines, as an accept hook and an algorithm do: calls that wait for the host are
+    /// refused then ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
     #[must_use]
     pub fn would_deadlock(&self) -> bool {
-        self.driver.would_deadlock()
+        self.drivers.iter().any(Driver::would_deadlock)
     }
 
     /// Refuses a wait of this thread that would wait for itself.
@@ -379,6 +381,11 @@ impl Host {
         if self.would_deadlock() {
             return false;
         }
+        self.block_on(self.drain_async(), Some(timeout)).unwrap_or(false)
+    }
+
+    /// Begins what [`Host::drain`] does, and returns a future of whether all connections have ended.
+    pub fn drain_async(&self) -> impl Future<Output = bool> + use<> {
         let ask = |engine: &Arc<Mailbox>| {
             let (done, drained) = oneshot::channel();
             engine.post(Command::Drain { done });
@@ -386,14 +393,13 @@ impl Host {
         };
         let engines: Vec<_> = self.engines.iter().map(ask).collect();
         self.driver.step();
-        let all = async {
+        async move {
             let mut all = true;
             for drained in engines {
                 all &= drained.await.is_ok();
             }
             all
-        };
-        self.block_on(all, Some(timeout)).unwrap_or(false)
+        }
     }
 
     /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It

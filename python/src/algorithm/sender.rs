@@ -13,6 +13,7 @@ use apus_cc::{
 };
 use apus_sim::Fault;
 use apus_units::{Span, Time};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTraceback};
@@ -234,8 +235,19 @@ impl Sender for PySender {
     }
 
     fn on_timer(&mut self, now: Time) {
-        let now = events::seconds(now.as_ps());
-        self.call(|py, flow| flow.call_method1(intern!(py, "on_timer"), (now,)));
+        // Without it an exception would leave a timer that has expired.
+        let expired = self.timer.take();
+        let seconds = events::seconds(now.as_ps());
+        self.call(|py, flow| flow.call_method1(intern!(py, "on_timer"), (seconds,)));
+        // A periodic timer may catch up with the time in several steps. One that does not advance would expire for ever.
+        if let Some(at) = self.timer.filter(|at| *at <= now && Some(*at) <= expired) {
+            self.timer = None;
+            let at = events::seconds(at.as_ps());
+            let message = format!(
+                "next_timer() returned {at} s, which is not after on_timer's now = {seconds} s; return a later time or None"
+            );
+            Python::attach(|py| self.after(py, Err(PyValueError::new_err(message))));
+        }
     }
 
     fn path_label(&self) -> u32 {

@@ -7,11 +7,11 @@ use apus_udp::{Connection as Link, RegionKey, Request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::Detached;
 use super::errors::{Failure, caused_by, of_submit};
 use super::host::Engines;
-use super::memory::{release_unused, to_fill, to_send};
+use super::memory::{bytes_to_fill, release_unused, to_fill, to_send};
 use super::op::{Driver, Op, Part, Task, Value};
+use super::{Detached, would_deadlock};
 
 /// A source port as Python gets it.
 type SourcePort = (u16, bool, [u64; 5]);
@@ -42,6 +42,7 @@ impl Connection {
         timeout: Option<f64>,
     ) -> PyResult<Op> {
         release_unused(py);
+        self.engines.check_process()?;
         if flow >= self.link.flows() {
             let flows = self.link.flows();
             let message = format!("flow={flow}: the connection has {flows} flows, from 0");
@@ -115,6 +116,10 @@ impl Connection {
     /// Why all packets leave by one source port, if they do, and the source ports: UDP port, whether packets leave by it, and numbers
     /// of packets sent, reported as good, as marked, and as lost, and of timeouts.
     fn source_ports(&self, py: Python<'_>) -> PyResult<(Option<&'static str>, Vec<SourcePort>)> {
+        self.engines.check_process()?;
+        if self.link.would_deadlock() {
+            return Err(would_deadlock());
+        }
         let paths = py.detach(|| self.link.paths());
         let paths = paths.map_err(|end| of_submit(apus_udp::SubmitError::Ended(end)))?;
         let ports = paths.ports.iter().map(|port| {
@@ -150,7 +155,10 @@ impl Connection {
         flow: usize,
         timeout: Option<f64>,
     ) -> PyResult<Op> {
-        let request = Request::read(RegionKey::new(region), address, length);
+        if length as u64 > Request::MAX_BYTES {
+            return Err(of_submit(apus_udp::SubmitError::TooLong { limit: Request::MAX_BYTES }));
+        }
+        let request = Request::read_vec(RegionKey::new(region), address, bytes_to_fill(length)?);
         self.submit(py, request, Part::Bytes, flow, timeout)
     }
 

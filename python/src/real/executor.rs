@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
 use pyo3::intern;
@@ -16,7 +16,7 @@ use super::op::Op;
 
 /// The ops that can go on.
 struct Ready {
-    numbers: Mutex<Vec<u64>>,
+    numbers: Mutex<Vec<usize>>,
     event: OwnedFd,
     /// Whether the event was written since the loop has read it.
     written: AtomicBool,
@@ -24,7 +24,7 @@ struct Ready {
 
 /// Wakes one op.
 struct OpWaker {
-    number: u64,
+    number: usize,
     ready: Arc<Ready>,
 }
 
@@ -43,43 +43,17 @@ impl Wake for OpWaker {
     }
 }
 
-/// An op, the waker of its task, and the future of asyncio that gets its end.
-struct Waiting {
-    op: Py<Op>,
-    future: Py<PyAny>,
-    waker: Waker,
-}
-
 /// The ops of an event loop.
 #[pyclass(frozen, module = "apus._native")]
 pub struct Executor {
     ready: Arc<Ready>,
-    waiting: Mutex<(u64, HashMap<u64, Waiting>)>,
+    /// The futures of asyncio that tell their tasks to poll an op again. A future is named by its address.
+    waiting: Mutex<HashMap<usize, Py<PyAny>>>,
 }
 
 impl Executor {
-    /// Polls an op. If it has ended, its future gets the end; otherwise it stays.
-    fn poll(&self, py: Python<'_>, number: u64, waiting: Waiting) -> PyResult<()> {
-        let Waiting { op, future, waker } = &waiting;
-        if future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? {
-            // The application has given it up.
-            return op.get().cancel(py);
-        }
-        let polled = op.get().poll(py, waker);
-        match polled.unwrap_or_else(|error| Some(Err(error))) {
-            None => {
-                let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-                all.1.insert(number, waiting);
-                drop(all);
-            }
-            Some(Ok(value)) => {
-                drop(future.call_method1(py, intern!(py, "set_result"), (value,))?)
-            }
-            Some(Err(error)) => {
-                future.call_method1(py, intern!(py, "set_exception"), (error,))?;
-            }
-        }
-        Ok(())
+    fn waiting(&self) -> MutexGuard<'_, HashMap<usize, Py<PyAny>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,27 +73,34 @@ impl Executor {
         self.ready.event.as_raw_fd()
     }
 
-    /// Waits for an op; the future of asyncio gets its end. Returns the number of the op if it goes on.
-    fn start(&self, py: Python<'_>, op: Py<Op>, future: Py<PyAny>) -> PyResult<Option<u64>> {
-        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        all.0 += 1;
-        let number = all.0;
-        drop(all);
+    /// Polls an op. Returns its value, if it has ended, or raises its exception. Otherwise `future` ends when the op is to be
+    /// polled again; the value stays in the op until then.
+    fn poll(
+        &self,
+        py: Python<'_>,
+        op: &Bound<'_, Op>,
+        future: Py<PyAny>,
+    ) -> PyResult<Option<(Py<PyAny>,)>> {
+        let number = future.as_ptr() as usize;
         let waker = Waker::from(Arc::new(OpWaker { number, ready: Arc::clone(&self.ready) }));
-        self.poll(py, number, Waiting { op, future, waker })?;
-        let all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(all.1.contains_key(&number).then_some(number))
+        match op.get().poll(py, &waker)? {
+            Some(ended) => ended.map(|value| Some((value,))),
+            None => {
+                // The loop, which calls `run`, is the caller.
+                self.waiting().insert(number, future);
+                Ok(None)
+            }
+        }
     }
 
-    /// Gives up an op whose future was cancelled.
-    fn cancel(&self, py: Python<'_>, number: u64) -> PyResult<()> {
-        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = all.1.remove(&number);
-        drop(all);
-        waiting.map_or(Ok(()), |waiting| waiting.op.get().cancel(py))
+    /// Forgets a future whose task waits no longer.
+    #[allow(clippy::needless_pass_by_value, reason = "an argument of Python's")]
+    fn forget(&self, future: Py<PyAny>) {
+        let forgotten = self.waiting().remove(&(future.as_ptr() as usize));
+        drop(forgotten);
     }
 
-    /// Polls the ops that can go on.
+    /// Tells the tasks of ops that can go on.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         let _ = rustix::io::read(&self.ready.event, &mut [0; 8]);
         self.ready.written.store(false, Ordering::SeqCst);
@@ -127,11 +108,10 @@ impl Executor {
         let numbers = std::mem::take(&mut *ready);
         drop(ready);
         for number in numbers {
-            let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let waiting = all.1.remove(&number);
-            drop(all);
-            if let Some(waiting) = waiting {
-                self.poll(py, number, waiting)?;
+            let Some(future) = self.waiting().remove(&number) else { continue };
+            // It may have been cancelled.
+            if !future.call_method0(py, intern!(py, "done"))?.is_truthy(py)? {
+                future.call_method1(py, intern!(py, "set_result"), (py.None(),))?;
             }
         }
         Ok(())

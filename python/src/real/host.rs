@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use apus::api;
 use apus_algorithms::AlgorithmConfig;
@@ -13,14 +14,13 @@ use apus_sim::Fault;
 use apus_udp::session::{Cipher, KeyRing};
 use apus_udp::{AcceptHook, Config, Mode, SpreadSettings, keyfile};
 use apus_units::{Rate, Span};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::Detached;
 use super::errors::{Failure, of_start, of_system};
 use super::memory::release_unused;
 use super::op::{Driver, Op, Task, Value};
 use super::region::Region;
+use super::{Detached, TICK, deadline, would_deadlock};
 use crate::algorithm;
 use crate::errors::of_input;
 
@@ -44,6 +44,7 @@ pub struct HostOptions {
     mode: String,
     engines: u32,
     algorithm: Option<String>,
+    profile: Option<String>,
     parameters: Vec<(String, String)>,
     behind_switch: bool,
     line_rate: Option<String>,
@@ -134,8 +135,16 @@ impl HostOptions {
         config.accept = self.accept.map(accept_hook);
         let given: Vec<_> = self.parameters.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         config.registry = api::registry();
-        let set = config.set_algorithm(self.algorithm.as_deref(), &given);
-        set.map_err(|error| of_start(&error))?;
+        match (&self.algorithm, self.profile) {
+            (Some(name), Some(profile)) => {
+                let built = config.registry.build(name, Some(&profile), &given);
+                config.algorithm = built.map_err(|error| of_input(&error.to_string()))?;
+            }
+            (name, _) => {
+                let set = config.set_algorithm(name.as_deref(), &given);
+                set.map_err(|error| of_start(&error))?;
+            }
+        }
         let ports = SpreadSettings {
             balancer: self.balancer,
             ports: self.ports,
@@ -293,13 +302,32 @@ impl Host {
 
     /// Ends every connection in order, at most for `timeout` seconds. Returns whether all have ended.
     fn drain(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
-        let timeout = Duration::try_from_secs_f64(timeout)
-            .map_err(|error| PyValueError::new_err(format!("timeout={timeout}: {error}")))?;
-        Ok(py.detach(|| self.engines.host.drain(timeout)))
+        let deadline = deadline(Some(timeout))?;
+        self.engines.check_process()?;
+        let host = &self.engines.host;
+        if host.would_deadlock() {
+            return Err(would_deadlock());
+        }
+        let mut drained = pin!(py.detach(|| host.drain_async()));
+        loop {
+            let tick = Instant::now() + TICK;
+            let until = deadline.map_or(tick, |at| at.min(tick));
+            let left = until.saturating_duration_since(Instant::now());
+            if let Some(all) = py.detach(|| host.block_on(drained.as_mut(), Some(left))) {
+                return Ok(all);
+            }
+            py.check_signals()?;
+            if deadline.is_some_and(|at| at <= Instant::now()) {
+                return Ok(false);
+            }
+        }
     }
 
-    /// Ends every connection.
+    /// Ends every connection, unless they are those of another process.
     fn close(&self, py: Python<'_>) {
+        if self.engines.is_of_parent() {
+            return;
+        }
         py.detach(|| self.engines.host.stop());
         release_unused(py);
     }

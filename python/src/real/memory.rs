@@ -3,8 +3,12 @@
 //! Engines access this memory without the interpreter's lock, like a NIC: what Python reads or writes at the
 //! same time may be in part from before and in part from after. Besides `region.rs`, which
 //! passes the memory on, only `algorithm/thread.rs` has `unsafe` code.
-#![expect(unsafe_code, reason = "memory of objects of Python, and the buffer protocol")]
+#![expect(
+    unsafe_code,
+    reason = "memory of objects of Python and of regions, and the buffer protocol"
+)]
 
+use std::alloc::{Layout, alloc_zeroed};
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apus_udp::Memory;
 use bytes::Bytes;
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -97,6 +101,37 @@ pub fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Box<dyn Memory>> {
     Ok(Box::new(Pinned::new(object, true)?))
 }
 
+/// Returns `count` values of zeros, which take no memory of the machine before they are used; `None` if the system refuses.
+///
+/// # Safety
+/// Zeros are a valid `T`.
+unsafe fn zeros<T>(count: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(count).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the size is not 0.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: the global allocator made the memory for `count` values, and zeros are valid ones, as the caller says.
+    Some(unsafe { Vec::from_raw_parts(start.cast(), count, count) })
+}
+
+fn refused(length: usize) -> PyErr {
+    PyMemoryError::new_err(format!("the system has no {length} bytes of memory; ask for fewer"))
+}
+
+/// Returns `length` bytes as the target of a read.
+///
+/// # Errors
+/// `MemoryError` if the system refuses them.
+pub fn bytes_to_fill(length: usize) -> PyResult<Vec<u8>> {
+    // SAFETY: a byte may be 0.
+    unsafe { zeros(length) }.ok_or_else(|| refused(length))
+}
+
 /// Memory of a region: that of an object of Python, or own memory.
 pub enum Shared {
     /// Own memory, aligned for words.
@@ -113,9 +148,14 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     /// Returns `length` bytes, all 0.
-    pub fn zeros(length: usize) -> Self {
-        let words = (0..length.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect();
-        Self::Own { words, length }
+    ///
+    /// # Errors
+    /// `MemoryError` if the system refuses them.
+    pub fn zeros(length: usize) -> PyResult<Self> {
+        // SAFETY: a word may be 0, and a cell is as the word in it.
+        let words = unsafe { zeros::<UnsafeCell<u64>>(length.div_ceil(8)) };
+        let words = words.ok_or_else(|| refused(length))?.into_boxed_slice();
+        Ok(Self::Own { words, length })
     }
 
     /// Returns the memory of an object.

@@ -13,8 +13,15 @@ mod op;
 mod region;
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Time between two looks at signals of a blocking call. Rationale: shorter than what a person notices.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Adds the classes to the module.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -23,23 +30,77 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<host::Host>()?;
     module.add_class::<op::Op>()?;
     module.add_class::<region::Region>()?;
-    module.add_function(wrap_pyfunction!(host::make_key, module)?)
+    module.add_function(wrap_pyfunction!(host::make_key, module)?)?;
+    let hook = PyDict::new(module.py());
+    hook.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
+    module.py().import("os")?.call_method("register_at_fork", (), Some(&hook))?;
+    Ok(())
+}
+
+/// How often this process or one before it has forked, as the child counts.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Notes that this process is a fork. Its parent has the engines, and the sockets are those of the parent.
+#[pyfunction]
+fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Returns when a wait of `timeout` seconds ends; `None` if it has no limit.
+///
+/// # Errors
+/// If it is no number.
+fn deadline(timeout: Option<f64>) -> PyResult<Option<Instant>> {
+    let Some(seconds) = timeout else { return Ok(None) };
+    if seconds.is_nan() {
+        let message = "timeout=nan: must be a number of seconds, or None for no limit";
+        return Err(PyValueError::new_err(message));
+    }
+    // A time that no clock reaches is no limit.
+    let after = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+    Ok(after.and_then(|after| Instant::now().checked_add(after)))
+}
+
+/// Returns the exception of a wait of a thread that runs an engine of the host.
+fn would_deadlock() -> PyErr {
+    PyRuntimeError::new_err(
+        "this thread runs the engine of this host (accept hook or algorithm); it cannot wait for it",
+    )
 }
 
 /// [`Detached`] is empty only while it is dropped.
 const HELD: &str = "a handle until it is dropped";
 
-/// A handle of the transport that is dropped without the interpreter's lock.
-pub struct Detached<T: Send>(Option<T>);
+/// A handle of the transport that is dropped without the interpreter's lock. A forked process does not drop those of its
+/// parent: it has none of their threads, and would end the parent's connections.
+pub struct Detached<T: Send> {
+    handle: Option<T>,
+    /// [`FORKS`] in the process that made it.
+    forks: u32,
+}
 
 impl<T: Send> Detached<T> {
     pub fn new(handle: T) -> Self {
-        Self(Some(handle))
+        Self { handle: Some(handle), forks: FORKS.load(Ordering::Relaxed) }
+    }
+
+    /// Whether it belongs to another process, of which this one is a fork.
+    pub fn is_of_parent(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
+    }
+
+    /// Checks that this process has made it.
+    pub fn check_process(&self) -> PyResult<()> {
+        if self.is_of_parent() {
+            let message = "this host belongs to the process of which this one is a fork; make a host in this process";
+            return Err(PyRuntimeError::new_err(message));
+        }
+        Ok(())
     }
 
     /// Calls `change` with the handle.
     pub fn with<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> R {
-        change(self.0.as_mut().expect(HELD))
+        change(self.handle.as_mut().expect(HELD))
     }
 }
 
@@ -47,13 +108,16 @@ impl<T: Send> Deref for Detached<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect(HELD)
+        self.handle.as_ref().expect(HELD)
     }
 }
 
 impl<T: Send> Drop for Detached<T> {
     fn drop(&mut self) {
-        let handle = self.0.take();
+        let handle = self.handle.take();
+        if self.is_of_parent() {
+            return std::mem::forget(handle);
+        }
         // Without an interpreter there is no lock.
         let mut handle = Some(handle);
         Python::try_attach(|py| {

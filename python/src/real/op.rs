@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use apus_udp::{Connection as Link, Done};
@@ -12,14 +12,12 @@ use pyo3::exceptions::{PyRuntimeError, PyTimeoutError, asyncio::CancelledError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::Detached;
 use super::connection::Connection;
 use super::errors::{Failure, caused_by};
 use super::host::Engines;
 use super::memory::release_unused;
+use super::{Detached, TICK, deadline, would_deadlock};
 
-/// Time between two looks at signals of a blocking call. Rationale: shorter than what a person notices.
-const TICK: Duration = Duration::from_millis(50);
 /// Pause before the next look at a wait that ended early: its host stops. deviation: no source.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -86,6 +84,31 @@ pub enum Driver {
     Connection(Link),
 }
 
+/// The tasks of event loops that wait for an op. A task waits again after each wake-up.
+#[derive(Default)]
+struct Waiters(Mutex<Vec<Waker>>);
+
+impl Waiters {
+    fn add(&self, waker: &Waker) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(waker.clone());
+    }
+
+    fn wake_all(&self) {
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        all.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_all();
+    }
+}
+
 enum State {
     Waiting(Detached<Task>),
     /// A call waits for it.
@@ -98,6 +121,7 @@ enum State {
 pub struct Op {
     state: Mutex<State>,
     cancelled: AtomicBool,
+    waiters: Arc<Waiters>,
     driver: Detached<Driver>,
     engines: Detached<Arc<Engines>>,
 }
@@ -107,50 +131,67 @@ impl Op {
         Self {
             state: Mutex::new(State::Waiting(Detached::new(task))),
             cancelled: AtomicBool::new(false),
+            waiters: Arc::default(),
             driver: Detached::new(driver),
             engines: Detached::new(Arc::clone(engines)),
         }
     }
 
-    /// Polls it; returns its end, if it has ended.
+    /// Polls it; returns its end, if it has ended. Otherwise `waker` is woken when it is to be polled again.
     pub fn poll(&self, py: Python<'_>, waker: &Waker) -> PyResult<Option<End>> {
-        let mut task = match self.take(py)? {
-            Ok(task) => task,
-            Err(ended) => return Ok(Some(ended)),
+        self.engines.check_process()?;
+        self.waiters.add(waker);
+        let mut task = match self.take(py) {
+            Some(Ok(task)) => task,
+            Some(Err(ended)) => return Ok(Some(ended)),
+            // A blocking call of another thread wakes this one when it has ended.
+            None => return Ok(None),
         };
+        let all = Waker::from(Arc::clone(&self.waiters));
         let poll =
-            py.detach(|| task.with(|task| Pin::new(task).poll(&mut Context::from_waker(waker))));
+            py.detach(|| task.with(|task| Pin::new(task).poll(&mut Context::from_waker(&all))));
         Ok(match poll {
             Poll::Ready(ended) => Some(self.end(py, ended)),
-            Poll::Pending => {
-                self.give_back(task);
-                None
-            }
+            Poll::Pending => self.give_back(py, task),
         })
     }
 
-    /// Takes the task, or returns its end.
-    fn take(&self, py: Python<'_>) -> PyResult<Result<Detached<Task>, End>> {
+    /// Takes the task, or returns its end; `None` if a call waits for it.
+    fn take(&self, py: Python<'_>) -> Option<Result<Detached<Task>, End>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Taken) {
-            State::Waiting(task) => Ok(Ok(task)),
-            State::Taken => Err(PyRuntimeError::new_err("another thread waits for this op")),
+            State::Waiting(task) => Some(Ok(task)),
+            State::Taken => None,
             State::Ended(end) => {
                 let copy = match &end {
                     Ok(value) => Ok(value.clone_ref(py)),
                     Err(error) => Err(error.clone_ref(py)),
                 };
                 *state = State::Ended(end);
-                Ok(Err(copy))
+                Some(Err(copy))
             }
         }
     }
 
-    fn give_back(&self, mut task: Detached<Task>) {
+    /// Gives the task back. If it was cancelled meanwhile, an op is given up, and another wait ends: returns its end.
+    fn give_back(&self, py: Python<'_>, mut task: Detached<Task>) -> Option<End> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if self.cancelled.load(Ordering::Relaxed) {
+            if matches!(&*task, Task::Wait(_)) {
+                drop(state);
+                return Some(self.abandon(py, task));
+            }
             task.with(Task::cancel);
         }
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Waiting(task);
+        *state = State::Waiting(task);
+        None
+    }
+
+    /// Gives back the task of a blocking call, which ends with `error`. Tasks of event loops poll it again.
+    fn give_up_waiting(&self, py: Python<'_>, task: Detached<Task>, error: PyErr) -> End {
+        let ended = self.give_back(py, task);
+        self.waiters.wake_all();
+        ended.unwrap_or(Err(error))
     }
 
     /// Keeps the end, and returns it.
@@ -169,6 +210,7 @@ impl Op {
             Err(error) => Err(error.clone_ref(py)),
         };
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Ended(end);
+        self.waiters.wake_all();
         copy
     }
 
@@ -182,6 +224,14 @@ impl Op {
                 Py::new(py, Connection::new(link, &self.engines))?.into_any()
             }
         })
+    }
+
+    /// Whether this thread, which runs the engine, would wait for itself.
+    fn would_deadlock(&self) -> bool {
+        match &*self.driver {
+            Driver::Host => self.engines.host.would_deadlock(),
+            Driver::Connection(link) => link.would_deadlock(),
+        }
     }
 
     /// Waits for its end until `until`.
@@ -201,12 +251,16 @@ impl Op {
     /// Waits for its end.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
-        let deadline = timeout.and_then(|s| Duration::try_from_secs_f64(s).ok());
-        let deadline = deadline.and_then(|after| Instant::now().checked_add(after));
-        let mut task = match self.take(py)? {
-            Ok(task) => task,
-            Err(ended) => return ended,
+        let deadline = deadline(timeout)?;
+        self.engines.check_process()?;
+        let mut task = match self.take(py) {
+            Some(Ok(task)) => task,
+            Some(Err(ended)) => return ended,
+            None => return Err(PyRuntimeError::new_err("another thread waits for this op")),
         };
+        if self.would_deadlock() {
+            return self.give_up_waiting(py, task, would_deadlock());
+        }
         loop {
             let tick = Instant::now() + TICK;
             let until = deadline.map_or(tick, |at| at.min(tick));
@@ -223,10 +277,10 @@ impl Op {
             let stopped = py.check_signals().err();
             let late = deadline.is_some_and(|at| at <= Instant::now());
             if stopped.is_some() || late {
-                self.give_back(task);
                 let message =
                     "the op has not ended in time; it goes on, and can be waited for again";
-                return Err(stopped.unwrap_or_else(|| PyTimeoutError::new_err(message)));
+                let error = stopped.unwrap_or_else(|| PyTimeoutError::new_err(message));
+                return self.give_up_waiting(py, task, error);
             }
             if self.cancelled.load(Ordering::Relaxed) {
                 if matches!(&*task, Task::Wait(_)) {
@@ -238,15 +292,17 @@ impl Op {
     }
 
     /// Gives it up.
-    pub fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn cancel(&self, py: Python<'_>) {
+        if self.engines.is_of_parent() {
+            return;
+        }
         self.cancelled.store(true, Ordering::Relaxed);
         // A call that waits sees the mark.
-        let Ok(Ok(task)) = self.take(py) else { return Ok(()) };
+        let Some(Ok(task)) = self.take(py) else { return };
         match &*task {
-            Task::Op(..) => py.detach(|| self.give_back(task)),
+            Task::Op(..) => drop(self.give_back(py, task)),
             Task::Wait(_) => drop(self.abandon(py, task)),
         }
-        Ok(())
     }
 
     /// Whether it has ended. It is not looked at in the network.
@@ -269,6 +325,7 @@ impl Op {
         let error = CancelledError::new_err(());
         let end = State::Ended(Err(error.clone_ref(py)));
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = end;
+        self.waiters.wake_all();
         Err(error)
     }
 }

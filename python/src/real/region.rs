@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use apus_udp::session::PeerKey;
 use apus_udp::{Access, Grant, Host};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -57,7 +57,12 @@ impl Region {
             ))
         })?;
         let memory = match memory.extract::<usize>() {
-            Ok(length) => Shared::zeros(length),
+            Ok(length) => Shared::zeros(length)?,
+            Err(error) if error.is_instance_of::<PyOverflowError>(memory.py()) => {
+                let message =
+                    format!("memory={memory}: a number of bytes must be from 0 to 2^63 - 1");
+                return Err(PyValueError::new_err(message));
+            }
             Err(_) => Shared::of(memory, true)?,
         };
         let memory = Arc::new(memory);
@@ -169,11 +174,20 @@ impl Region {
         py.detach(|| self.region.fetch_add(address, delta)).map_err(|error| errors::of_word(&error))
     }
 
-    /// Withdraws the region, and waits until no engine uses its memory.
+    /// Withdraws the region, and waits until no engine uses its memory. A thread that runs an engine does not wait: the answers to
+    /// peers' reads are given up at once.
     fn close(&self, py: Python<'_>) {
+        if self.host.is_of_parent() {
+            return;
+        }
         py.detach(|| {
             let from = Instant::now();
             self.region.withdraw();
+            if self.host.would_deadlock() {
+                self.region.revoke();
+                self.host.look();
+                return;
+            }
             while !self.region.is_free() {
                 if from.elapsed() >= GRACE {
                     self.region.revoke();

@@ -18,9 +18,24 @@ impl HostId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
+
+    /// Runs `run` in a thread that exists to run an engine of this host.
+    pub(crate) fn in_thread<T>(self, run: impl FnOnce() -> T) -> T {
+        THREAD_OF.set(Some(self));
+        let result = run();
+        THREAD_OF.set(None);
+        result
+    }
+
+    /// Returns `true` if this thread exists to run an engine of this host: the engine calls all application code in it.
+    pub(crate) fn has_this_thread(self) -> bool {
+        THREAD_OF.get() == Some(self)
+    }
 }
 
 thread_local! {
+    /// The host whose engine this thread exists to run.
+    static THREAD_OF: Cell<Option<HostId>> = const { Cell::new(None) };
     /// How often this thread is running a step of an engine.
     static STEPS: Cell<u32> = const { Cell::new(0) };
     /// The regions whose memory this thread holds, with their hosts.
@@ -122,6 +137,14 @@ mod tests {
         assert!(!holds_locks() && !holds_memory_of(host));
         run_engine(|| assert!(holds_locks() && cannot_step(other) && !holds_memory_of(host)));
         assert!(!holds_locks());
+    }
+
+    #[test]
+    fn thread_of_an_engine_is_that_of_its_host_until_the_engine_ends() {
+        let (host, other) = (HostId::new(), HostId::new());
+        assert!(!host.has_this_thread());
+        host.in_thread(|| assert!(host.has_this_thread() && !other.has_this_thread()));
+        assert!(!host.has_this_thread());
     }
 
     #[test]

@@ -231,7 +231,7 @@ impl Driver {
     /// an engine may wait, or is running the engine. Calls that wait ask first, and are refused then.
     pub(crate) fn would_deadlock(&self) -> bool {
         let runs = match self {
-            Self::Threads { .. } => false,
+            Self::Threads { host, .. } => host.has_this_thread(),
             Self::Shared(shared) => shared.runs_here(),
         };
         runs || holds_memory_of(self.host())
