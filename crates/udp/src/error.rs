@@ -183,11 +183,11 @@ pub enum End {
     EngineFailed,
     /// Not an end: the call that returned it did not wait and had no effect. Its thread holds the memory of a region of this host
     /// ([`Region::read`](crate::Region::read), [`Region::write`](crate::Region::write),
-    /// [`Region::lock`](crate::Region::lock)), for which an engine may wait, or is running an engine that has no thread of its own.
-    /// So the thread would wait for itself.
+    /// [`Region::lock`](crate::Region::lock)), for which an engine may wait, or is running an engine, which calls accept hooks,
+    /// algorithms and wakers. So the thread would wait for itself.
     #[error(
-        "the call would wait for its own thread, which holds the memory of a region of this host; give the memory back \
-         first"
+        "the call would wait for its own thread, which holds the memory of a region of this host or runs its engine; give the \
+         memory back first, or wait in another thread"
     )]
     WouldDeadlock,
 }

@@ -29,8 +29,8 @@ use crate::session::{
 /// Bits of a connection's number within its engine, in its number within the host.
 const ENGINE_SHIFT: u32 = 56;
 
-/// Number of flows opened in vain above which a connection is given up, because the numbers of free flows are too scattered for its
-/// hello. deviation: no source; a connection has at most as many (`max_flows`), so that the search costs about as much as opening one.
+/// Maximum number of flows that are set aside in search of numbers that a hello can name; a connection that needs more is not opened.
+/// deviation: no source; a connection has at most as many flows (`max_flows`), so that the search costs about as much as opening one.
 const MAX_ASIDE: usize = 1024;
 
 /// A session that a peer requests.
