@@ -333,9 +333,9 @@ impl Connection {
     }
 
     /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does. Returns
-    /// `None` at the deadline, or if the engine has stopped, or if this thread would wait for itself
-    /// ([`End::WouldDeadlock`]). [`Host::block_on`](crate::Host::block_on) states the
-    /// limits of such a future.
+    /// `None` at the deadline, or if this thread would wait for itself ([`End::WouldDeadlock`]). What waits for the host ends when its
+    /// engine stops; a future that waits for something else is waited for afterwards too.
+    /// [`Host::block_on`](crate::Host::block_on) states the limits of such a future.
     pub fn block_on<F: Future>(&self, future: F, deadline: Option<Instant>) -> Option<F::Output> {
         self.check_wait().ok()?;
         self.link.driver.wait_future(pin!(future), deadline)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use thiserror::Error;
 
@@ -47,6 +47,9 @@ pub enum DialError {
     /// No address could be connected.
     #[error("{}", all(.0))]
     Connect(Vec<(SocketAddr, ConnectError)>),
+    /// Another thread connects, and this one would wait for itself if it waited for that: see [`Host::would_deadlock`].
+    #[error("{}", ConnectError::WouldDeadlock)]
+    WouldDeadlock,
 }
 
 fn all(errors: &[(SocketAddr, ConnectError)]) -> String {
@@ -111,9 +114,9 @@ impl Dialer {
     /// `session.handshake_timeout`. Other callers wait meanwhile. Makes one attempt; wait before you repeat it.
     ///
     /// # Errors
-    /// If the name cannot be looked up, or no address can be connected.
+    /// If the name cannot be looked up, no address can be connected, or this thread would wait for itself.
     pub fn connection(&self) -> Result<Connection, DialError> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.lock()?;
         let usable = |c: &&Connection| c.ended().is_none() && !c.is_peer_draining();
         if let Some(connection) = current.as_ref().filter(usable) {
             return Ok(connection.clone());
@@ -123,6 +126,18 @@ impl Dialer {
         let connection = self.dial()?;
         *current = Some(connection.clone());
         Ok(connection)
+    }
+
+    /// Waits for a caller that connects, unless that caller may wait for an engine that this thread runs or holds up.
+    fn lock(&self) -> Result<MutexGuard<'_, Option<Connection>>, DialError> {
+        if !self.host.would_deadlock() {
+            return Ok(self.current.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        match self.current.try_lock() {
+            Ok(current) => Ok(current),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(DialError::WouldDeadlock),
+        }
     }
 
     fn dial(&self) -> Result<Connection, DialError> {

@@ -3,9 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
-use apus_udp::{DialError, Dialer, End, Request, Resolve, SystemResolver};
+use apus_udp::{Access, DialError, Dialer, End, Request, Resolve, SystemResolver};
 
 use crate::support::{PATIENCE, SHARED, config, host, until};
 
@@ -81,4 +81,35 @@ fn the_systems_resolver_takes_addresses_and_localhost() {
     assert_eq!(at("127.0.0.2"), Ok(vec!["127.0.0.2:7".parse().expect("an address")]));
     assert_eq!(at("::1"), Ok(vec!["[::1]:7".parse().expect("an address")]));
     assert!(at("localhost").expect("a host file").iter().all(|address| address.ip().is_loopback()));
+}
+
+/// A resolver that tells that it was asked and answers when it may.
+struct Slow {
+    asked: mpsc::Sender<()>,
+    answers: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Resolve for Slow {
+    fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+        self.asked.send(()).expect("the test");
+        self.answers.lock().expect("answers").recv().expect("an answer");
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn a_thread_that_would_deadlock_does_not_wait_for_another_that_connects() {
+    let client = Arc::new(host(config(SHARED)));
+    let (asked, is_asked) = mpsc::channel();
+    let (answer, answers) = mpsc::channel();
+    let slow = Slow { asked, answers: Mutex::new(answers) };
+    let dialer = Dialer::new(Arc::clone(&client), "service", 48_700).resolver(slow);
+    let region = client.register(vec![0; 8], Access::ALL).expect("room");
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| dialer.connection());
+        is_asked.recv().expect("the other thread connects");
+        region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
+        answer.send(()).expect("the resolver");
+        assert!(matches!(other.join().expect("no panic"), Err(DialError::NoAddress(_))));
+    });
 }
