@@ -21,13 +21,16 @@ pub(super) fn pairwise(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> 
     let ranks = weave.ranks();
     let tag = weave.tags(1);
     for rank in 0..ranks {
-        let mut last = weave.before(rank).to_vec();
+        let mut after = weave.before(rank).to_vec();
+        let mut received = Vec::new();
         for k in 1..ranks {
             let size = block(weave, bytes, k);
-            weave.send(rank, (rank + k) % ranks, size, tag, &last)?;
-            last = Vec::from([weave.receive(rank, (rank + ranks - k) % ranks, size, tag)?]);
+            weave.send(rank, (rank + k) % ranks, size, tag, &after)?;
+            let block = weave.receive(rank, (rank + ranks - k) % ranks, size, tag)?;
+            after = Vec::from([block]);
+            received.push(block);
         }
-        weave.set_before(rank, &last);
+        weave.set_before(rank, &received);
     }
     Ok(())
 }
@@ -69,14 +72,14 @@ pub(super) fn bruck(weave: &mut Weave, bytes: u64) -> Result<(), GraphError> {
     let tag = weave.tags(steps);
     let sizes: Vec<u64> = (0..steps).map(|k| bruck_step(bytes, ranks, k)).collect();
     for rank in 0..ranks {
-        let mut last = weave.before(rank).to_vec();
+        // What is sent has blocks of all receives before, which may end in another order.
+        let mut after = weave.before(rank).to_vec();
         for k in 0..steps {
             let (size, tag, distance) = (sizes[k as usize], tag + k, 1 << k);
-            weave.send(rank, (rank + distance) % ranks, size, tag, &last)?;
-            last =
-                Vec::from([weave.receive(rank, (rank + ranks - distance) % ranks, size, tag)?]);
+            weave.send(rank, (rank + distance) % ranks, size, tag, &after)?;
+            after.push(weave.receive(rank, (rank + ranks - distance) % ranks, size, tag)?);
         }
-        weave.set_before(rank, &last);
+        weave.set_before(rank, &after);
     }
     Ok(())
 }

@@ -16,6 +16,13 @@ impl Composer {
         Self(Weave::new(ranks))
     }
 
+    /// Has messages of collectives use the tags from `first` on, so that those of other operations are below. There must be
+    /// some tags from there to [`ANY`](crate::graph::ANY) for each rank.
+    #[must_use]
+    pub fn with_tags_from(self, first: u32) -> Self {
+        Self(self.0.with_tags_from(first))
+    }
+
     /// Adds an operation of a rank after others of it, and returns its number.
     ///
     /// # Errors
@@ -28,7 +35,7 @@ impl Composer {
     }
 
     /// Adds a collective of some ranks, whose sends are on stream `cpu`. `after` has the operations that each of
-    /// them waits for; afterwards it has those that the collective ends with.
+    /// them waits for, before any part of the collective; afterwards it has those that the collective ends with.
     ///
     /// # Errors
     /// If a message would be empty, or if there are too many operations.
@@ -49,9 +56,7 @@ impl Composer {
             for (place, after) in (0..).zip(after.iter()) {
                 weave.set_before(place, after);
             }
-            weave.begin_part(algorithm.name(), bytes);
-            algorithm.weave(bytes, weave)?;
-            weave.end_part();
+            weave.collective(algorithm.name(), algorithm, bytes)?;
             for (place, after) in (0..).zip(after.iter_mut()) {
                 after.clear();
                 after.extend_from_slice(weave.before(place));

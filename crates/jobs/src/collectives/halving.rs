@@ -19,7 +19,8 @@ pub(super) fn all_reduce(weave: &mut Weave, bytes: u64) -> Result<(), GraphError
         weave.set_before(rank - paired, &[given]);
     }
     for rank in 0..paired {
-        let mut last = weave.before(rank).to_vec();
+        // What is sent has the data of all receives before, which may end in another order.
+        let mut after = weave.before(rank).to_vec();
         // Bytes that the rank reduces, from..to, and the sizes of the halves that it gave.
         let (mut from, mut to) = (0, bytes);
         let mut given = Vec::new();
@@ -29,23 +30,23 @@ pub(super) fn all_reduce(weave: &mut Weave, bytes: u64) -> Result<(), GraphError
             let keeps_lower = rank & 1 << k == 0;
             let (mine, others) = if keeps_lower { (lower, upper) } else { (upper, lower) };
             let (peer, tag) = (rank ^ 1 << k, tag + 1 + k);
-            weave.send(rank, peer, others, tag, &last)?;
-            last = Vec::from([weave.receive(rank, peer, mine, tag)?]);
+            weave.send(rank, peer, others, tag, &after)?;
+            after.push(weave.receive(rank, peer, mine, tag)?);
             (from, to) = if keeps_lower { (from, middle) } else { (middle, to) };
             given.push(others);
         }
         for k in (0..steps).rev() {
             let (peer, tag) = (rank ^ 1 << k, tag + 1 + 2 * steps - 1 - k);
-            weave.send(rank, peer, to - from, tag, &last)?;
+            weave.send(rank, peer, to - from, tag, &after)?;
             let back = given[k as usize];
-            last = Vec::from([weave.receive(rank, peer, back, tag)?]);
+            after.push(weave.receive(rank, peer, back, tag)?);
             if rank & 1 << k == 0 {
                 to += back;
             } else {
                 from -= back;
             }
         }
-        weave.set_before(rank, &last);
+        weave.set_before(rank, &after);
     }
     let tag = tag + 1 + 2 * steps;
     for rank in paired..ranks {

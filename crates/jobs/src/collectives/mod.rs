@@ -24,6 +24,7 @@ use thiserror::Error;
 use crate::graph::{Graph, GraphError};
 pub use composer::Composer;
 pub use double_tree::{Tree, trees};
+pub use weave::JOINS;
 use weave::Weave;
 
 /// Which operations make up a collective.

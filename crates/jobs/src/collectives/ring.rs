@@ -1,5 +1,7 @@
 //! Collectives in a ring: reduce-scatter, all-gather and all-reduce.
 
+use alloc::vec::Vec;
+
 use crate::graph::GraphError;
 
 use super::share;
@@ -12,19 +14,16 @@ fn steps(weave: &mut Weave, bytes: u64, first: impl Fn(u32) -> u32) -> Result<()
     let block = |place: u32, k: u32| share(bytes, (first(place) + n - k) % n, n);
     for place in 0..n {
         let (before, next) = ((place + n - 1) % n, (place + 1) % n);
-        let mut last = None;
+        let mut received = Vec::new();
+        let mut after = weave.before(place).to_vec();
         for k in 0..n - 1 {
-            let size = block(place, k);
-            match last {
-                Some(received) => weave.send(place, next, size, tag + k, &[received])?,
-                None => {
-                    let after = weave.before(place).to_vec();
-                    weave.send(place, next, size, tag + k, &after)?
-                }
-            };
-            last = Some(weave.receive(place, before, block(before, k), tag + k)?);
+            weave.send(place, next, block(place, k), tag + k, &after)?;
+            let block = weave.receive(place, before, block(before, k), tag + k)?;
+            after = Vec::from([block]);
+            received.push(block);
         }
-        weave.set_before(place, last.as_slice());
+        // Blocks may arrive in another order, over several paths or from ranks that are late.
+        weave.set_before(place, &received);
     }
     Ok(())
 }

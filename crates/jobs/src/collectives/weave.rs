@@ -5,7 +5,11 @@ use alloc::vec::Vec;
 
 use apus_units::Span;
 
+use super::{Algorithm, CollectiveError};
 use crate::graph::{ANY, Graph, GraphError, Op, Part, ProgramBuilder};
+
+/// Stream of operations that take no time and end when others have, so that they wait for no computation or send.
+pub const JOINS: u8 = 2;
 
 /// The programs of all ranks, and what the next operation of each rank waits for.
 ///
@@ -15,7 +19,7 @@ pub(super) struct Weave {
     /// Ranks of the current group, by place.
     members: Vec<u32>,
     parts: Vec<Part>,
-    /// Last computation of each rank before this iteration.
+    /// What receives of each rank wait for: its last computation before this iteration, or its entry into a collective.
     began: Vec<Option<u32>>,
     /// What the next step of each rank waits for in this channel.
     before: Vec<Vec<u32>>,
@@ -24,6 +28,7 @@ pub(super) struct Weave {
     nic: u8,
     /// Stream of sends and receives.
     cpu: u8,
+    first_tag: u32,
     next_tag: u32,
     is_within: bool,
 }
@@ -41,9 +46,15 @@ impl Weave {
             ended: none,
             nic: 0,
             cpu: 0,
+            first_tag: 0,
             next_tag: 0,
             is_within: false,
         }
+    }
+
+    /// Uses tags from `first` on.
+    pub(super) fn with_tags_from(self, first: u32) -> Self {
+        Self { first_tag: first, next_tag: first, ..self }
     }
 
     /// Returns the number of ranks of the current group.
@@ -66,6 +77,39 @@ impl Weave {
         let added = add(self);
         self.members = outer;
         added
+    }
+
+    /// Adds a collective of the current group as a part of the job. A rank enters it when all that its next step waits for has
+    /// ended. What it has to send, receive and pass on begins after that, so that the collective ends nowhere before all
+    /// have entered whose data it needs there.
+    pub(super) fn collective(
+        &mut self,
+        name: &'static str,
+        algorithm: Algorithm,
+        bytes: u64,
+    ) -> Result<(), CollectiveError> {
+        let mut outer = Vec::with_capacity(self.members.len());
+        for place in 0..self.ranks() {
+            let rank = self.members[place as usize] as usize;
+            let entered = match self.before[rank].as_slice() {
+                [] => self.began[rank],
+                [op] => Some(*op),
+                _ => {
+                    let after = core::mem::take(&mut self.before[rank]);
+                    let op = self.add(place, Op::compute(Span::ZERO).on_cpu(JOINS), &after)?;
+                    self.before[rank] = vec![op];
+                    Some(op)
+                }
+            };
+            outer.push(core::mem::replace(&mut self.began[rank], entered));
+        }
+        self.begin_part(name, bytes);
+        algorithm.weave(bytes, self)?;
+        self.end_part();
+        for (rank, began) in self.members.iter().zip(outer) {
+            self.began[*rank as usize] = began;
+        }
+        Ok(())
     }
 
     /// Lets the next operations of these ranks be on another stream. Only the next iteration waits for them, after
@@ -156,10 +200,10 @@ impl Weave {
         self.is_within = false;
     }
 
-    /// Returns the first of `count` tags in sequence. They repeat after 2^32; messages of equal tags match in
+    /// Returns the first of `count` tags in sequence. They repeat before 2^32; messages of equal tags match in
     /// their order.
     pub(super) fn tags(&mut self, count: u32) -> u32 {
-        let first = if self.next_tag < ANY - count { self.next_tag } else { 0 };
+        let first = if self.next_tag < ANY - count { self.next_tag } else { self.first_tag };
         self.next_tag = first + count;
         first
     }
@@ -199,7 +243,7 @@ impl Weave {
         self.add(place, Op::send(to, bytes, tag).on_nic(self.nic).on_cpu(self.cpu), after)
     }
 
-    /// Adds a receive from another place, which is posted when the iteration begins.
+    /// Adds a receive from another place, which is posted when the iteration begins, or when the rank enters the collective.
     pub(super) fn receive(
         &mut self,
         place: u32,

@@ -103,10 +103,17 @@ impl Parameters {
     /// Returns the time of a lone message from its start to the end of its receive. `fabric` is the time from the
     /// moment at which it enters the fabric to the arrival of its first byte, and of its last one.
     #[must_use]
-    pub fn alone(&self, bytes: u64, (first, last): (Span, Span)) -> Span {
-        let taken = self.latency.max(first).saturating_add(self.receiving(bytes));
+    pub fn alone(&self, bytes: u64, fabric: (Span, Span)) -> Span {
+        let taken = self.latency.max(fabric.0).saturating_add(self.receiving(bytes));
+        self.overhead.saturating_add(taken).max(self.at_least(fabric))
+    }
+
+    /// Returns the least time of a message from its start to the end of its receive. A receive that another stream of the rank
+    /// makes possible while the message is taken in ends at once.
+    #[must_use]
+    pub fn at_least(&self, (first, last): (Span, Span)) -> Span {
         let complete = last.saturating_add(self.overhead);
-        self.overhead.saturating_add(taken.max(complete))
+        self.overhead.saturating_add(self.latency.max(first).max(complete))
     }
 }
 

@@ -1,9 +1,9 @@
 //! Collectives run on ideal NICs: their closed forms, and what each rank sends.
 
 use apus_jobs::collectives::closed::{self, Form};
-use apus_jobs::collectives::{Algorithm, Collective};
+use apus_jobs::collectives::{Algorithm, Collective, Composer};
 use apus_jobs::ideal::{Cost, Limits, run};
-use apus_jobs::{Action, Done};
+use apus_jobs::{Action, Done, Op};
 use apus_units::{Bytes, Rate, Span};
 
 const RATE: Rate = Rate::from_gbps(100);
@@ -263,4 +263,48 @@ fn a_ring_in_four_chunks_takes_the_network_time_of_astra_sim() {
         Cost { occupies, latency: Span::from_ns(500), acknowledgement: Span::ZERO }
     };
     assert_eq!(simulated(&chunks, cost), Span::from_ns(62_160));
+}
+
+/// Every algorithm that a composed job may have, with the data of all ranks (`true`), or of the first one.
+const COMPOSED: [(Algorithm, bool); 12] = [
+    (Algorithm::RingReduceScatter, true),
+    (Algorithm::RingAllGather, true),
+    (Algorithm::RingAllReduce, true),
+    (Algorithm::HalvingDoubling, true),
+    (Algorithm::DoubleBinaryTree { chunks: 2 }, true),
+    (Algorithm::Hierarchical { group: 2 }, true),
+    (Algorithm::AllToAllRail { group: 2 }, true),
+    (Algorithm::AllToAllDirect, true),
+    (Algorithm::AllToAllPairwise, true),
+    (Algorithm::AllToAllBruck, true),
+    (Algorithm::BroadcastBinomial, false),
+    (Algorithm::BroadcastChain { chunks: 2 }, false),
+];
+
+/// A rank computes for 1 ms before a collective, on the CPU, and another one, or the same, for 1 ms after it. If the second needs
+/// data of the first, or is the first, the job takes 2 ms, since messages take no time here.
+#[test]
+fn a_collective_ends_nowhere_before_the_ranks_whose_data_it_needs_have_entered_it() {
+    let ms = Span::from_ms(1);
+    let none = |_| Cost { occupies: Span::ZERO, latency: Span::ZERO, acknowledgement: Span::ZERO };
+    for (algorithm, of_all) in COMPOSED {
+        let ranks: Vec<u32> = (0..6).collect();
+        for slow in 0..6 {
+            for late in (0..6).filter(|late| of_all || slow == 0 || slow == *late) {
+                let mut composer = Composer::new(6);
+                let before = composer.op(slow, Op::compute(ms).on_cpu(1), &[]).expect("an op");
+                let mut after = vec![Vec::new(); 6];
+                // A rank that waits for several operations.
+                let other = composer.op(slow, Op::compute(Span::ZERO), &[]).expect("an op");
+                after[slow as usize] = vec![before, other];
+                composer.collective(&ranks, algorithm, 1 << 20, 0, &mut after).expect("it fits");
+                let ends = &after[late as usize];
+                composer.op(late, Op::compute(ms).on_cpu(1), ends).expect("an op");
+                let graph = composer.finish().expect("a graph");
+                let outcome = run(&graph, Done::Delivered, Limits::Serial, none);
+                assert_eq!((outcome.unfinished(), outcome.unexpected()), (0, 0));
+                assert_eq!(outcome.completion, ms + ms, "{algorithm:?}: {slow}, then {late}");
+            }
+        }
+    }
 }

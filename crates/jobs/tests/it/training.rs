@@ -148,3 +148,12 @@ fn sizes_that_do_not_divide_are_errors() {
         assert!(error.contains(part), "{error}");
     }
 }
+
+/// Chunks count too: 32 layers whose gradients pass two trees in 5 million chunks.
+#[test]
+fn the_operations_of_gradients_are_bounded_whatever_their_algorithm() {
+    let gradients = Algorithm::DoubleBinaryTree { chunks: 5_000_000 };
+    let model = Model { layers: 32, hidden: 4096, ..SMALL };
+    let error = Training { model, dp: 2, gradients, ..STEP }.graph().expect_err("too many");
+    assert!(error.to_string().contains("operations: "), "{error}");
+}

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use apus_jobs::{Graph, Op, ProgramBuilder};
 use apus_units::{Span, shorten, suggestion};
 
+use super::htsim::TWICE;
 use super::text::{ImportError, MAX_RANKS, content, number, time, wrong};
 
 /// What starts a flow.
@@ -82,13 +83,19 @@ impl Matrix {
             let words: Vec<&str> = row.split_whitespace().collect();
             match words.as_slice() {
                 ["Nodes", n] => {
+                    if matrix.nodes > 0 {
+                        return wrong(line, TWICE);
+                    }
                     matrix.nodes = number(line, n, "a number of nodes")?;
                     if matrix.nodes > MAX_RANKS {
                         return wrong(line, format!("a job has at most {MAX_RANKS} nodes"));
                     }
                 }
                 [what @ ("Connections" | "Triggers" | "Failures"), n] => {
-                    announced.insert(what, (line, number(line, n, "a number of lines")?));
+                    let count = number(line, n, "a number of lines")?;
+                    if announced.insert(what, (line, count)).is_some() {
+                        return wrong(line, format!("`{what}` stands twice; write it once"));
+                    }
                 }
                 ["failure", ..] => {
                     let why =

@@ -12,6 +12,9 @@ use super::text::{ImportError, content, number, wrong};
 use super::traffic::{Message, Traffic};
 use apus_units::shorten;
 
+/// Why a file cannot say the number of nodes again: connections were compared with the first one.
+pub(super) const TWICE: &str = "`Nodes` stands twice; write it once, in front of the connections";
+
 /// Reads a connection matrix.
 ///
 /// # Errors
@@ -22,9 +25,17 @@ pub fn parse_traffic(text: &str) -> Result<Traffic, ImportError> {
     for (line, row) in content(text) {
         let words: Vec<&str> = row.split_whitespace().collect();
         match words.as_slice() {
-            ["Nodes", n] => traffic.nodes = Some(number(line, n, "a number of nodes")?),
+            ["Nodes", n] => {
+                let nodes = number(line, n, "a number of nodes")?;
+                if traffic.nodes.replace(nodes).is_some() {
+                    return wrong(line, TWICE);
+                }
+            }
             ["Connections", n] => {
-                announced = Some((line, number(line, n, "a number of connections")?));
+                let count = number(line, n, "a number of connections")?;
+                if announced.replace((line, count)).is_some() {
+                    return wrong(line, "`Connections` stands twice; write it once");
+                }
             }
             ["Triggers" | "Failures", "0"] => {}
             ["Triggers" | "trigger", ..] => {
@@ -186,7 +197,9 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
                 tiers.push(Tier { line, ..Tier::default() });
             }
             ("Nodes" | "Tiers" | "Podsize", None) => {
-                head.insert(*key, (line, value));
+                if head.insert(*key, (line, value)).is_some() {
+                    return wrong(line, format!("`{key}` is set twice; remove one"));
+                }
             }
             (key, Some(tier)) if TIER_KEYS.contains(&key) => {
                 if tier.values.insert(key.to_owned(), (line, value)).is_some() {
@@ -254,7 +267,8 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
         return wrong(down_line, message);
     }
     let aggs = up / bundle;
-    let cores = if let [_, middle, top] = tiers {
+    // Switches of tier 2, and the links of each to a pod.
+    let (cores, to_pod) = if let [_, middle, top] = tiers {
         check_oversubscription(middle)?;
         let (up_line, aggs_up) = middle.need("Radix_Up")?;
         let bundle = top.bundle()?;
@@ -272,11 +286,12 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
             );
             return wrong(up_line, message);
         }
-        cores
+        (cores, bundle)
     } else {
-        0
+        (0, 0)
     };
-    let total = nodes + pods * tors * up + cores * pods * aggs;
+    let upper = pods.saturating_mul(cores).saturating_mul(to_pod);
+    let total = (pods * tors).saturating_mul(up).saturating_add(upper).saturating_add(nodes);
     if total > MAX_LINKS {
         return wrong(line, format!("{total} links; a topology has at most {MAX_LINKS}"));
     }

@@ -11,7 +11,8 @@
 //!   `ep` consecutive places of a data group; ranks at the same place of their expert groups hold the same experts.
 //! * A word without suffix is a collective of the tensor group, or of the data group for the weights; `_EP` is the
 //!   expert group, `_DP_EP` the ranks with the same experts. All are rings, or direct all-to-alls.
-//! * deviation: an unknown word is an error; SimAI takes it as no communication.
+//! * deviation: an unknown word is an error; SimAI takes it as no communication. So are checkpoints, before whose gradients SimAI
+//!   computes activations again.
 //! * Messages between stages are not simulated, as in SimAI: each stage runs all layers.
 
 use apus_jobs::collectives::{Algorithm, CollectiveError, Composer};
@@ -151,6 +152,16 @@ impl Sizes {
             return wrong(line, why);
         }
         let (pp, ep) = (get("pp")?, get("ep")?);
+        for key in ["checkpoints", "checkpoint_initiates"] {
+            let place = words.iter().position(|word| word.trim_end_matches(':') == key);
+            let count = place.and_then(|place| words.get(place + 1));
+            if count.is_some_and(|count| *count != "0") {
+                let why = format!(
+                    "`{key}` names layers, whose forward pass SimAI repeats before their gradients; this is not simulated: write `{key}: 0`"
+                );
+                return wrong(line, why);
+            }
+        }
         let stage = u64::from(tp) * u64::from(pp);
         if !u64::from(ranks).is_multiple_of(stage) {
             return wrong(

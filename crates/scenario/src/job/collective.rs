@@ -10,9 +10,9 @@ pub(super) fn read(
     section: &Section<'_>,
     kind: &str,
     room: u32,
-    per_host: u32,
+    node_ranks: u32,
 ) -> Option<Collective> {
-    let algorithm = algorithm(section, kind, per_host);
+    let algorithm = algorithm(section, kind, node_ranks);
     let size: Option<Bytes> = section.require("size");
     let ranks: u32 = section.get_or("ranks", room);
     let mut collective = Collective::new(algorithm?, ranks, size?.get());
@@ -24,9 +24,9 @@ pub(super) fn read(
     Some(collective)
 }
 
-fn algorithm(section: &Section<'_>, kind: &str, per_host: u32) -> Option<Algorithm> {
+fn algorithm(section: &Section<'_>, kind: &str, node_ranks: u32) -> Option<Algorithm> {
     match kind {
-        "all-reduce" => all_reduce(section, per_host),
+        "all-reduce" => all_reduce(section, node_ranks),
         "reduce-scatter" => Some(Algorithm::RingReduceScatter),
         "all-gather" => Some(Algorithm::RingAllGather),
         "broadcast" => {
@@ -43,7 +43,7 @@ fn algorithm(section: &Section<'_>, kind: &str, per_host: u32) -> Option<Algorit
         }),
         _ => {
             let pattern = section.word("pattern")?;
-            let group = group(section, pattern == "rail", per_host);
+            let group = group(section, pattern == "rail", node_ranks);
             let window: Option<u32> = match pattern {
                 "window" => Some(section.get_or_default("window")),
                 _ => {
@@ -63,10 +63,10 @@ fn algorithm(section: &Section<'_>, kind: &str, per_host: u32) -> Option<Algorit
 }
 
 /// Reads the algorithm of an all-reduce.
-pub(super) fn all_reduce(section: &Section<'_>, per_host: u32) -> Option<Algorithm> {
+pub(super) fn all_reduce(section: &Section<'_>, node_ranks: u32) -> Option<Algorithm> {
     let pattern = section.word("pattern")?;
     let chunks = chunks(section, pattern == "double-binary-tree");
-    let group = group(section, pattern == "hierarchical", per_host);
+    let group = group(section, pattern == "hierarchical", node_ranks);
     Some(match pattern {
         "ring" => Algorithm::RingAllReduce,
         "halving-doubling" => Algorithm::HalvingDoubling,
@@ -83,14 +83,14 @@ fn chunks(section: &Section<'_>, is_used: bool) -> Option<u32> {
     Some(section.get_or_default("chunks"))
 }
 
-fn group(section: &Section<'_>, is_used: bool, per_host: u32) -> Option<u32> {
+fn group(section: &Section<'_>, is_used: bool, node_ranks: u32) -> Option<u32> {
     if !is_used {
         section.no_effect("group", "on this pattern, which knows no nodes");
         return None;
     }
-    if section.node("group").is_none() && per_host < 2 {
+    if section.node("group").is_none() && node_ranks < 2 {
         section.missing("group", "the number of ranks of a node");
         return None;
     }
-    Some(section.get_or("group", per_host))
+    Some(section.get_or("group", node_ranks))
 }

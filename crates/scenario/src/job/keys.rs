@@ -70,7 +70,7 @@ pub(crate) const WINDOW: Key =
 pub(crate) const GROUP: Key = key(
     "group",
     Kind::Count,
-    "With the pattern `hierarchical` or `rail`: consecutive ranks of a node; `ranks_per_host` if not given",
+    "With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given, the ranks of a host, of which all must have as many",
 )
 .at_least(2);
 pub(crate) const MICRO_BATCHES: Key =

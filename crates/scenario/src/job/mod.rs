@@ -5,7 +5,7 @@ mod file;
 pub(super) mod keys;
 mod training;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apus_jobs::collectives::Collective;
@@ -98,14 +98,16 @@ impl Places {
         }
     }
 
-    /// Returns the ranks of a host: the most that one has.
-    fn per_host(&self) -> u32 {
+    /// Returns the fewest and the most ranks that a host has.
+    fn per_host(&self) -> [u32; 2] {
         match self {
             Self::Listed(hosts) => {
-                let distinct = hosts.iter().collect::<BTreeSet<_>>().len();
-                if distinct == hosts.len() { 1 } else { 2 }
+                let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+                hosts.iter().for_each(|host| *counts.entry(*host).or_default() += 1);
+                let [fewest, most] = [counts.values().min(), counts.values().max()];
+                [fewest, most].map(|count| count.copied().unwrap_or(1))
             }
-            Self::Hosts { per_host, .. } => *per_host,
+            Self::Hosts { per_host, .. } => [*per_host; 2],
         }
     }
 
@@ -181,9 +183,11 @@ impl JobSpec {
             }
         }
         let places = Places::read(section, frame);
-        let per_host = places.as_ref().map_or(1, Places::per_host);
+        let [fewest, most] = places.as_ref().map_or([1, 1], Places::per_host);
+        // Consecutive ranks are a node by default if all hosts have as many.
+        let node = if fewest == most { most } else { 1 };
         let (nics, scale_up) = frame.topology.nics().unzip();
-        let local = read_local(section, per_host, scale_up.flatten());
+        let local = read_local(section, most, scale_up.flatten());
         let done = if frame.loggops.is_some() {
             section.no_effect(
                 "done",
@@ -207,7 +211,7 @@ impl JobSpec {
             "training" => (training::read(section, room)?, None),
             "external" => (ranks_alone(section.get_or("ranks", room))?, None),
             _ => {
-                let collective = collective::read(section, kind, room, per_host)?;
+                let collective = collective::read(section, kind, room, node)?;
                 (collective.graph().map_err(|e| section.problem("size", e)).ok()?, Some(collective))
             }
         };

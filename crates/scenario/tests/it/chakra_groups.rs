@@ -93,3 +93,45 @@ fn groups_without_traces_and_wrong_groups_are_errors() {
         "{error}"
     );
 }
+
+/// A node with this id and type, after others.
+fn node(id: u8, kind: u8, after: &[u8], attributes: &[(&str, u8)]) -> Vec<u8> {
+    let after = after.iter().map(|id| number(5, *id)).collect::<Vec<_>>().concat();
+    let attributes = attributes.iter().map(|(name, value)| attribute(name, &number(9, *value)));
+    let attributes = attributes.collect::<Vec<_>>().concat();
+    let content = [number(1, id), number(3, kind), after, attributes].concat();
+    let group = attribute("pg_name", &bytes(&[0xea, 0x01], b"5"));
+    let content = if kind == 7 { [content, group].concat() } else { content };
+    [&[content.len() as u8], content.as_slice()].concat()
+}
+
+/// Rank 1 computes before it receives with tag 0; its part of the collective must not take that message meanwhile.
+#[test]
+fn messages_of_collectives_are_not_taken_for_those_of_sends() {
+    let metadata = bytes(&[1 << 3 | 2], b"0.0.4");
+    let metadata = [&[metadata.len() as u8], metadata.as_slice()].concat();
+    let size = ("comm_size", 64);
+    let sum = |id: u8, after: &[u8]| node(id, 7, after, &[("comm_type", 0), size]);
+    let first = [
+        metadata.clone(),
+        node(1, 5, &[], &[("comm_dst", 1), size]),
+        node(2, 6, &[], &[("comm_src", 1), size, ("comm_tag", 1)]),
+        sum(3, &[]),
+    ];
+    let second = [
+        metadata,
+        node(1, 4, &[], &[]),
+        node(2, 6, &[1], &[("comm_src", 0), size]),
+        node(3, 5, &[2], &[("comm_dst", 0), size, ("comm_tag", 1)]),
+        sum(4, &[]),
+    ];
+    let traces = [first.concat(), second.concat()];
+    let text = "duration = \"1ms\"\ntopology = \"star hosts=2 100Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+                [[workload]]\nkind = \"job\"\nfile = \"./traces\"\ngroups = { members = '{\"5\": [0, 1]}' }\n";
+    let find = |name: &str| Ok(Source { name: name.to_owned(), text: text_of(&traces) });
+    let source = Source { name: "s.toml".to_owned(), text: text.to_owned() };
+    let read = Scenario::read(&source, &find, &Options::default());
+    let scenario = read.unwrap_or_else(|why| panic!("{why}"));
+    let job = &run_scenario(&scenario.runs[0].setup.to_toml()).jobs[0];
+    assert_eq!((job.unfinished, job.unexpected), (0, 0), "{:?} {:?}", job.stuck, job.leftover);
+}

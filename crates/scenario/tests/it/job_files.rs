@@ -114,6 +114,8 @@ fn mistakes_of_connection_matrices_name_the_line() {
             "2: the time is 18446744073710 us; it must be at most 18446744073709",
         ),
         ("0->1 start 0\n", "2: the size is missing"),
+        ("2->0 id 1 start 0 size 5\nNodes 2\n", "3: `Nodes` stands twice"),
+        ("Connections 1\nConnections 1\n0->1 start 0 size 5\n", "3: `Connections` stands twice"),
         ("0->1 size 5\n", "2: it needs either `start TIME` or `trigger K`"),
     ] {
         let error = parse_job(&format!("Nodes 3\n{rest}")).expect_err(part);
@@ -170,6 +172,7 @@ fn mistakes_of_workloads_of_simai_name_the_line() {
         ),
         (head.replace("all_gpus: 4", "all_gpus: 3"), "1: 3 GPUs cannot be divided"),
         (head.replace(" ep: 1", ""), "1: `ep: N` is missing"),
+        (format!("{head} checkpoints: 1 0\n1\n"), "1: `checkpoints` names layers"),
         (
             head.replace("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_DATA"),
             "1: unknown policy `HYBRID_DATA`",

@@ -1,5 +1,6 @@
 //! Jobs and collectives in scenarios.
 
+use apus_jobs::collectives::Algorithm;
 use apus_sim::plan::Load;
 
 use crate::support::{assert_reads_back, good, read, run_scenario};
@@ -94,6 +95,11 @@ fn settings_of_jobs_without_effect_and_impossible_ones_are_errors() {
         ("kind = \"all-reduce\"\nsize = \"1MB\"\nstop = \"1ms\"\n", "ends with its last operation"),
         ("kind = \"all-reduce\"\nsize = \"4B\"\n", "at least 8, one byte per message"),
         ("kind = \"all-reduce\"\nsize = \"1MB\"\npattern = \"chain\"\n", "cannot be \"chain\""),
+        (
+            "kind = \"all-reduce\"\nsize = \"1MB\"\npattern = \"hierarchical\"\nlocal_rate = \"1Gbps\"\n\
+             places = { ranks = \"0 0 0 1 1 2\" }\n",
+            "`workload.group`",
+        ),
         ("kind = \"job\"\n", "`workload.file`"),
         (
             "kind = \"job\"\noperations = \"num_ranks 1\\nrank 0 {\\nsend 5b to 1\\n}\\n\"\n",
@@ -116,4 +122,15 @@ fn checks_name_metrics_of_jobs() {
     assert!(read.is_ok(), "{}", read.expect_err("problems"));
     let wrong = text.replace("jobs.0.slowdown", "jobs.1.slowdown");
     assert!(crate::support::read(&wrong).is_err());
+}
+
+/// Four ranks on each of two hosts are two nodes: what leaves them is the ring of two per place, four times.
+#[test]
+fn the_nodes_of_listed_places_are_the_ranks_of_a_host() {
+    let workload = "kind = \"all-reduce\"\nsize = \"1MB\"\npattern = \"hierarchical\"\nlocal_rate = \"400Gbps\"\n\
+                    places = { ranks = \"0 0 0 0 1 1 1 1\" }\n";
+    let plan = good(&star(workload)).runs[0].setup.plan().expect("plan");
+    let job = &plan.jobs[0];
+    let group = Algorithm::Hierarchical { group: 4 };
+    assert_eq!(job.collective.as_ref().map(|collective| collective.algorithm), Some(group));
 }

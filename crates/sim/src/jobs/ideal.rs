@@ -22,7 +22,7 @@ use crate::plan::{JobPlan, SendOrder};
 const MAX_OPS: u64 = 8_000_000;
 
 /// The path between two hosts without other traffic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Path {
     /// Rates of the links in order, as configured. Those of a message that uses several ports of a NIC are of all of these.
     rates: Vec<Rate>,
@@ -175,6 +175,10 @@ pub(super) struct Costs<'a> {
     kinds: Vec<Path>,
     /// Whether ranks of one host exchange messages.
     is_local: bool,
+    /// Whether several ranks send through a NIC, or receive through one.
+    shares_nics: bool,
+    /// Whether a rank has several streams.
+    has_streams: bool,
 }
 
 impl<'a> Costs<'a> {
@@ -186,7 +190,13 @@ impl<'a> Costs<'a> {
         loggops: Option<Parameters>,
     ) -> Option<Self> {
         let (paths, kinds) = (BTreeMap::new(), Vec::new());
-        let mut costs = Self { job, sizes, loggops, paths, kinds, is_local: false };
+        let has_streams = job.graph.programs().any(|program| program.cpus() > 1);
+        let (is_local, shares_nics) = (false, false);
+        let mut costs =
+            Self { job, sizes, loggops, paths, kinds, is_local, shares_nics, has_streams };
+        let mut numbers: BTreeMap<Path, u32> = BTreeMap::new();
+        // The rank of each NIC that sends, and that receives.
+        let mut users: [BTreeMap<Terminal, u32>; 2] = Default::default();
         for (from, program) in (0..).zip(job.graph.programs()) {
             for op in program.ops() {
                 let Action::Send { to, .. } = op.action else { continue };
@@ -195,13 +205,15 @@ impl<'a> Costs<'a> {
                 costs.is_local |= is_within || job.other_nic(from, to).is_some();
                 if !is_within && !costs.paths.contains_key(&pair) {
                     let path = Path::of(network, pair, spreads)?;
-                    let kind = costs.kinds.iter().position(|kind| *kind == path);
-                    let kind = kind.unwrap_or_else(|| {
-                        costs.kinds.push(path);
-                        costs.kinds.len() - 1
+                    let kind = *numbers.entry(path).or_insert_with_key(|path| {
+                        costs.kinds.push(path.clone());
+                        costs.kinds.len() as u32 - 1
                     });
-                    costs.paths.insert(pair, kind as u32);
+                    costs.paths.insert(pair, kind);
                 }
+                let [senders, receivers] = &mut users;
+                costs.shares_nics |= *senders.entry(pair.0).or_insert(from) != from;
+                costs.shares_nics |= *receivers.entry(pair.1).or_insert(to) != to;
             }
         }
         Some(costs)
@@ -223,7 +235,10 @@ impl<'a> Costs<'a> {
             let own = path.cost(bytes, self.sizes).alone();
             path.first_byte(bytes, self.sizes) + last.saturating_sub(own)
         });
-        let latency = model.alone(bytes, (first, last));
+        let latency = match self.has_streams {
+            true => model.at_least((first, last)),
+            false => model.alone(bytes, (first, last)),
+        };
         Cost { occupies: Span::ZERO, latency, acknowledgement: Span::ZERO }
     }
 
@@ -298,7 +313,8 @@ impl<'a> Costs<'a> {
             false => path.cost(bytes, self.sizes),
         });
         let (Form::Exact(time) | Form::AtLeast(time)) = form? else { return None };
-        Some((JobIdeal { time, source: "closed form" }, among_others))
+        let others_may_be_longer = among_others || self.shares_nics;
+        Some((JobIdeal { time, source: "closed form" }, others_may_be_longer))
     }
 
     /// Returns the time that the rank with most bytes in the network within its host needs for them, in one direction.

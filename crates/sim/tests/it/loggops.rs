@@ -75,6 +75,30 @@ fn pair(bytes: u64) -> JobPlan {
     JobPlan::new("pair", Graph::new(programs.collect()).expect("graph"), hosts(2))
 }
 
+/// A message of 1000 B holds stream 0 of its receiver from 4 us to 11.494 us (L = 2.5 us, o = 1.5 us, G = 6 ns). A computation of
+/// 5 us on stream 1 ends meanwhile; the receive behind it ends at once, so that the job takes 5 us and the second computation.
+#[test]
+fn a_receive_of_a_message_that_is_being_taken_in_does_not_wait_for_the_stream() {
+    let us = Span::from_us;
+    let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+    programs[0].push(Op::send(1, 1000, 1)).expect("op");
+    let ops = [Op::compute(us(5)), Op::receive(0, 1000, 1), Op::compute(us(1000))];
+    for op in ops {
+        programs[1].push(op.on_cpu(1)).expect("op");
+    }
+    programs[1].requires(1, 0);
+    programs[1].requires(2, 1);
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    let graph = Graph::new(programs.collect()).expect("graph");
+    let job = JobPlan::new("job", graph, hosts(2));
+    let fast = (Rate::from_gbps(100_000), Span::from_ns(1));
+    let summary = run(&modelled(job, fast, Parameters::default()));
+    let job = job_of(&summary);
+    let (time, ideal) = (job.completion_us.expect("ends"), job.ideal_us.expect("ideal"));
+    assert!((time - 1005.0).abs() < 1e-6, "{job:?}");
+    assert!(ideal <= time + 1e-6, "{job:?}");
+}
+
 /// A message of 1 MiB takes 87.5296 us on two links of 1 us at 100 Gb/s in packets of 4096 B and 64 B, and o at each end;
 /// L and G are smaller. The computation before takes 5 us.
 #[test]

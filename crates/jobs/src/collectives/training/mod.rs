@@ -117,9 +117,15 @@ impl Training {
             return bad("pattern", 0, "an all-reduce");
         }
         let (tensors, experts) = (u64::from(tp - 1), u64::from(ep - 1));
-        let batch = u64::from(model.layers / pp) * (4 + 16 * tensors + 8 * experts) + 4;
+        let batch = u64::from(model.layers / pp) * (8 + 16 * tensors + 8 * experts) + 4;
         let step = u64::from(self.micro_batches).saturating_mul(batch);
-        let reduced = u64::from(model.layers / pp) * 8 * u64::from(dp);
+        // The gradients of parameters and of experts, each after an operation that waits for all before.
+        let messages = [dp, dp / ep].map(|ranks| match ranks {
+            1 => 0,
+            ranks => self.gradients.messages(ranks).saturating_mul(2).saturating_add(1),
+        });
+        let reduced = messages[0].saturating_add(messages[1]);
+        let reduced = u64::from(model.layers / pp).saturating_mul(reduced);
         let all = step.saturating_add(reduced).saturating_mul(u64::from(self.iterations));
         let all = all.saturating_mul(u64::from(self.ranks().unwrap_or(u32::MAX)));
         if all > MAX_OPS {
@@ -333,12 +339,7 @@ impl Step<'_> {
             return Ok(());
         }
         Collective::new(algorithm, ranks, bytes).check()?;
-        self.weave.within(group, |weave| {
-            weave.begin_part(name, bytes);
-            algorithm.weave(bytes, weave)?;
-            weave.end_part();
-            Ok(())
-        })
+        self.weave.within(group, |weave| weave.collective(name, algorithm, bytes))
     }
 
     fn reduce_tensors(&mut self, stage: u32) -> Added {

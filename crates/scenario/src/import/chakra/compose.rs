@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use apus_jobs::collectives::{Algorithm, Composer};
-use apus_jobs::{GraphError, Op};
+use apus_jobs::collectives::{Algorithm, Composer, JOINS};
+use apus_jobs::{Action, GraphError, Op};
 use apus_units::Span;
 
-use super::nodes::{JOIN, Members, Report, Step, step};
+use super::nodes::{Members, Report, Step, step};
 use super::{ChakraError, Groups, Imported, RankTrace};
 
 /// Most operations of a job.
@@ -35,10 +35,37 @@ pub(super) fn compose(
     for trace in traces {
         ranks.push(Rank::new(trace, &members, traces.len() as u32, &mut report)?);
     }
-    let composer = Composer::new(traces.len() as u32);
+    let composer = Composer::new(traces.len() as u32).with_tags_from(first_tag(&ranks)?);
     let graph = Composition { composer, members: &members, waiting: BTreeMap::new(), ops: 0 };
     let graph = graph.run(&mut ranks)?;
     Ok(Imported { graph, skipped: report.skipped.into_values().collect() })
+}
+
+/// Largest tag of a trace with collectives, that of MPI; their messages have tags above those of the trace.
+const MAX_TAG: u32 = i32::MAX as u32;
+
+/// Returns the first tag for messages of collectives, above those of all sends and receives.
+fn first_tag(ranks: &[Rank<'_>]) -> Result<u32, ChakraError> {
+    let steps = || {
+        ranks.iter().flat_map(|rank| {
+            rank.trace.nodes.iter().zip(&rank.steps).map(move |at| (rank.trace, at))
+        })
+    };
+    let tagged = steps().filter_map(|(trace, (node, step))| match step {
+        Step::One(Op {
+            action: Action::Send { tag, .. } | Action::Receive { tag, .. }, ..
+        }) => Some((*tag, trace, node)),
+        _ => None,
+    });
+    let Some((largest, trace, node)) = tagged.max_by_key(|(tag, ..)| *tag) else { return Ok(0) };
+    let has_collectives = steps().any(|(_, (_, step))| matches!(step, Step::Collective { .. }));
+    if has_collectives && largest > MAX_TAG {
+        let what = format!(
+            "comm_tag is {largest}; with collectives it must be from 0 to {MAX_TAG}, since their messages have those above"
+        );
+        return Err(trace.wrong(node, what));
+    }
+    Ok(if has_collectives { largest + 1 } else { 0 })
 }
 
 impl<'a> Rank<'a> {
@@ -282,7 +309,7 @@ impl Composition<'_> {
         if after.len() < 2 {
             return Ok(after);
         }
-        Ok(vec![self.op(rank, number, node, Op::compute(Span::ZERO).on_cpu(JOIN), &after)?])
+        Ok(vec![self.op(rank, number, node, Op::compute(Span::ZERO).on_cpu(JOINS), &after)?])
     }
 
     fn collective(

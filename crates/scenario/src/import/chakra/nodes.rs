@@ -16,9 +16,8 @@ pub(super) const SEND: i32 = 5;
 pub(super) const RECEIVE: i32 = 6;
 const COLLECTIVE: i32 = 7;
 
-/// Streams of computations on the CPU, and of operations that only join others.
+/// Stream of computations on the CPU; that of operations that only join others is [`JOINS`](apus_jobs::collectives::JOINS).
 pub(super) const CPU: u8 = 1;
-pub(super) const JOIN: u8 = 2;
 /// Lists of what was left out.
 #[derive(Default)]
 pub(super) struct Report {
@@ -131,6 +130,10 @@ pub(super) fn step(
     match node.kind {
         METADATA => Ok(Step::Join),
         COMPUTE => {
+            if node.duration_micros == 0 && node.integer("num_ops").is_some_and(|ops| ops > 0) {
+                let what = "it has no duration_micros, and its num_ops have no meaning here: set the duration".to_owned();
+                report.skip(trace, node, "times of computations given by num_ops", what)?;
+            }
             let time = match node.duration_micros {
                 0 => Span::from_ns(1),
                 us => Span::from_ps(us.saturating_mul(1_000_000)),

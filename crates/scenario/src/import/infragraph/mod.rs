@@ -120,6 +120,8 @@ impl<'a> Reader<'a> {
     /// Returns the edges between components, each once as in InfraGraph's own graph, with their order and link.
     fn edges(&self) -> Result<Edges<'a>, ImportError> {
         let mut edges = BTreeMap::new();
+        // Edges with those that repeat others.
+        let mut all: u64 = 0;
         for edge in &self.infrastructure.edges {
             let line = line_of(&edge.link);
             let Some(link) = self.links.get(edge.link.value.as_str()) else {
@@ -139,6 +141,14 @@ impl<'a> Reader<'a> {
                 Some(Scheme::Ring) | None => {
                     return wrong(line, "the scheme must be `one2one` or `many2many`");
                 }
+            }
+            all += pairs.len() as u64;
+            if all > 4 * MAX_LINKS {
+                let most = 4 * MAX_LINKS;
+                let message = format!(
+                    "{all} edges with repeated ones; a topology has at most {most}: remove those that repeat others"
+                );
+                return wrong(line, message);
             }
             for (a, b) in pairs {
                 if a == b {
