@@ -25,6 +25,8 @@ pub struct AckEvent<'a> {
     pub acked_bytes: Bytes,
     /// Number of acknowledged packets that carried an ECN mark when they arrived.
     pub marked_packets: u32,
+    /// Whether the packet that drew the acknowledgement carried an ECN mark when it arrived, the one of the RTT and the delays.
+    pub echo_marked: bool,
     /// Fill level of the receiver's buffer in 32nds (0 empty, 31 full), as Falcon's 5 bits.
     pub receiver_level: u8,
     /// The largest packet number acknowledged.
@@ -55,6 +57,7 @@ impl AckEvent<'_> {
             acked_packets: 1,
             acked_bytes: Bytes::ZERO,
             marked_packets: 0,
+            echo_marked: false,
             receiver_level: 0,
             acked_seq: PacketNumber::new(0),
             next_seq: PacketNumber::new(0),
@@ -218,14 +221,17 @@ pub struct TimeoutEvent {
     pub lost_packets: u32,
     /// The number the next packet sent will carry.
     pub next_seq: PacketNumber,
+    /// Where each packet has a timeout of its own: whether all lost packets had left before the timeout that was reported last. Then
+    /// they are no sign that the path has been silent for another timeout.
+    pub is_same_flight: bool,
 }
 
 impl TimeoutEvent {
-    /// Creates a timeout at this time; the other fields are 0.
+    /// Creates a timeout at this time; the other fields are 0, or `false`.
     #[inline]
     #[must_use]
     pub const fn new(now: Time) -> Self {
-        Self { now, lost_packets: 0, next_seq: PacketNumber::new(0) }
+        Self { now, lost_packets: 0, next_seq: PacketNumber::new(0), is_same_flight: false }
     }
 }
 

@@ -5,7 +5,7 @@ use apus_units::Span;
 use crate::settings::{
     AT_LEAST_1, FRACTION, POSITIVE, ParamInfo, SettingError, Settings, number, require, time,
 };
-use crate::{StateError, StateField, StateOverride};
+use crate::{StateError, StateField, StateOverride, TimeoutEvent};
 
 /// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`, with
 /// the end-to-end RTT smoothed by an EWMA (Swift §3.6). A variance term is absent, as in the
@@ -136,8 +136,11 @@ impl Backoff {
     /// times a timeout of 1 ms or more is beyond any datacenter's RTT.
     const MAX_DOUBLINGS: u8 = 6;
 
-    /// A timeout expired.
-    pub fn on_timeout(&mut self) {
+    /// A timeout expired. Those of one flight of packets double it once.
+    pub fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if event.is_same_flight {
+            return;
+        }
         self.doublings = (self.doublings + 1).min(Self::MAX_DOUBLINGS);
     }
 
@@ -168,7 +171,8 @@ pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backoff, RtoRule, Span};
+    use super::{Backoff, RtoRule, Span, TimeoutEvent};
+    use apus_units::Time;
 
     /// By hand, with an initial timeout of 1 ms: 1 ms doubles six times, to 64 ms; 20 ms doubles to 40 and then reaches 64 ms; 4 s stay 4 s.
     #[test]
@@ -177,16 +181,20 @@ mod tests {
         let rule =
             RtoRule { gain: 0.1, multiplier: 2.0, minimum: Span::from_us(500), initial: ms(1) };
         let mut backoff = Backoff::default();
+        let timeout = TimeoutEvent::new(Time::ZERO);
         for (shortest, longer, longest) in [(2, 40, 4000), (4, 64, 4000), (8, 64, 4000)] {
-            backoff.on_timeout();
+            backoff.on_timeout(&timeout);
             let applied = [1, 20, 4000].map(|rto| backoff.applied(ms(rto), &rule));
             assert_eq!(applied, [ms(shortest), ms(longer), ms(longest)]);
         }
         for _ in 0..9 {
-            backoff.on_timeout();
+            backoff.on_timeout(&timeout);
         }
         assert_eq!(backoff.applied(ms(1), &rule), ms(64));
+        let mut of_same = timeout;
+        of_same.is_same_flight = true;
         backoff.on_ack();
+        backoff.on_timeout(&of_same);
         assert_eq!(backoff.applied(ms(1), &rule), ms(1));
     }
 }

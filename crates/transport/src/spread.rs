@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 
 use apus_cc::{Ev, PathEvent, PathFeedback, PathPolicy};
-use apus_units::Span;
+use apus_units::{PacketNumber, Span};
 
 mod losses;
 mod received;
@@ -87,6 +87,8 @@ pub(crate) struct Spread<P> {
     pub(crate) counters: Box<[EvCounters]>,
     /// Whether a packet whose fabric delay was above the algorithm's target counts as marked.
     pub(crate) late_is_marked: bool,
+    /// Number of the next packet when packets last timed out one by one.
+    pub(crate) timed_out_below: PacketNumber,
 }
 
 /// Packets of a flow by their entropy value.
@@ -148,6 +150,7 @@ impl<P: PathPolicy> Spread<P> {
             unacknowledged: None,
             counters: Box::new([]),
             late_is_marked: false,
+            timed_out_below: PacketNumber::new(0),
         }
     }
 

@@ -85,6 +85,7 @@ events! {
     TimeoutEvent {
         now: f64 = 0.0,
         next_seq: u64 = 0,
+        is_same_flight: bool = false,
     }
     /// A congestion signal of a switch.
     SignalEvent {
@@ -151,7 +152,11 @@ impl From<&Loss> for LossEvent {
 
 impl From<&Timeout> for TimeoutEvent {
     fn from(event: &Timeout) -> Self {
-        Self { now: seconds(event.now.as_ps()), next_seq: event.next_seq.get() }
+        Self {
+            now: seconds(event.now.as_ps()),
+            next_seq: event.next_seq.get(),
+            is_same_flight: event.is_same_flight,
+        }
     }
 }
 

@@ -172,7 +172,7 @@ impl Sender for PySender {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        self.backoff.on_timeout();
+        self.backoff.on_timeout(event);
         let event = events::TimeoutEvent::from(event);
         self.call(|py, flow| flow.call_method1(intern!(py, "on_timeout"), (event,)));
     }

@@ -272,6 +272,10 @@ impl Sender for Bolt {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
+        // As in Swift (§3.1), whose timeout is that of the flow.
+        if event.is_same_flight {
+            return;
+        }
         self.timeouts = self.timeouts.saturating_add(1);
         if self.timeouts >= RETX_RESET_THRESHOLD {
             self.cwnd = self.params.min_cwnd;
@@ -294,7 +298,7 @@ impl Sender for Bolt {
         self.note_idle(info);
         let flags = self.flags(info.pending);
         header.fields = BoltFields::new(flags, params::stamp(info.now)).fields();
-        self.bytes_sent = self.bytes_sent.saturating_add(u64::from(self.payload));
+        self.bytes_sent = self.bytes_sent.saturating_add(info.payload.get());
         self.last_sent = info.now;
     }
 

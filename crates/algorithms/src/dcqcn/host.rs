@@ -164,8 +164,8 @@ impl Sender for Dcqcn {
 
     fn on_loss(&mut self, _: &LossEvent) {}
 
-    fn on_timeout(&mut self, _: &TimeoutEvent) {
-        self.backoff.on_timeout();
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        self.backoff.on_timeout(event);
     }
 
     #[inline]

@@ -116,7 +116,10 @@ impl Sender for Dx {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.rtt.update(&self.params.rto, event.rtt);
         let delay = event.fabric_delay.as_ps_f64();
-        self.base = self.base.min(delay);
+        // A clock that was set back makes a delay of zero, after which all of the RTT would be queueing.
+        if delay > 0.0 {
+            self.base = self.base.min(delay);
+        }
         self.sum += delay;
         self.samples += 1;
         if self.slow_start {

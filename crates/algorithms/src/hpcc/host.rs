@@ -37,6 +37,7 @@ impl Algorithm for Hpcc {
     type Params = Params;
     type Receiver = EchoTelemetry;
     type Switch = TelemetryStamp;
+    const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "hpcc",
         summary: "sets the window from the bytes in flight that switches report on packets",

@@ -57,9 +57,11 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "initial_cwnd",
         profiles: ALL,
-        rule: "the BDP in packets",
+        rule: "the BDP in packets, at most max_cwnd",
         source: "unverified: MSwift (arXiv 2509.07907): the first window is a BDP",
-        value: |network, _| whole(network.bdp_packets().max(1.0)),
+        value: |network, settings| {
+            whole(network.bdp_packets().max(1.0).min(settings.number("max_cwnd")))
+        },
     },
 ];
 

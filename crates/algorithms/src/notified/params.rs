@@ -112,6 +112,8 @@ impl Params {
         } else {
             let mut config = Config::paper();
             config.initial_cwnd = settings.number("initial_cwnd");
+            // Networks of a larger BDP start with it too.
+            config.max_cwnd = config.max_cwnd.max(config.initial_cwnd);
             config.target.base_target = settings.time("base_target");
             config.target.fs_range = settings.time("fs_range");
             config.target.fs_min_cwnd = settings.number("fs_min_cwnd");

@@ -84,7 +84,7 @@ impl Sender for Nscc {
         let headers = u64::from(event.acked_packets) * self.window.header;
         let bytes = event.acked_bytes.get() + headers;
         let in_flight = self.packets_to_bytes(event.in_flight);
-        let drawn_by = (event.fabric_delay, event.marked_packets > 0);
+        let drawn_by = (event.fabric_delay, event.echo_marked);
         if let Some(penalty) = &self.params.penalty {
             let level = penalty.of(event.receiver_level);
             self.window.penalise(penalty, level, (bytes, in_flight));
@@ -128,7 +128,8 @@ impl Sender for Nscc {
     fn snapshot(&self) -> Snapshot {
         Snapshot {
             cwnd: self.window.packets(),
-            target_delay: Some(self.params.target),
+            // The target is that of the queueing delay.
+            target_delay: Some(self.window.base() + self.params.target),
             ..Snapshot::default()
         }
     }

@@ -176,6 +176,10 @@ impl Sender for Swift {
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
+        // §3.6: the timeout is that of the flow. Where each packet has its own, those of one flight count once.
+        if event.is_same_flight && self.params.config.rules == Rules::Paper {
+            return;
+        }
         // Alg. 1 l. 15-21.
         self.retransmit_cnt = self.retransmit_cnt.saturating_add(1);
         let last_resort = self.retransmit_cnt >= self.params.config.retx_reset_threshold;

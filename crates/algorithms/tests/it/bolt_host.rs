@@ -50,6 +50,7 @@ fn transmit(flow: &mut BuiltInSender, now: f64, pending: u64, in_flight: u32) ->
     let info = {
         let mut event = SendInfo::new(at(now), PacketNumber::new(0));
         event.pending = Bytes::new(pending);
+        event.payload = Bytes::new(1400);
         event.in_flight = in_flight;
         event
     };
@@ -193,6 +194,23 @@ fn last_counts_the_data_after_the_packet_or_with_it() {
     };
     assert_eq!(marked("after"), [false, false, true, true, true]);
     assert_eq!(marked("with"), [false, false, false, true, true]);
+}
+
+/// Messages of 64 B: a window of 2 packets of 1400 B is that of 43 messages with 2752 B and one more. Requests of reads have none.
+#[test]
+fn section_4_2_first_counts_bytes_and_not_packets() {
+    let first_after = |payload: u64| {
+        let mut flow = bolt(&[("initial_cwnd", "2")]);
+        let mut is_first = || {
+            let mut header = CongestionHeader::default();
+            let mut info = SendInfo::new(at(1.0), PacketNumber::new(0));
+            (info.payload, info.in_flight) = (Bytes::new(payload), 1);
+            flow.on_transmit(&mut header, &info);
+            BoltFields::of(&header.fields).expect("Bolt's fields").has(BoltFields::FIRST)
+        };
+        (0..1000).take_while(|_| is_first()).count()
+    };
+    assert_eq!([1400, 64, 0].map(first_after), [2, 44, 1000]);
 }
 
 #[test]

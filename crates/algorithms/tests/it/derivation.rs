@@ -54,6 +54,21 @@ fn each_rule_gives_the_calculated_value() {
     check(&NETWORK, "swift", &[], &[("base_target", "25us")]);
 }
 
+/// 400 Gb/s and 16 us between hosts: a BDP of 192.3 packets of 4160 B, or 533.3 of 1500 B.
+#[test]
+fn first_windows_of_a_bdp_fit_their_largest_windows() {
+    let network = NetworkInfo {
+        base_rtt: Span::from_us(16),
+        line_rate: Rate::from_gbps(400),
+        path_rate: Rate::from_gbps(400),
+        packet: Bytes::new(1500),
+        ..NETWORK
+    };
+    // Swift's largest window of 256 packets is no parameter of `notified`.
+    check(&network, "notified", &[], &[("initial_cwnd", "533.3333333333334")]);
+    check(&network, "mswift", &[("max_cwnd", "32")], &[("initial_cwnd", "32")]);
+}
+
 #[test]
 fn a_long_fast_path_raises_limits_that_would_bind() {
     // 400 Gb/s and 60 us: a BDP of 3 MB, 721.2 packets.

@@ -55,6 +55,15 @@ fn dx_4_the_average_queueing_delay_over_v_is_subtracted() {
     assert_close(cwnd(&flow), 8.0);
 }
 
+/// A clock that was set back makes one delay of zero. It is not the RTT without queueing: of 10 us afterwards none is queueing.
+#[test]
+fn a_delay_of_zero_does_not_keep_the_window_small() {
+    let mut flow = started(&[]);
+    end_window(&mut flow, &[0.0, 10.0, 10.0]);
+    ack(&mut flow, 10.0, 20, 30);
+    assert_close(cwnd(&flow), 13.0);
+}
+
 #[test]
 fn dx_4_equal_flows_drain_the_queue_of_one_increase() {
     // N flows fill the link with W - 1 each: N (W - 1) = C R. With W each the queue is N / C, so

@@ -129,6 +129,25 @@ fn swift_alg_1_l15_20_timeouts_cut_once_per_rtt_then_reset() {
     assert_close(endpoint_cwnd(&flow), 0.001);
 }
 
+/// §3.6: the timeout is that of the flow. Packets with timeouts of their own that left before the first one expired are not the
+/// second and third in a row.
+#[test]
+fn swift_alg_1_l15_the_packets_of_a_flight_count_once() {
+    let mut flow = swift(plain());
+    flow.on_timeout(&timeout(1000.0));
+    for us in 1..30 {
+        let mut event = timeout(1000.0 + f64::from(us));
+        event.is_same_flight = true;
+        flow.on_timeout(&event);
+    }
+    assert_close(fabric_cwnd(&flow), 5.0);
+    // What was sent again is lost too.
+    flow.on_timeout(&timeout(2000.0));
+    assert_close(fabric_cwnd(&flow), 2.5);
+    flow.on_timeout(&timeout(2001.0));
+    assert_close(fabric_cwnd(&flow), 0.001);
+}
+
 #[test]
 fn swift_alg_1_l5_an_ack_resets_the_timeout_counter() {
     let mut flow = swift(plain());

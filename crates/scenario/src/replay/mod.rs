@@ -156,6 +156,7 @@ impl Replay {
         event.hops = self.hops;
         event.acked_packets = record.acked;
         event.marked_packets = record.marked.min(record.acked);
+        event.echo_marked = record.marked > 0;
         event.receiver_level = record.receiver_level;
         event.acked_seq = PacketNumber::new(self.acked.saturating_sub(1));
         event.next_seq = self.next_seq();

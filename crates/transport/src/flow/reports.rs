@@ -90,6 +90,7 @@ impl<F: AlgorithmFactory> Flow<F> {
         event.acked_packets = outcome.newly_acked;
         event.acked_bytes = Bytes::new(outcome.newly_acked_bytes);
         event.marked_packets = marked.min(outcome.newly_acked);
+        event.echo_marked = ack.echo_marked;
         event.receiver_level = ack.receiver_level;
         event.acked_seq = ack.largest;
         event.next_seq = self.send.next_seq();

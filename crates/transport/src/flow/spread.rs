@@ -375,13 +375,15 @@ impl<F: AlgorithmFactory> Flow<F> {
             self.report_timeout(now);
             return self.on_timeout_of_all(now, config);
         }
-        let lost = self.send.on_packet_timeouts(now, rto, &mut spread.losses);
+        let (lost, largest) = self.send.on_packet_timeouts(now, rto, &mut spread.losses);
         if lost == 0 {
             return; // the timeout has become longer since it was armed
         }
-        self.report_lost_paths(now, PathFeedback::Timeout);
         let mut event = TimeoutEvent::new(now);
         (event.lost_packets, event.next_seq) = (lost, self.send.next_seq());
+        event.is_same_flight = largest < spread.timed_out_below;
+        spread.timed_out_below = event.next_seq;
+        self.report_lost_paths(now, PathFeedback::Timeout);
         self.algorithm.on_timeout(&event);
         self.send.back_off(self.algorithm.allowance().window, config);
     }

@@ -193,8 +193,13 @@ impl SendSide {
     }
 
     /// Handles a timeout where each packet has its own: those that left [`SendSide::backed_off`] of `rto` ago are declared lost.
-    /// Returns their number.
-    pub(crate) fn on_packet_timeouts(&mut self, now: Time, rto: Span, losses: &mut Losses) -> u32 {
+    /// Returns their number and the largest of theirs.
+    pub(crate) fn on_packet_timeouts(
+        &mut self,
+        now: Time,
+        rto: Span,
+        losses: &mut Losses,
+    ) -> (u32, PacketNumber) {
         let mut outcome = AckOutcome::default();
         let timeout = self.backed_off(rto);
         self.pass_oldest(losses, &mut outcome, |_, sent_at| sent_at.saturating_add(timeout) <= now);
@@ -203,7 +208,7 @@ impl SendSide {
             self.note_timeout(outcome.lost);
             self.note_fruitless_timeout(now, rto);
         }
-        outcome.lost
+        (outcome.lost, outcome.lost_seq)
     }
 
     fn declare_lost(&mut self, seq: u64, outcome: &mut AckOutcome, losses: &mut Losses) {

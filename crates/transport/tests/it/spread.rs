@@ -65,6 +65,35 @@ fn timeout__is_that_of_the_lost_packets() {
     assert_eq!((counters.timeouts, counters.fast_losses), (1, 0));
 }
 
+/// Twelve packets, each 1 us after the one before, are lost, and have their timeouts each. They are one flight, which halves
+/// Swift's window of 16 packets once, instead of three times in a row, after which it is 0.001.
+#[test]
+fn timeout__of_one_flight_is_one_of_the_flow() {
+    let settings = [("initial_cwnd", "16"), ("max_cwnd", "64")];
+    let algorithm = build("swift", None, &settings).expect("swift");
+    let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
+    let policy = balancers::build("oblivious", None, &[], None, &[]).expect("oblivious");
+    let config = SpreadConfig { loss: LossRule::Timeout, range: 256, ack_bytes: 0 };
+    let flow = pair.flow;
+    for side in &mut pair.sides {
+        side.endpoint.spread(flow, policy.policy().clone(), config, 3);
+    }
+    pair.lose = (0..12).map(|packet| (0, packet)).collect();
+    for us in 0..12 {
+        pair.run_until(Time::from_ps(us * 1_000_000));
+        pair.submit(0, WRITE, 4096);
+        pair.flush(0);
+    }
+    let window = |pair: &Pair| pair.sides[0].endpoint.snapshot(flow).expect("a flow").cwnd;
+    let rto = pair.sides[0].endpoint.counters(flow).expect("a flow").timeouts;
+    assert_eq!((rto, window(&pair)), (0, 16.0));
+    pair.run_until(FAR);
+    let counters = pair.sides[0].endpoint.counters(flow).expect("a flow");
+    assert_eq!((counters.timeout_losses, counters.packets_sent), (12, 24));
+    assert!(pair.sides[0].completions.iter().all(|done| done.outcome == Outcome::Done));
+    assert!(window(&pair) >= 8.0, "{}", window(&pair));
+}
+
 /// A window of 64 packets of a stream has each of 64 values once. Of the values of packets 5 and 9, which are lost, later packets
 /// arrive within the next round, if there is one: until then, and without one, only their own timeouts find them, and
 /// acknowledgements of other packets do not put these off.
