@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `scenario` | the drawn scenario is valid, and so is its written form, with equal settings |
 //! | `run` | packets are conserved, and the run ends without an error |
-//! | `threads` | the events are equal for any number of threads, and with time windows |
+//! | `threads` | events and results are equal for any number of threads, and with time windows |
 //! | `end` | once faults have ended and no ops are submitted, every op and every job ends |
 //! | `ideal` | no job ends before its ideal time, unless links fail and flows change their paths meanwhile |
 //! | `queue` | with ExpressPass, no data queue exceeds its bound by network calculus |
@@ -24,6 +24,7 @@ pub use shrink::shrink_case;
 use apus_scenario::{Options, Scenario, Setup, Simulation, Source};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
+use serde_json::Value;
 
 /// A property that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,9 @@ pub fn run_watched(case: &Case, watch: &Watch) -> Result<Counts, Violation> {
             format!("with {threads} threads{windows} the events differ from those of one thread");
         return Err(violation("threads")(what));
     }
+    if let Some(what) = first_difference(&alone, &other) {
+        return Err(violation("threads")(format!("with {threads} threads, {what}")));
+    }
     check_end(&alone).map_err(violation("end"))?;
     // A flow whose path changes may use two links at a time for a while.
     if !case.changes_paths() {
@@ -120,6 +124,32 @@ fn read(text: &str) -> Result<Setup, String> {
     Ok(setup)
 }
 
+/// Names the first result in which two runs differ, with its values.
+fn first_difference(alone: &Summary, other: &Summary) -> Option<String> {
+    let [alone, other] = [alone, other].map(|run| serde_json::to_value(run).unwrap_or_default());
+    let (name, alone, other) = difference(&alone, &other)?;
+    Some(format!("`{name}` is {other}, and with one thread {alone}"))
+}
+
+/// The path of the first value in which these differ, with both values.
+fn difference<'a>(a: &'a Value, b: &'a Value) -> Option<(String, &'a Value, &'a Value)> {
+    let within = |name: &str, a, b| {
+        let (path, a, b) = difference(a, b)?;
+        let path = if path.is_empty() { name.to_owned() } else { format!("{name}.{path}") };
+        Some((path, a, b))
+    };
+    match (a, b) {
+        _ if a == b => None,
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            a.iter().zip(b.values()).find_map(|((name, a), b)| within(name, a, b))
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => (0..)
+            .zip(a.iter().zip(b))
+            .find_map(|(n, (a, b)): (u32, _)| within(&n.to_string(), a, b)),
+        _ => Some((String::new(), a, b)),
+    }
+}
+
 fn check_end(run: &Summary) -> Result<(), String> {
     if let Some(reason) = &run.stop_reason {
         return Err(format!("the run stopped early: {reason}"));
@@ -154,5 +184,22 @@ fn check_queue(run: &Summary) -> Result<(), String> {
             Err(format!("a data queue has reached {used} of its bound by network calculus"))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::difference;
+    use serde_json::json;
+
+    #[test]
+    fn the_first_difference_is_named_by_its_path() {
+        let of = |rate: f64| json!({ "name": "x", "ports": [{ "rate": 1.0 }, { "rate": rate }] });
+        assert!(difference(&of(2.0), &of(2.0)).is_none());
+        let (a, b) = (of(2.0), of(3.0));
+        let found = difference(&a, &b).map(|(path, a, b)| (path, a.clone(), b.clone()));
+        assert_eq!(found, Some(("ports.1.rate".to_owned(), json!(2.0), json!(3.0))));
+        let (a, b) = (json!([1]), json!([1, 2]));
+        assert_eq!(difference(&a, &b).map(|(path, ..)| path), Some(String::new()));
     }
 }
