@@ -77,6 +77,27 @@ struct Event {
     /// Number of the operation at its own rank: for a message the sender's.
     op: u32,
     what: What,
+    /// What it was put off for.
+    waits_for: Option<Resource>,
+}
+
+/// What an operation or a message occupies for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Resource {
+    Stream(u8),
+    /// A NIC that sends.
+    Out(u8),
+    /// A NIC that receives.
+    In(u8),
+}
+
+/// Events that were put off until a stream or a NIC is free. Only the first one is among the events of the model: the others could
+/// not begin before it.
+#[derive(Default)]
+struct Queue {
+    /// The place of the first one.
+    first: Option<u64>,
+    others: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
 /// A message that a fabric carries.
@@ -100,6 +121,19 @@ struct Host {
     nics: Box<[[Time; 2]]>,
     /// Operations that have become possible, and since when.
     possible: Vec<(u32, Time)>,
+    /// What waits for a stream or a NIC.
+    queues: BTreeMap<Resource, Queue>,
+}
+
+impl Host {
+    /// Returns when a stream or a NIC is free.
+    fn free_at(&self, resource: Resource) -> Time {
+        match resource {
+            Resource::Stream(cpu) => self.streams[usize::from(cpu)],
+            Resource::Out(nic) => self.nics[usize::from(nic)][0],
+            Resource::In(nic) => self.nics[usize::from(nic)][1],
+        }
+    }
 }
 
 /// The model without a network.
@@ -122,6 +156,7 @@ impl Model {
             streams: vec![Time::ZERO; streams].into_boxed_slice(),
             nics: vec![[Time::ZERO; 2]; nics].into_boxed_slice(),
             possible: Vec::new(),
+            queues: BTreeMap::new(),
         };
         let hosts = (0..graph.ranks()).map(host).collect();
         let (events, flights) = (BinaryHeap::new(), BTreeMap::new());
@@ -153,11 +188,15 @@ impl Model {
             departure: None,
             sender: None,
         };
+        self.leave_queue(&event);
         match event.what {
             What::Compute => self.compute(event, ranks, &mut step),
             What::Send => self.send(event, ranks, &mut step),
             What::Receive => self.receive(event, ranks, &mut step),
             What::Message { from } => self.message(event, from, ranks, &mut step),
+        }
+        if let Some(resource) = event.waits_for {
+            self.follow(&event, resource);
         }
         Some(step)
     }
@@ -214,23 +253,59 @@ impl Model {
     fn push_message(&mut self, message: &Departure, at: Time) {
         let Departure { from, op, to, created, .. } = *message;
         let what = What::Message { from };
-        self.events.push(Reverse(Event { at, created, rank: to, op, what }));
+        self.events.push(Reverse(Event { at, created, rank: to, op, what, waits_for: None }));
     }
 
-    /// Puts an event off to a later time.
-    fn put_off(&mut self, event: Event, at: Time) {
-        self.events.push(Reverse(Event { at, ..event }));
+    /// Puts an event off until the later of what it needs is free; `false` if it may begin.
+    fn puts_off(&mut self, event: Event, needs: &[Resource]) -> bool {
+        let host = &mut self.hosts[event.rank as usize];
+        let last = needs.iter().max_by_key(|resource| host.free_at(**resource));
+        let Some(resource) = last.copied().filter(|last| host.free_at(*last) > event.at) else {
+            return false;
+        };
+        let event = Event { at: host.free_at(resource), waits_for: Some(resource), ..event };
+        let queue = host.queues.entry(resource).or_default();
+        if queue.first.is_some_and(|first| first < event.created) {
+            queue.others.push(Reverse((event.created, event)));
+        } else {
+            queue.first = Some(event.created);
+            self.events.push(Reverse(event));
+        }
+        true
+    }
+
+    /// An event that was put off is due.
+    fn leave_queue(&mut self, event: &Event) {
+        let queues = &mut self.hosts[event.rank as usize].queues;
+        if let Some(queue) = event.waits_for.and_then(|resource| queues.get_mut(&resource))
+            && queue.first == Some(event.created)
+        {
+            queue.first = None;
+        }
+    }
+
+    /// If the first event of a queue has begun, or waits for something else, the next one is the first.
+    fn follow(&mut self, before: &Event, resource: Resource) {
+        let host = &mut self.hosts[before.rank as usize];
+        let at = host.free_at(resource).max(before.at);
+        let Some(queue) = host.queues.get_mut(&resource) else { return };
+        if queue.first.is_some() {
+            return;
+        }
+        queue.first = queue.others.pop().map(|Reverse((created, event))| {
+            self.events.push(Reverse(Event { at, ..event }));
+            created
+        });
     }
 
     fn compute(&mut self, event: Event, ranks: &mut impl Ranks, step: &mut Step) {
         let Event { at, rank, op, .. } = event;
         let of = ranks.rank(rank).program().op(op);
         let Action::Compute { time } = of.action else { return };
-        let stream = &mut self.hosts[rank as usize].streams[usize::from(of.cpu)];
-        if *stream > at {
-            let free = *stream;
-            return self.put_off(event, free);
+        if self.puts_off(event, &[Resource::Stream(of.cpu)]) {
+            return;
         }
+        let stream = &mut self.hosts[rank as usize].streams[usize::from(of.cpu)];
         *stream = at.saturating_add(time);
         let end = *stream;
         step.computes_until = Some(end);
@@ -244,13 +319,12 @@ impl Model {
         let p = self.parameters;
         let of = ranks.rank(rank).program().op(op);
         let Action::Send { to, bytes, .. } = of.action else { return };
+        if self.puts_off(event, &[Resource::Stream(of.cpu), Resource::Out(of.nic)]) {
+            return;
+        }
         let host = &mut self.hosts[rank as usize];
         let (stream, nic) =
             (&mut host.streams[usize::from(of.cpu)], &mut host.nics[usize::from(of.nic)][0]);
-        let free = (*stream).max(*nic);
-        if free > at {
-            return self.put_off(event, free);
-        }
         *stream = at.saturating_add(p.sending(bytes));
         *nic = at.saturating_add(p.occupies(bytes));
         let end = *stream;
@@ -286,13 +360,12 @@ impl Model {
         let p = self.parameters;
         let of = ranks.rank(from).program().op(op);
         let Action::Send { bytes, tag, .. } = of.action else { return };
+        if self.puts_off(event, &[Resource::Stream(of.cpu), Resource::In(of.nic)]) {
+            return;
+        }
         let host = &mut self.hosts[rank as usize];
         let (stream, nic) =
             (&mut host.streams[usize::from(of.cpu)], &mut host.nics[usize::from(of.nic)][1]);
-        let free = (*stream).max(*nic);
-        if free > at {
-            return self.put_off(event, free);
-        }
         *stream = at.saturating_add(p.receiving(bytes));
         *nic = at.saturating_add(p.occupies(bytes));
         let end = *stream;
@@ -381,7 +454,7 @@ impl Model {
             }
             let created = self.created;
             self.created += 1;
-            self.events.push(Reverse(Event { at, created, rank, op, what }));
+            self.events.push(Reverse(Event { at, created, rank, op, what, waits_for: None }));
         }
     }
 }

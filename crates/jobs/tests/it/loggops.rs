@@ -1,7 +1,7 @@
 //! The model of LogGOPSim compared with times that LogGOPSim printed, and with its formulas.
 
-use apus_jobs::loggops::{Parameters, run};
-use apus_jobs::{Graph, Op, Program, ProgramBuilder, goal};
+use apus_jobs::loggops::{Model, Parameters, run};
+use apus_jobs::{Done, Graph, Op, Program, ProgramBuilder, Rank, goal};
 use apus_units::{Span, Time};
 
 use crate::samples::{SAMPLES, content};
@@ -23,10 +23,10 @@ fn ns(ns: u64) -> Time {
 }
 
 /// Operations of a rank, and one that requires another one.
-type Rank<'a> = (&'a [Op], Option<(u32, u32)>);
+type RankOps<'a> = (&'a [Op], Option<(u32, u32)>);
 
-fn graph(ranks: &[Rank<'_>]) -> Graph {
-    let program = |(rank, (ops, requires)): (usize, &Rank<'_>)| -> Program {
+fn graph(ranks: &[RankOps<'_>]) -> Graph {
+    let program = |(rank, (ops, requires)): (usize, &RankOps<'_>)| -> Program {
         let mut builder = ProgramBuilder::new(rank as u32, ranks.len() as u32);
         for op in *ops {
             builder.push(*op).expect("op");
@@ -37,6 +37,32 @@ fn graph(ranks: &[Rank<'_>]) -> Graph {
         builder.finish().expect("program")
     };
     Graph::new(ranks.iter().enumerate().map(program).collect()).expect("graph")
+}
+
+/// Operations that wait for a stream are looked at once, and once more when it is free, not each time that another one begins.
+#[test]
+fn the_steps_of_many_operations_of_a_stream_grow_with_their_number() {
+    const OPS: usize = 20_000;
+    let computations = vec![Op::compute(Span::from_ns(1)); OPS];
+    let sends: Vec<Op> = (0..OPS as u32).map(|tag| Op::send(2, 1, tag)).collect();
+    let receives: Vec<Op> = (0..OPS as u32).map(|tag| Op::receive(1, 1, tag)).collect();
+    let graph = graph(&[(&computations, None), (&sends, None), (&receives, None)]);
+    let mut ranks: Vec<Rank> = graph
+        .programs()
+        .map(|program| Rank::new(std::sync::Arc::clone(program), Done::LogGops))
+        .collect();
+    let mut model = Model::new(&graph, &Parameters::default());
+    model.start(Time::ZERO, &mut ranks);
+    let mut steps = 0;
+    while let Some(step) = model.step(&mut ranks) {
+        steps += 1;
+        if let Some(departure) = step.departure {
+            model.arrive(&departure);
+        }
+    }
+    // A computation, a send, a receive and a message each, which may wait for a stream and then for a NIC.
+    assert!(steps <= 3 * 4 * OPS, "{steps} steps");
+    assert!(ranks.iter().all(|rank| rank.stuck().count() == 0));
 }
 
 /// A message takes 2o + L + (s-1) max(O, G).
@@ -113,7 +139,7 @@ fn a_job_beyond_the_range_is_an_error() {
 fn a_job_of_many_ranks_may_take_hours() {
     let hours = Span::from_secs(3 * 3600);
     let op = [Op::compute(hours)];
-    let ranks: Vec<Rank<'_>> = (0..2048).map(|_| (&op[..], None)).collect();
+    let ranks: Vec<RankOps<'_>> = (0..2048).map(|_| (&op[..], None)).collect();
     let outcome = run(&graph(&ranks), &Parameters::default()).expect("run");
     assert_eq!(outcome.completion(), Time::ZERO + hours);
 }
