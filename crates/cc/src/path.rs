@@ -81,7 +81,7 @@ pub struct PathEvent {
     pub rtt: Span,
     /// RTT minus the delay in the hosts (Swift §3.3); zero unless the packet was acknowledged.
     pub fabric_delay: Span,
-    /// Window of the flow, in packets.
+    /// Window of the flow, in packets; infinite if it has a rate alone.
     pub cwnd: f64,
     /// Retransmission timeout of the flow.
     pub rto: Span,

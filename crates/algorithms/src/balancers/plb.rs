@@ -94,6 +94,7 @@ pub struct Plb {
     random: SplitMix64,
     ev: Ev,
     count: CongestedRounds,
+    round_began: Time,
     pause_until: Time,
 }
 
@@ -125,6 +126,7 @@ impl Balancer for Plb {
             random: SplitMix64::new(0),
             ev: Ev::default(),
             count: CongestedRounds::default(),
+            round_began: Time::ZERO,
             pause_until: Time::ZERO,
         })
     }
@@ -166,7 +168,13 @@ impl PathPolicy for Plb {
             (PathFeedback::Lost | PathFeedback::ProbeAnswered, _) => return,
         };
         let fraction = self.rules.congested_fraction;
-        let rounds = self.count.on_ack((acked, congested), event.cwnd, fraction);
+        // deviation: PLB is defined for windows. The round of a flow with a rate alone is an RTT.
+        let is_over = !event.rtt.is_zero() && event.now.since(self.round_began) >= event.rtt;
+        let cwnd = if event.cwnd.is_infinite() && is_over { 0.0 } else { event.cwnd };
+        let rounds = self.count.on_ack((acked, congested), cwnd, fraction);
+        if rounds.is_some() {
+            self.round_began = event.now;
+        }
         if rounds.is_some_and(|rounds| rounds >= self.rules.rounds) && event.now >= self.pause_until
         {
             self.relabel();

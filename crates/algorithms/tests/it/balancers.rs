@@ -178,6 +178,22 @@ fn plb_changes_the_path_after_congested_rounds_in_a_row() {
     assert_ne!(plb.next(at(206), 1.0), third);
 }
 
+/// Acknowledgements every microsecond with an RTT of 10 us: the fifth congested RTT in a row changes the path of a flow that has a rate
+/// and no window.
+#[test]
+fn a_round_of_plb_is_an_rtt_for_flows_with_a_rate_alone() {
+    let mut plb = policy("plb", &[("rounds", "5")]);
+    let first = plb.next(at(0), f64::INFINITY);
+    let changed = (1..1000).find(|us| {
+        let mut event = PathEvent::new(at(*us), first, PathFeedback::Marked);
+        (event.acked_packets, event.marked_packets) = (1, 1);
+        (event.cwnd, event.rtt) = (f64::INFINITY, Span::from_us(10));
+        plb.feedback(&event);
+        plb.next(at(*us), f64::INFINITY) != first
+    });
+    assert_eq!(changed, Some(50));
+}
+
 #[test]
 fn a_flowlet_begins_after_a_gap_and_once_per_timeout() {
     let mut flowlet = policy("flowlet", &[("gap", "10us")]);

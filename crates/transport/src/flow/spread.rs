@@ -2,7 +2,10 @@
 
 use alloc::boxed::Box;
 
-use apus_cc::{AlgorithmFactory, Ev, PathEvent, PathFeedback, PathPolicy, Sender, TimeoutEvent};
+use apus_cc::{
+    AlgorithmFactory, Allowance, Ev, Pacing, PathEvent, PathFeedback, PathPolicy, Sender,
+    TimeoutEvent,
+};
 use apus_units::{PacketNumber, Time};
 use apus_wire::{Ack, Attached, Body, Control, Header, Nack, Order, Segment};
 
@@ -420,8 +423,19 @@ impl<F: AlgorithmFactory> Flow<F> {
     /// A report on the path of one packet, with the state of the flow.
     fn report(&self, now: Time, ev: Ev, kind: PathFeedback) -> PathEvent {
         let mut event = PathEvent::new(now, ev, kind);
-        event.cwnd = self.algorithm.allowance().window;
+        event.cwnd = self.window_of_round();
         event.rto = self.algorithm.rto();
         event
+    }
+
+    /// The window whose acknowledgement is a round of the policy. Algorithms that decide on each packet, or that have a rate, report
+    /// theirs; what they allow is the next packet, or any number.
+    fn window_of_round(&self) -> f64 {
+        let Allowance { window, pacing } = self.algorithm.allowance();
+        match pacing {
+            Pacing::AckClocked | Pacing::Delay(_) => window,
+            Pacing::Rate(_) if window.is_finite() => window,
+            _ => self.algorithm.snapshot().cwnd,
+        }
     }
 }
