@@ -120,6 +120,14 @@ impl Sending {
         }
     }
 
+    /// Ends the body because the receiver reads no further. A body that was made to its end does not fail: the receiver may have
+    /// all of it.
+    pub(crate) fn close(&self) {
+        if !self.state().ended {
+            self.fail(BodyError::GivenUp);
+        }
+    }
+
     /// Copies bytes into the ring, as many as have room; waits if none has.
     fn poll_fill(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, BodyError>> {
         let mut state = self.state();

@@ -70,6 +70,29 @@ struct Slot {
     early: Option<(u16, Option<Early>)>,
 }
 
+/// What a slot has of a call that was answered with a body, once the client reads no further. It ends without the lock of the
+/// slot.
+struct Former {
+    receiving: Option<Arc<Receiving>>,
+    sending: Option<Arc<Sending>>,
+}
+
+impl Former {
+    fn of(slot: &mut Slot) -> Self {
+        Self { receiving: slot.receiving.take(), sending: slot.sending.take() }
+    }
+
+    /// Ends the waits of the handler for the bodies.
+    fn end(self) {
+        if let Some(receiving) = self.receiving {
+            receiving.fail(BodyError::GivenUp);
+        }
+        if let Some(sending) = self.sending {
+            sending.close();
+        }
+    }
+}
+
 /// The answer to a request, if it is not to be run.
 pub(super) enum Arrived {
     /// It is to be run. `freed` says whether the former call of the slot ended by this.
@@ -156,19 +179,15 @@ impl Slots {
             _ => return Arrived::Violation,
         }
         let freed = slot.phase == Phase::Sending;
-        let sending = slot.sending.take();
+        let former = Former::of(&mut slot);
         slot.turn = id.turn;
         slot.phase = Phase::Waiting;
         let early = slot.early.take().filter(|(turn, _)| *turn == id.turn);
         let body = grant.map(|grant| Receiving::new(grant, early.and_then(|(_, early)| early)));
         (slot.why, slot.deadline) = (None, deadline);
-        let before = std::mem::replace(&mut slot.receiving, body.clone());
+        slot.receiving.clone_from(&body);
         drop(slot);
-        // The client has read the body of the former answer.
-        drop(sending);
-        if let Some(before) = before {
-            before.fail(BodyError::GivenUp);
-        }
+        former.end();
         Arrived::Accepted { freed, body }
     }
 
@@ -206,7 +225,10 @@ impl Slots {
         let ended = slot.phase == Phase::Idle;
         let (waker, receiving) = (slot.waker.take(), slot.receiving.take_if(|_| ended));
         drop(slot);
-        drop((waker, receiving));
+        drop(waker);
+        if let Some(receiving) = receiving {
+            receiving.fail(BodyError::GivenUp);
+        }
         Some(why)
     }
 
@@ -255,7 +277,9 @@ impl Slots {
         if idle && is_before(slot.turn, id.turn) {
             slot.turn = id.turn;
             slot.phase = Phase::CancelledBefore;
-            drop(slot.sending.take());
+            let former = Former::of(&mut slot);
+            drop(slot);
+            former.end();
             return if freed { Effect::Freed } else { Effect::None };
         }
         Effect::None
@@ -299,11 +323,9 @@ impl Slots {
             return Effect::None;
         };
         slot.phase = Phase::Idle;
-        let before = (slot.sending.take(), slot.receiving.take());
+        let former = Former::of(&mut slot);
         drop(slot);
-        if let Some(receiving) = &before.1 {
-            receiving.fail(BodyError::GivenUp);
-        }
+        former.end();
         Effect::Freed
     }
 

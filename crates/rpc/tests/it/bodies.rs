@@ -1,13 +1,13 @@
 //! Bodies in both directions.
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 
 use apus_rpc::{BodyError, CallError, Client, Executed, Methods, Reply, Server};
 
 use crate::pair::{Door, pair, settings};
-use crate::support::{Faults, Relay, host, pattern, until};
+use crate::support::{Faults, PATIENCE, Relay, host, pattern, until};
 
 const LONG: usize = 9_000_001;
 
@@ -190,4 +190,27 @@ fn cancelled_call_ends_the_waits_for_its_body() {
     let error = call.wait().expect_err("cancelled");
     assert!(matches!(error, CallError::Cancelled(Executed::Ran | Executed::NotRun)), "{error}");
     assert_eq!(body.write(b"more"), Err(BodyError::Cancelled));
+}
+
+/// The handler answers by another thread while the body is being read.
+#[test]
+fn reader_of_a_request_that_outlives_the_answer_is_told() {
+    let (ends, ended) = mpsc::channel();
+    let methods = Methods::new().with_answer("answers first", move |mut call| {
+        let (ends, mut body) = (ends.clone(), call.body().expect("a body"));
+        std::thread::spawn(move || {
+            body.next_chunk().expect("bytes");
+            call.answer(Ok(()));
+            ends.send(body.next_chunk()).expect("the test waits");
+        });
+    });
+    let pair = pair(methods);
+    let method = pair.client.method("answers first").expect("the method");
+    let mut call = pair.client.call(method, b"").stream(None).start().expect("room");
+    let mut body = call.body().expect("its body");
+    body.write(b"first").expect("room");
+    body.flush();
+    call.wait().expect("an answer");
+    let end = ended.recv_timeout(PATIENCE).expect("the reader waits no longer");
+    assert_eq!(end, Err(BodyError::GivenUp));
 }

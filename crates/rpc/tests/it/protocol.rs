@@ -1,12 +1,14 @@
 //! Peers that do not keep to the protocol.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 
 use apus_rpc::envelope::{
     CallId, Grant, Header, LanePlace, Progress, Status, VERSION, decode, encode,
 };
-use apus_rpc::{Client, ClientOptions, ConnectError, Failure, Server, ServerOptions};
+use apus_rpc::{
+    BodyError, Client, ClientOptions, ConnectError, Failure, Reply, Server, ServerOptions,
+};
 use apus_udp::{Access, Connection, Request, SubmitError};
 
 use crate::pair::{echo, settings};
@@ -135,6 +137,35 @@ fn body_of_an_impossible_size_ends_its_call_only() {
             (Header::Consumed { .. }, _) => {}
             (other, _) => panic!("{other:?}"),
         }
+    }
+}
+
+/// A client that uses the place of a call again without reading the answer's body to its end, or gives up the next call there
+/// before it begins it.
+#[test]
+fn handler_that_makes_a_body_is_told_when_the_next_call_has_its_place() {
+    let next = CallId { slot: 0, turn: 1 };
+    for message in [request(0, 1), Header::Cancel { id: next }] {
+        let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+        let (ends, ended) = mpsc::channel();
+        let methods = echo().with("stream", move |call| {
+            let mut body = call.stream(b"head", None)?;
+            ends.send(body.write(&vec![0; 4 << 20])).expect("the test waits");
+            Ok(Reply::streamed())
+        });
+        let server = Server::start(&server_host, methods).expect("a server");
+        let connection = client_host.connect(server_host.local_addr()).expect("connected");
+        send(&connection, encode(&HELLO, b""));
+        receive(&connection);
+        let id = CallId { slot: 0, turn: 0 };
+        let stream = Header::Request { id, method: 1, remaining_us: None, place: None, grant: None };
+        send(&connection, encode(&stream, b""));
+        let (answer, _) = receive(&connection);
+        assert!(matches!(answer, Header::Response { grant: Some(_), .. }), "{answer:?}");
+        send(&connection, encode(&message, b""));
+        let end = ended.recv_timeout(PATIENCE).expect("the writer waits no longer");
+        assert_eq!(end, Err(BodyError::GivenUp));
+        assert!(server.drain(PATIENCE), "both calls are over");
     }
 }
 
