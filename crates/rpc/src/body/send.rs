@@ -128,6 +128,20 @@ impl Sending {
         }
     }
 
+    /// Returns `true` if the receiver has ended the body early, or its call or connection has ended. The end of the writer is no
+    /// failure.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state().failed.is_some()
+    }
+
+    /// Takes the region from the peer, because the writer has given up the body. Nothing is left to be read.
+    fn withdraw(&self) {
+        let mut state = self.state();
+        (state.ended, state.consumed) = (true, state.written);
+        drop(state);
+        self.region.revoke();
+    }
+
     /// Copies bytes into the ring, as many as have room; waits if none has.
     fn poll_fill(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, BodyError>> {
         let mut state = self.state();
@@ -250,7 +264,7 @@ impl Drop for BodyWriter {
     fn drop(&mut self) {
         if !self.ended {
             self.announce(Progress::GivenUp);
-            self.body.fail(BodyError::GivenUp);
+            self.body.withdraw();
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::link::{CallKey, Reply};
 use super::methods::Code;
 use super::pool::SHORT;
 use super::tasks::AsyncTask;
-use crate::body::{BodyReader, BodyWriter, RING_BYTES, Receiving};
+use crate::body::{BodyReader, BodyWriter, RING_BYTES, Receiving, Sending};
 use crate::envelope::Status;
 use crate::error::Failure;
 
@@ -28,8 +28,10 @@ pub struct Incoming {
     receiving: Option<Arc<Receiving>>,
     /// Whether the call is answered elsewhere, or its handler has not begun.
     silent: bool,
-    /// Whether the handler has answered by [`Incoming::stream`], so that its end lets the next call of the lane run.
-    streamed: bool,
+    /// The body of the answer by [`Incoming::stream`]. The end of the handler then lets the next call of the lane run.
+    streamed: Option<Arc<Sending>>,
+    /// The handler, if it is asynchronous.
+    task: Weak<AsyncTask>,
 }
 
 impl Incoming {
@@ -39,7 +41,8 @@ impl Incoming {
         payload: Bytes,
         receiving: Option<Arc<Receiving>>,
     ) -> Self {
-        Self { key, method, payload, receiving, silent: true, streamed: false }
+        let task = Weak::new();
+        Self { key, method, payload, receiving, silent: true, streamed: None, task }
     }
 
     /// Returns the bytes of the request, without its body.
@@ -66,11 +69,13 @@ impl Incoming {
         Some(self.key.deadline?.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns `true` if nobody waits for the answer: the call was cancelled, its deadline passed, or its connection ended. A
-    /// handler that runs for long asks from time to time and returns early. Waits for bodies end by themselves.
+    /// Returns `true` if nobody waits for the answer: the call was cancelled, its deadline passed, or its connection ended. After
+    /// [`Incoming::stream`] also if the client reads the body no further, until it has read all. A handler that runs for long
+    /// asks from time to time and returns early. Waits for bodies end by themselves.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.key.link.slots.why(self.key.id).is_some()
+            || self.streamed.as_ref().is_some_and(|body| body.has_failed())
             || self.key.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
@@ -92,7 +97,12 @@ impl Incoming {
         length: Option<u64>,
     ) -> Result<BodyWriter, Failure> {
         let (writer, answered) = self.key.stream(payload.as_ref(), RING_BYTES, length);
-        self.streamed |= answered;
+        if let Some(body) = answered {
+            if let Some(task) = self.task.upgrade() {
+                task.has_streamed(Arc::clone(&body));
+            }
+            self.streamed = Some(body);
+        }
         writer
     }
 
@@ -156,9 +166,11 @@ impl Incoming {
                 if !key.link.slots.start(key.id) {
                     return key.forget();
                 }
+                let task = AsyncTask::new(key.clone());
+                self.task = Arc::downgrade(&task);
                 let begun = catch_unwind(AssertUnwindSafe(|| begin(self)));
                 let Ok(future) = begun else { return key.refuse(Status::Panicked) };
-                let task = AsyncTask::new(key.clone(), future);
+                task.set(future);
                 key.link.slots.set_waker(key.id, Waker::from(Arc::clone(&task)));
                 task.run();
             }
@@ -172,7 +184,7 @@ impl Drop for Incoming {
             let panics = std::thread::panicking();
             self.key.refuse(if panics { Status::Panicked } else { Status::Abandoned });
         }
-        if self.streamed {
+        if self.streamed.is_some() {
             self.key.leave_lane();
         }
     }

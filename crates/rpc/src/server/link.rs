@@ -17,7 +17,7 @@ use crate::envelope::{
     CallId, GRANT_BYTES, Grant, Header, LanePlace, RESPONSE_BYTES, Status, VERSION, decode, encode,
     encode_failure,
 };
-use crate::error::Failure;
+use crate::error::{BodyError, Failure};
 use crate::metrics::add;
 use crate::outgoing::Outgoing;
 
@@ -180,26 +180,28 @@ impl CallKey {
         Some(why.is_none())
     }
 
-    /// Answers the call, and returns the sending end of the answer's body. The result also says whether the call was answered
-    /// by this, so that its handler lets the next call of the lane run when it ends.
+    /// Answers the call, and returns the sending end of the answer's body. The result also has the body if the call was answered
+    /// by this: its handler then lets the next call of the lane run when it ends.
     pub(super) fn stream(
         &self,
         payload: &[u8],
         capacity: usize,
         length: Option<u64>,
-    ) -> (Result<BodyWriter, Failure>, bool) {
+    ) -> (Result<BodyWriter, Failure>, Option<Arc<Sending>>) {
         let to = &self.link.outgoing.connection;
         let (sending, grant) = match Sending::ring(&self.link.core.host, to, capacity, length) {
             Ok(ring) => ring,
-            Err(error) => return (Err(error.into()), false),
+            Err(error) => return (Err(error.into()), None),
         };
-        match self.end_with_body(payload, &sending, grant) {
-            Some(true) => (Ok(BodyWriter::new(sending, self.body_link())), true),
-            ended => {
-                let failure = Failure::new(0, "the call was answered, cancelled or too long");
-                (Err(failure), ended.is_some())
-            }
-        }
+        let answered = self.end_with_body(payload, &sending, grant);
+        let writer = if answered == Some(true) {
+            Ok(BodyWriter::new(Arc::clone(&sending), self.body_link()))
+        } else {
+            // The handler has been told, or the call was answered otherwise.
+            sending.fail(BodyError::GivenUp);
+            Err(Failure::new(0, "the call was answered, cancelled or too long"))
+        };
+        (writer, answered.map(|_| sending))
     }
 
     pub(super) fn body_link(&self) -> BodyLink {

@@ -75,20 +75,27 @@ struct Slot {
 struct Former {
     receiving: Option<Arc<Receiving>>,
     sending: Option<Arc<Sending>>,
+    waker: Option<Waker>,
 }
 
 impl Former {
     fn of(slot: &mut Slot) -> Self {
-        Self { receiving: slot.receiving.take(), sending: slot.sending.take() }
+        Self {
+            receiving: slot.receiving.take(),
+            sending: slot.sending.take(),
+            waker: slot.waker.take(),
+        }
     }
 
-    /// Ends the waits of the handler for the bodies.
+    /// Ends the waits of the handler for the bodies, and tells it if the client has not read all.
     fn end(self) {
         if let Some(receiving) = self.receiving {
             receiving.fail(BodyError::GivenUp);
         }
-        if let Some(sending) = self.sending {
-            sending.close();
+        let Some(sending) = self.sending else { return };
+        sending.close();
+        if let Some(waker) = self.waker.filter(|_| sending.has_failed()) {
+            waker.wake();
         }
     }
 }
@@ -201,9 +208,11 @@ impl Slots {
         starts
     }
 
-    /// Sets who is woken if the handler of a call should give up. The caller then asks [`Slots::why`].
+    /// Sets who is woken if the handler of a call should give up. The caller then asks [`Slots::why`], and
+    /// [`Sending::has_failed`] of the answer's body.
     pub(super) fn set_waker(&self, id: CallId, waker: Waker) {
-        if let Some(mut slot) = self.slot_of(id).filter(|slot| slot.phase == Phase::Running) {
+        let runs = |phase| matches!(phase, Phase::Running | Phase::Sending);
+        if let Some(mut slot) = self.slot_of(id).filter(|slot| runs(slot.phase)) {
             slot.waker = Some(waker);
         }
     }
@@ -221,9 +230,10 @@ impl Slots {
             _ => Phase::Idle,
         };
         slot.sending = sending.filter(|_| why.is_none()).cloned();
-        // A handler that sends the body of its answer may still read that of the request.
+        // A handler that sends the body of its answer may still read that of the request, and may have to give up.
         let ended = slot.phase == Phase::Idle;
-        let (waker, receiving) = (slot.waker.take(), slot.receiving.take_if(|_| ended));
+        let waker = slot.waker.take_if(|_| ended);
+        let receiving = slot.receiving.take_if(|_| ended);
         drop(slot);
         drop(waker);
         if let Some(receiving) = receiving {
@@ -250,7 +260,7 @@ impl Slots {
             Phase::Running | Phase::Idle | Phase::CancelledBefore => return Effect::None,
         };
         slot.deadline = None;
-        let (waker, sending) = (slot.waker.clone(), slot.sending.take());
+        let (waker, sending) = (slot.waker.take(), slot.sending.take());
         let receiving = slot.receiving.clone();
         drop(slot);
         if let Some(sending) = sending {
@@ -285,7 +295,7 @@ impl Slots {
         Effect::None
     }
 
-    /// Returns why the handler of a call should give up, if it should.
+    /// Returns why the handler of a call that it has not answered should give up, if it should.
     pub(super) fn why(&self, id: CallId) -> Option<Why> {
         self.slot_of(id)?.why
     }

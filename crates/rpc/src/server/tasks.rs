@@ -4,11 +4,12 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::link::{CallKey, Reply};
 use super::pool::Task;
+use crate::body::Sending;
 use crate::envelope::Status;
 use crate::error::Failure;
 
@@ -23,8 +24,10 @@ fn drop_contained(future: Option<HandlerFuture>) {
 /// A handler that has begun.
 pub(super) struct AsyncTask {
     key: CallKey,
-    /// `None` once it has ended.
+    /// `None` before it is set, and once it has ended.
     future: Mutex<Option<HandlerFuture>>,
+    /// The body of its answer.
+    streamed: OnceLock<Arc<Sending>>,
     /// Whether it is in the queue of the workers.
     queued: AtomicBool,
 }
@@ -42,9 +45,20 @@ impl Wake for AsyncTask {
 }
 
 impl AsyncTask {
-    pub(super) fn new(key: CallKey, future: HandlerFuture) -> Arc<Self> {
-        // The caller polls it first.
-        Arc::new(Self { key, future: Mutex::new(Some(future)), queued: AtomicBool::new(true) })
+    /// Returns a handler without its future, which the caller sets and polls first.
+    pub(super) fn new(key: CallKey) -> Arc<Self> {
+        let (future, streamed) = (Mutex::default(), OnceLock::new());
+        Arc::new(Self { key, future, streamed, queued: AtomicBool::new(true) })
+    }
+
+    pub(super) fn set(&self, future: HandlerFuture) {
+        *self.future.lock().unwrap_or_else(PoisonError::into_inner) = Some(future);
+    }
+
+    /// Records that the handler has answered with this body. If the body fails, the handler gives up.
+    pub(super) fn has_streamed(&self, body: Arc<Sending>) {
+        // A call is answered once.
+        let _ = self.streamed.set(body);
     }
 
     /// Polls the handler. Answers the call if the handler has ended or should give up.
@@ -53,11 +67,14 @@ impl AsyncTask {
         let Some(polled) = &mut *future else { return };
         // A wake-up from here on queues the task again.
         self.queued.store(false, Ordering::Release);
-        if let Some(why) = self.key.link.slots.why(self.key.id) {
+        let why = self.key.link.slots.why(self.key.id);
+        if why.is_some() || self.streamed.get().is_some_and(|body| body.has_failed()) {
             let ended = future.take();
             drop(future);
             drop_contained(ended);
-            self.key.refuse(why.status(true));
+            if let Some(why) = why {
+                self.key.refuse(why.status(true));
+            }
             return;
         }
         let waker = Waker::from(Arc::clone(&self));

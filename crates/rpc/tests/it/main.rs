@@ -12,3 +12,4 @@ mod limits;
 mod pair;
 mod protocol;
 mod services;
+mod streams;

@@ -158,7 +158,8 @@ fn handler_that_makes_a_body_is_told_when_the_next_call_has_its_place() {
         send(&connection, encode(&HELLO, b""));
         receive(&connection);
         let id = CallId { slot: 0, turn: 0 };
-        let stream = Header::Request { id, method: 1, remaining_us: None, place: None, grant: None };
+        let stream =
+            Header::Request { id, method: 1, remaining_us: None, place: None, grant: None };
         send(&connection, encode(&stream, b""));
         let (answer, _) = receive(&connection);
         assert!(matches!(answer, Header::Response { grant: Some(_), .. }), "{answer:?}");
