@@ -138,7 +138,8 @@ impl Deadlines for Core {
     }
 }
 
-/// A server of calls on a host. Dropping it ends its connections and its threads, after the handlers that run.
+/// A server of calls on a host. Dropping it ends its connections and its threads, after the handlers that run. These are told
+/// ([`Incoming::is_cancelled`]), and their waits for bodies end; answers without a body are still sent.
 pub struct Server {
     core: Arc<Core>,
     threads: Vec<JoinHandle<()>>,
@@ -298,6 +299,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.core.draining.store(true, Ordering::SeqCst);
         self.core.pool.stop();
+        // A handler may wait for a body, and a peer may never send or read it.
+        let links = self.core.links().clone();
+        links.iter().for_each(|link| link.end(End::ClosedHere));
         let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = accepts {
             waker.wake();
@@ -309,8 +313,8 @@ impl Drop for Server {
                 let _ = thread.join();
             }
         }
+        // Those that were accepted meanwhile, too. Futures of handlers and calls of lanes keep their connection otherwise.
         let links = std::mem::take(&mut *self.core.links());
-        // Futures of handlers and calls of lanes keep their connection otherwise.
         links.iter().for_each(|link| link.end(End::ClosedHere));
     }
 }

@@ -1,10 +1,12 @@
 //! Ends of connections, servers and hosts: whether calls may have run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use apus_rpc::{CallError, Client, ConnectError, Executed, Methods, Server};
+use apus_rpc::{
+    BodyError, CallError, Client, ConnectError, Executed, Failure, Methods, Reply, Server,
+};
 use apus_udp::End;
 use apus_units::Span;
 
@@ -103,7 +105,7 @@ fn dropped_server_ends_handlers_that_wait_for_nothing() {
     let begins = Arc::clone(&begun);
     let methods = Methods::new().with_async("forever", move |_| {
         begins.fetch_add(1, Ordering::SeqCst);
-        std::future::pending::<Result<(), apus_rpc::Failure>>()
+        std::future::pending::<Result<(), Failure>>()
     });
     let Pair { client, server, .. } = pair(methods);
     let forever = client.method("forever").expect("the method");
@@ -113,6 +115,47 @@ fn dropped_server_ends_handlers_that_wait_for_nothing() {
     let error = call.wait().expect_err("no server");
     assert_ne!(error.executed(), Executed::NotRun, "{error}");
     until("the connection has ended", || client.ended().is_some());
+}
+
+/// Neither client sends the rest of its body or reads the answer's, and both live on.
+#[test]
+fn dropped_server_does_not_wait_for_the_bodies_of_its_clients() {
+    let (ends, ended) = mpsc::channel();
+    let of_reader = ends.clone();
+    let methods = Methods::new()
+        .with("reads", move |call| {
+            let mut body = call.body().ok_or_else(|| Failure::new(1, "no body"))?;
+            assert!(body.next_chunk()?.is_some());
+            of_reader.send("begun").expect("the test waits");
+            assert_eq!(body.next_chunk(), Err(BodyError::Ended(End::ClosedHere)));
+            assert!(call.is_cancelled());
+            Ok("the answer")
+        })
+        .with("writes", move |call| {
+            let mut body = call.stream("", None)?;
+            body.write(&vec![0; 2 << 20])?;
+            ends.send("begun").expect("the test waits");
+            assert_eq!(body.write(b"more"), Err(BodyError::Ended(End::ClosedHere)));
+            Ok(Reply::streamed())
+        });
+    let Pair { client, server, client_host: _client_host, server_host: _server_host } =
+        pair(methods);
+    let [reads, writes] = ["reads", "writes"].map(|name| client.method(name).expect("it"));
+    let mut reads = client.call(reads, b"").stream(None).start().expect("room");
+    let mut body = reads.body().expect("its body");
+    body.write(b"first").expect("room");
+    body.flush();
+    let _answer = client.call(writes, b"").wait().expect("an answer");
+    for _ in 0..2 {
+        ended.recv_timeout(PATIENCE).expect("both handlers run");
+    }
+    let (drops, dropped) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(server);
+        let _ = drops.send(());
+    });
+    dropped.recv_timeout(PATIENCE).expect("the server waits for no body");
+    assert_eq!(reads.wait().expect("an answer without a body is sent")[..], *b"the answer");
 }
 
 #[test]
