@@ -91,6 +91,8 @@ pub(super) struct Link {
     lanes: Mutex<Lanes<Incoming>>,
     /// Whether the client has introduced itself.
     greeted: AtomicBool,
+    /// Whether its calls were given up. Messages have no effect then.
+    ended: AtomicBool,
 }
 
 /// A call of a connection, by which it is answered.
@@ -225,7 +227,8 @@ impl Link {
         let ServerOptions { calls_per_connection, lanes, .. } = core.options;
         let lanes = Mutex::new(Lanes::new(lanes, calls_per_connection));
         let slots = Slots::new(calls_per_connection);
-        Arc::new(Self { core, outgoing, slots, lanes, greeted: AtomicBool::new(false) })
+        let [greeted, ended] = [(); 2].map(|()| AtomicBool::new(false));
+        Arc::new(Self { core, outgoing, slots, lanes, greeted, ended })
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes<Incoming>> {
@@ -258,6 +261,9 @@ impl Link {
 
     /// Handles a message. Returns `false` if the client breaks the protocol.
     fn handle(self: &Arc<Self>, mut bytes: Bytes) -> bool {
+        if self.ended.load(Ordering::Acquire) {
+            return true;
+        }
         // A client that does not read its answers, but goes on calling.
         if self.outgoing.waits_for_more_than(self.slots.count() * MESSAGES_PER_CALL) {
             return false;
@@ -377,6 +383,7 @@ impl Link {
 
     /// Gives up all calls, because the connection has ended or is to end.
     pub(super) fn end(&self, end: End) {
+        self.ended.store(true, Ordering::Release);
         for _ in 0..self.slots.end(end) {
             self.core.call_over();
         }
@@ -395,7 +402,8 @@ impl MessageReceiver for Receiver {
         if !link.handle(message.bytes) {
             add(&link.core.metrics.malformed);
             link.end(End::ClosedHere);
-            // Dropping the connection closes it.
+            // The calls that run keep it. The engine does not wait.
+            link.outgoing.connection.close();
             link.core.remove(&link);
         }
     }

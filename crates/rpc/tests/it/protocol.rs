@@ -11,7 +11,7 @@ use apus_rpc::{
 };
 use apus_udp::{Access, Connection, Request, SubmitError};
 
-use crate::pair::{echo, settings};
+use crate::pair::{Door, echo, settings};
 use crate::support::{PATIENCE, host, until};
 
 fn send(connection: &Connection, bytes: Vec<u8>) {
@@ -53,6 +53,29 @@ fn client_that_breaks_the_protocol_is_disconnected() {
     let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
     let echo = client.method("echo").expect("the method");
     client.call(echo, b"x").wait().expect("other clients are served");
+}
+
+#[test]
+fn client_that_breaks_the_protocol_is_disconnected_while_a_call_of_it_runs() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let door = Door::new();
+    let waits = Arc::clone(&door);
+    let methods = echo().with("wait", move |_| {
+        waits.pass();
+        Ok(())
+    });
+    let server = Server::start(&server_host, methods).expect("a server");
+    let connection = client_host.connect(server_host.local_addr()).expect("connected");
+    send(&connection, encode(&HELLO, b""));
+    let id = CallId { slot: 0, turn: 0 };
+    let wait = Header::Request { id, method: 1, remaining_us: None, place: None, grant: None };
+    send(&connection, encode(&wait, b""));
+    door.wait_for(1);
+    send(&connection, encode(&HELLO, b""));
+    until("the server closes the connection", || connection.ended().is_some());
+    door.open();
+    assert!(server.drain(PATIENCE));
+    assert_eq!(server.metrics().malformed.load(Ordering::Relaxed), 1);
 }
 
 /// It goes on calling, so that its answers would pile up.
