@@ -1,6 +1,6 @@
 //! A connection of a server: its calls from request to answer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -89,6 +89,9 @@ pub(super) struct Link {
     pub(super) outgoing: Arc<Outgoing>,
     pub(super) slots: Slots,
     lanes: Mutex<Lanes<Incoming>>,
+    /// Number of calls that wait, run, or have a body that is being read. It may exceed the slots that are in use: a waiting call
+    /// that is cancelled frees its slot at once.
+    calls: AtomicUsize,
     /// Whether the client has introduced itself.
     greeted: AtomicBool,
     /// Whether its calls were given up. Messages have no effect then.
@@ -139,7 +142,7 @@ impl CallKey {
 
     /// Forgets a call that has ended while it waited.
     pub(super) fn forget(&self) {
-        self.link.core.call_over();
+        self.link.call_over();
         self.leave_lane();
     }
 
@@ -155,7 +158,7 @@ impl CallKey {
             (status, payload) = (why.status(true), &[]);
         }
         link.core.count(status);
-        link.core.call_over();
+        link.call_over();
         link.outgoing.post(&Header::Response { id: self.id, status, grant: None }, payload);
         self.leave_lane();
         true
@@ -176,7 +179,7 @@ impl CallKey {
         };
         link.core.count(status);
         if why.is_some() {
-            link.core.call_over();
+            link.call_over();
         }
         link.outgoing.post(&Header::Response { id: self.id, status, grant }, payload);
         Some(why.is_none())
@@ -228,7 +231,23 @@ impl Link {
         let lanes = Mutex::new(Lanes::new(lanes, calls_per_connection));
         let slots = Slots::new(calls_per_connection);
         let [greeted, ended] = [(); 2].map(|()| AtomicBool::new(false));
-        Arc::new(Self { core, outgoing, slots, lanes, greeted, ended })
+        let calls = AtomicUsize::new(0);
+        Arc::new(Self { core, outgoing, slots, lanes, calls, greeted, ended })
+    }
+
+    /// Counts another call; returns `false` if the connection or the server has as many as allowed.
+    fn admit(&self) -> bool {
+        // Only the engine of the connection adds calls.
+        if self.calls.load(Ordering::Relaxed) >= self.slots.count() || !self.core.admit() {
+            return false;
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn call_over(&self) {
+        self.calls.fetch_sub(1, Ordering::Relaxed);
+        self.core.call_over();
     }
 
     fn lanes(&self) -> MutexGuard<'_, Lanes<Incoming>> {
@@ -249,7 +268,7 @@ impl Link {
     fn apply(&self, id: CallId, effect: Effect) {
         match effect {
             Effect::None => {}
-            Effect::Freed => self.core.call_over(),
+            Effect::Freed => self.call_over(),
             // The worker or the lane that gets the call later drops it. Until then it counts.
             Effect::Answer(why) => {
                 let status = why.status(false);
@@ -331,15 +350,15 @@ impl Link {
             Arrived::Accepted { freed, body } => {
                 receiving = body;
                 if freed {
-                    core.call_over();
+                    self.call_over();
                 }
-                if !core.admit() {
+                if !self.admit() {
                     Some(Status::Overloaded)
                 } else if core.is_draining() {
-                    core.call_over();
+                    self.call_over();
                     Some(Status::Stopping)
                 } else if usize::from(method) >= core.methods.len() {
-                    core.call_over();
+                    self.call_over();
                     Some(Status::UnknownMethod)
                 } else {
                     None
@@ -375,7 +394,7 @@ impl Link {
             }
             Err(refused) => {
                 // It is in no lane.
-                refused.iter().for_each(|_| self.core.call_over());
+                refused.iter().for_each(|_| self.call_over());
                 false
             }
         }
@@ -385,11 +404,11 @@ impl Link {
     pub(super) fn end(&self, end: End) {
         self.ended.store(true, Ordering::Release);
         for _ in 0..self.slots.end(end) {
-            self.core.call_over();
+            self.call_over();
         }
         let held = self.lanes().clear();
         // They have ended.
-        held.iter().for_each(|_| self.core.call_over());
+        held.iter().for_each(|_| self.call_over());
     }
 }
 

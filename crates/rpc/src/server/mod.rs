@@ -44,7 +44,8 @@ pub struct ServerOptions {
     /// counts until a worker or its lane comes to it. deviation: no source; 16
     /// connections at `calls_per_connection`.
     pub max_calls: usize,
-    /// Maximum number of calls of a connection, which its client knows. A connection takes about 100 B for each.
+    /// Maximum number of calls of a connection, which its client knows and counts. Waiting calls that are cancelled count as for
+    /// `max_calls`, and further calls are answered in the same way. A connection takes about 100 B for each.
     /// deviation: no source; a quarter of the transport's default `max_ops`.
     pub calls_per_connection: u16,
     /// Number of ordered lanes of a connection. deviation: no source.

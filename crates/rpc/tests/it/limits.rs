@@ -77,29 +77,34 @@ fn payload_beyond_a_message_is_refused_here_and_an_answer_beyond_it_there() {
 /// A cancelled call that waits keeps its room in the server, so that its queue is bounded.
 #[test]
 fn cancelled_calls_count_until_a_worker_comes_to_them() {
-    let door = Door::new();
-    let options = ServerOptions { workers: 1, max_calls: 4, ..Default::default() };
-    let pair = pair_with(waiting(&door).0, options, &ClientOptions::default());
-    let wait = pair.client.method("wait").expect("the method");
-    let first = pair.client.call(wait, b"").start().expect("room");
-    door.wait_for(1);
-    let mut refused = 0;
-    for number in 2..22 {
-        let call = pair.client.call(wait, b"").start().expect("room");
-        let received = || pair.server.metrics().received.load(Ordering::Relaxed);
-        until("the call has arrived", || received() == number);
-        call.cancel();
-        match call.wait().expect_err("no worker is free") {
-            CallError::Cancelled(Executed::NotRun) => {}
-            CallError::Overloaded => refused += 1,
-            error => panic!("{error}"),
+    let one_worker = ServerOptions { workers: 1, ..Default::default() };
+    for options in [
+        ServerOptions { max_calls: 4, ..one_worker.clone() },
+        ServerOptions { calls_per_connection: 4, ..one_worker },
+    ] {
+        let door = Door::new();
+        let pair = pair_with(waiting(&door).0, options, &ClientOptions::default());
+        let wait = pair.client.method("wait").expect("the method");
+        let first = pair.client.call(wait, b"").start().expect("room");
+        door.wait_for(1);
+        let mut refused = 0;
+        for number in 2..22 {
+            let call = pair.client.call(wait, b"").start().expect("room");
+            let received = || pair.server.metrics().received.load(Ordering::Relaxed);
+            until("the call has arrived", || received() == number);
+            call.cancel();
+            match call.wait().expect_err("no worker is free") {
+                CallError::Cancelled(Executed::NotRun) => {}
+                CallError::Overloaded => refused += 1,
+                error => panic!("{error}"),
+            }
         }
+        assert!(refused >= 17, "{refused} of 20 refused, and the server has room for 3");
+        door.open();
+        first.wait().expect("an answer");
+        until("there is room again", || pair.client.call(wait, b"").wait().is_ok());
+        assert!(pair.server.drain(PATIENCE), "all calls were counted");
     }
-    assert!(refused >= 17, "{refused} of 20 refused, and the server has room for 3");
-    door.open();
-    first.wait().expect("an answer");
-    until("there is room again", || pair.client.call(wait, b"").wait().is_ok());
-    assert!(pair.server.drain(PATIENCE), "all calls were counted");
 }
 
 /// The calls behind one that takes long are run by other workers, although the method took little time before.
