@@ -415,9 +415,10 @@ impl Table {
         for index in 0..self.slots.len() as u16 {
             let Some(mut slot) = self.slot(index) else { continue };
             let receiving = slot.receiving.clone().map(|body| (body, BodyError::Ended(end)));
-            let mut after = After { receiving, ..After::default() };
+            // Also of a call that was answered: its handler may read the body of the request while it makes that of the answer.
+            let sending = slot.sending.take().map(|body| (body, BodyError::Ended(end)));
+            let mut after = After { receiving, sending, ..After::default() };
             if std::mem::take(&mut slot.pending) {
-                after.sending = slot.sending.take().map(|body| (body, BodyError::Ended(end)));
                 if slot.held && slot.result.is_none() {
                     let result = Err(CallError::Ended(end, Executed::MayHaveRun));
                     self.metrics.count(&result);

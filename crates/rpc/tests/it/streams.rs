@@ -2,14 +2,14 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use apus_rpc::{ClientOptions, Incoming, Methods, Reply, Response, ServerOptions};
+use apus_rpc::{BodyError, ClientOptions, Incoming, Methods, Reply, Response, ServerOptions};
 
 use crate::pair::{Pair, echo, pair, pair_with};
-use crate::support::until;
+use crate::support::{PATIENCE, until};
 
 /// Sets a flag when it is dropped.
 struct Told(Arc<AtomicBool>);
@@ -95,6 +95,29 @@ fn handler_that_has_streamed_is_told_when_its_connection_ends() {
         drop((answer, client));
         keep(&servers, (server, server_host));
     });
+}
+
+/// The handler has answered by the head of a body, reads no byte of the request's, and its server is dropped.
+#[test]
+fn writer_of_a_request_that_was_answered_is_told_when_its_connection_ends() {
+    let methods = Methods::new().with("endless", |call| {
+        let _bodies = (call.body(), call.stream(b"head", None)?);
+        until("the handler is told", || call.is_cancelled());
+        Ok(Reply::streamed())
+    });
+    let pair = pair(methods);
+    let method = pair.client.method("endless").expect("the method");
+    let mut call = pair.client.call(method, b"").stream(None).start().expect("room");
+    let mut body = call.body().expect("its body");
+    let _answer = call.wait().expect("an answer");
+    body.write(&vec![0; 2 << 20]).expect("room in the ring");
+    let (ends, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = ends.send(body.write(b"more"));
+    });
+    pair.server_host.stop();
+    let end = ended.recv_timeout(PATIENCE).expect("the writer waits no longer");
+    assert!(matches!(end, Err(BodyError::Ended(_))), "{end:?}");
 }
 
 /// The client has read all, and its next call has the same place: the handler still runs to its end.
