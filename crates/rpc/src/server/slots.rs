@@ -182,7 +182,9 @@ impl Slots {
                 slot.phase = Phase::Idle;
                 return Arrived::Cancelled;
             }
-            Phase::Idle | Phase::Sending if is_before(slot.turn, id.turn) => {}
+            // A client that cancels a call may not have sent its request.
+            Phase::Idle | Phase::Sending | Phase::CancelledBefore
+                if is_before(slot.turn, id.turn) => {}
             _ => return Arrived::Violation,
         }
         let freed = slot.phase == Phase::Sending;
@@ -281,7 +283,7 @@ impl Slots {
         if slot.turn == id.turn {
             return Self::give_up(slot, Why::Cancelled);
         }
-        let idle = matches!(slot.phase, Phase::Idle | Phase::Sending);
+        let idle = matches!(slot.phase, Phase::Idle | Phase::Sending | Phase::CancelledBefore);
         let freed = slot.phase == Phase::Sending;
         // A late cancellation of a former call has no effect.
         if idle && is_before(slot.turn, id.turn) {
@@ -432,6 +434,18 @@ mod tests {
         // Late, of the call before.
         assert_eq!(slots.cancel(id(0, 0)), Effect::None);
         assert_eq!(arrive(&slots, id(0, 2)), Some(true));
+    }
+
+    /// The deadline of a call may pass while the client finds that its connection has no room for the request.
+    #[test]
+    fn cancellation_of_a_call_that_was_never_sent_does_not_prevent_the_next_one() {
+        let slots = Slots::new(1);
+        assert_eq!(slots.cancel(id(0, 0)), Effect::None);
+        assert_eq!(slots.cancel(id(0, 1)), Effect::None);
+        assert_eq!(arrive(&slots, id(0, 1)), Some(false));
+        assert_eq!(slots.cancel(id(0, 2)), Effect::None);
+        assert_eq!(arrive(&slots, id(0, 3)), Some(true));
+        assert_eq!(arrive(&slots, id(0, 2)), None, "a former turn");
     }
 
     #[test]
