@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use apus_udp::{Connection, Request, SubmitError};
@@ -22,12 +23,14 @@ pub(crate) struct Outgoing {
     /// Messages that the connection had no room for, in order.
     backlog: Mutex<VecDeque<Vec<u8>>>,
     has_backlog: AtomicBool,
+    /// Wakers of readers of bodies that the connection had no room for.
+    waiters: Mutex<Vec<Waker>>,
 }
 
 impl Outgoing {
     pub(crate) fn new(connection: Connection, keeper: Arc<Keeper>) -> Self {
         let (backlog, has_backlog) = (Mutex::default(), AtomicBool::new(false));
-        Self { connection, keeper, backlog, has_backlog }
+        Self { connection, keeper, backlog, has_backlog, waiters: Mutex::default() }
     }
 
     /// Returns the maximum number of bytes of a message to the peer.
@@ -64,8 +67,25 @@ impl Outgoing {
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
     }
 
-    /// Submits messages again that the connection had no room for. Returns when to call it again.
+    fn waiters(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes the caller when it should submit again what the connection had no room for.
+    pub(crate) fn wait_for_room(&self, waker: &Waker) {
+        let mut waiters = self.waiters();
+        if !waiters.iter().any(|other| other.will_wake(waker)) {
+            waiters.push(waker.clone());
+        }
+        drop(waiters);
+        self.keeper.wake_by(Instant::now() + RETRY_AFTER);
+    }
+
+    /// Submits messages again that the connection had no room for, and wakes those that wait for room. Returns when to call it
+    /// again.
     pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
+        let waiters = std::mem::take(&mut *self.waiters());
+        waiters.into_iter().for_each(Waker::wake);
         if !self.has_backlog.load(Ordering::Acquire) {
             return None;
         }

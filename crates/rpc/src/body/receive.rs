@@ -194,8 +194,8 @@ impl BodyReader {
             return Poll::Ready(Ok(None));
         }
         if !self.read_ahead(available)? {
-            // Rare: other ops fill the connection. One of them ends soon.
-            context.waker().wake_by_ref();
+            // Rare: other ops fill the connection, and the peer may hold them up.
+            self.link.outgoing.wait_for_room(context.waker());
         }
         let Some((op, length)) = self.reads.front_mut() else { return Poll::Pending };
         let length = *length;

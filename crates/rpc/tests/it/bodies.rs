@@ -1,10 +1,15 @@
 //! Bodies in both directions.
 
+use std::future::Future;
 use std::io::Write as _;
-use std::sync::atomic::Ordering;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::thread::ThreadId;
 
 use apus_rpc::{BodyError, CallError, Client, Executed, Methods, Reply, Server};
+use apus_udp::{Access, Request};
 
 use crate::pair::{Door, pair, settings};
 use crate::support::{Faults, PATIENCE, Relay, host, pattern, until};
@@ -213,4 +218,54 @@ fn reader_of_a_request_that_outlives_the_answer_is_told() {
     call.wait().expect("an answer");
     let end = ended.recv_timeout(PATIENCE).expect("the reader waits no longer");
     assert_eq!(end, Err(BodyError::GivenUp));
+}
+
+/// Tells wake-ups by the thread of the test from others.
+struct Woken {
+    test: ThreadId,
+    by_test: AtomicBool,
+    by_others: AtomicBool,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        let here = std::thread::current().id() == self.test;
+        if here { &self.by_test } else { &self.by_others }.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Ops of the application fill the connection, and the peer holds them up.
+#[test]
+fn reader_without_room_on_the_connection_sleeps_until_there_is_some() {
+    let mut config = settings();
+    let server_host = Arc::new(host(config.clone()));
+    config.max_ops = 4;
+    let client_host = Arc::new(host(config));
+    let _server = Server::start(&server_host, methods()).expect("a server");
+    let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
+    let memory = client.method("memory").expect("the method");
+    let mut answer = client.call(memory, &1000u32.to_be_bytes()).wait().expect("an answer");
+    let mut body = answer.body().expect("a body");
+    let region = server_host.register(vec![0; 8], Access::ALL).expect("a region");
+    let door = Door::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| region.write(|_| door.pass()));
+        door.wait_for(1);
+        let read = || client.connection().submit(Request::read(region.key(), 0, 8));
+        let ops: Vec<_> = std::iter::from_fn(|| read().ok()).collect();
+        let woken = Arc::new(Woken {
+            test: std::thread::current().id(),
+            by_test: AtomicBool::new(false),
+            by_others: AtomicBool::new(false),
+        });
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut next = pin!(body.next_chunk_async());
+        assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(!woken.by_test.load(Ordering::SeqCst), "it is polled again at once");
+        until("it tries again", || woken.by_others.load(Ordering::SeqCst));
+        door.open();
+        let chunk = client_host.block_on(next, Some(PATIENCE)).expect("room again");
+        assert_eq!(chunk.expect("bytes").expect("bytes").len(), 1000);
+        ops.into_iter().for_each(|op| drop(op.wait().expect("the word")));
+    });
 }
