@@ -28,7 +28,7 @@ use crate::report::Paths;
 use crate::session::PeerKey;
 
 /// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
-/// or by [`Connection::close`].
+/// or by [`Connection::close`] or [`Connection::begin_close`].
 #[derive(Clone)]
 pub struct Connection {
     link: Arc<EngineLink>,
@@ -431,6 +431,12 @@ impl Connection {
         if self.check_wait().is_ok() {
             self.link.driver.wait(receiver);
         }
+    }
+
+    /// Begins to close the connection, as the drop of its last clone does, and does not wait: it closes after its last op.
+    pub fn begin_close(&self) {
+        let EngineLink { state, mailbox, .. } = &*self.link;
+        mailbox.post(Command::Close { session: state.session, closed: None });
     }
 
     /// Async form of [`Connection::close`].

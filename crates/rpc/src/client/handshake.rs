@@ -1,6 +1,6 @@
 //! The handshake of a client, and the messages that it receives afterwards.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -12,6 +12,7 @@ use crate::envelope::{Header, VERSION, decode, decode_methods};
 use crate::error::ConnectError;
 use crate::keeper::Deadlines;
 use crate::metrics::add;
+use crate::outgoing::Outgoing;
 
 /// The server's side of the handshake.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Welcome {
 #[derive(Default)]
 struct State {
     answer: Option<Result<Welcome, ConnectError>>,
+    /// How the connection ended for this client.
+    ended: Option<End>,
     deadline: Option<Instant>,
     waker: Option<Waker>,
 }
@@ -33,7 +36,8 @@ struct State {
 #[derive(Default)]
 pub(super) struct Core {
     handshake: Mutex<State>,
-    pub(super) table: OnceLock<Arc<Table>>,
+    table: OnceLock<Arc<Table>>,
+    outgoing: OnceLock<Weak<Outgoing>>,
 }
 
 impl Core {
@@ -54,6 +58,27 @@ impl Core {
     /// Sets when the handshake fails without an answer.
     pub(super) fn set_deadline(&self, deadline: Instant) {
         self.state().deadline = Some(deadline);
+    }
+
+    /// Begins to deliver to the table of calls. Messages to the server go through `outgoing`.
+    pub(super) fn begin(&self, table: &Arc<Table>, outgoing: &Arc<Outgoing>) {
+        // This is called once.
+        let _ = self.outgoing.set(Arc::downgrade(outgoing));
+        let _ = self.table.set(Arc::clone(table));
+        // Either this thread sees the end, or the thread that reports the end sees the table.
+        let ended = self.state().ended;
+        if let Some(end) = ended {
+            table.end(end);
+        }
+    }
+
+    /// Ends the handshake, and all calls.
+    fn end(&self, end: End) {
+        self.state().ended.get_or_insert(end);
+        match self.table.get() {
+            Some(table) => table.end(end),
+            None => self.answer(Err(ConnectError::Ended(end))),
+        }
     }
 
     /// Waits for the end of the handshake.
@@ -127,7 +152,10 @@ impl MessageReceiver for Receiver {
             // A peer that breaks the protocol gets no further calls.
             (Err(_), Some(table)) => {
                 add(&table.metrics.malformed);
-                table.end(End::ClosedHere);
+                self.0.end(End::ClosedHere);
+                if let Some(outgoing) = self.0.outgoing.get().and_then(Weak::upgrade) {
+                    outgoing.connection.begin_close();
+                }
             }
             (Err(error), None) => self.0.answer(Err(error)),
             (Ok(_), None) => {
@@ -138,13 +166,17 @@ impl MessageReceiver for Receiver {
     }
 
     fn ended(&mut self, end: End) {
-        match self.0.table.get() {
-            Some(table) => table.end(end),
-            None => self.0.answer(Err(ConnectError::Ended(end))),
-        }
+        self.0.end(end);
     }
 
     fn is_busy(&self) -> bool {
         self.0.table.get().is_some_and(|table| table.is_busy())
+    }
+}
+
+impl Drop for Receiver {
+    /// The connection has ended, or somebody else receives its messages: a second client, which the server does not serve.
+    fn drop(&mut self) {
+        self.0.end(End::ClosedHere);
     }
 }

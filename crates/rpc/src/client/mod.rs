@@ -66,6 +66,15 @@ pub struct Lane {
     next: Mutex<u32>,
 }
 
+/// Closes a connection when it is dropped, also if others have it, such as a [`Dialer`](apus_udp::Dialer).
+struct Closes(Connection);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.begin_close();
+    }
+}
+
 /// The state of a client.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
@@ -75,6 +84,7 @@ pub(crate) struct Shared {
     methods: Vec<(u16, String)>,
     /// Lanes that are not in use, with the numbers of their next calls.
     lanes: Mutex<Vec<(u16, u32)>>,
+    _closes: Closes,
 }
 
 impl Shared {
@@ -122,10 +132,10 @@ impl Client {
 
     /// Uses a connection of `host` that was opened in another way, such as by a [`Dialer`](apus_udp::Dialer), which looks up
     /// names. Nobody else may receive its messages. `classes` and `key` of the options have no effect. Waits until the server
-    /// has answered.
+    /// has answered. The connection closes with the client, also if there are other clones of it, and after an error.
     ///
     /// # Errors
-    /// As [`Client::connect_with`].
+    /// As [`Client::connect_with`]. [`ConnectError::Ended`] also if the connection has had a client, which ends too.
     pub fn on(
         host: &Arc<Host>,
         connection: Connection,
@@ -134,7 +144,7 @@ impl Client {
         check(options)?;
         let opening = Opening::begin(connection, options);
         let deadline = Some(opening.deadline);
-        let welcome = opening.connection.block_on(poll_fn(|c| opening.poll(c)), deadline);
+        let welcome = opening.closes.0.block_on(poll_fn(|c| opening.poll(c)), deadline);
         opening.finish(host, welcome.unwrap_or(Err(ConnectError::NoServer)), options)
     }
 
@@ -154,7 +164,7 @@ impl Client {
         let welcome = poll_fn(|context| {
             let welcome = opening.poll(context);
             if welcome.is_pending() {
-                opening.connection.drive_for(context);
+                opening.closes.0.drive_for(context);
             }
             welcome
         })
@@ -239,7 +249,7 @@ fn check(options: &ClientOptions) -> Result<(), ConnectError> {
 
 /// A client whose server has not answered yet.
 struct Opening {
-    connection: Connection,
+    closes: Closes,
     core: Arc<Core>,
     keeper: Stops,
     deadline: Instant,
@@ -256,7 +266,7 @@ impl Opening {
         let hello = crate::envelope::encode(&Header::Hello { min: VERSION, max: VERSION }, &[]);
         // If the connection has ended, the receiver is told.
         let _ = connection.submit(apus_udp::Request::message(hello));
-        Self { connection, core, keeper: Stops(keeper), deadline }
+        Self { closes: Closes(connection), core, keeper: Stops(keeper), deadline }
     }
 
     fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Welcome, ConnectError>> {
@@ -272,13 +282,9 @@ impl Opening {
         let welcome = welcome?;
         let limit = welcome.calls.min(options.max_calls);
         let table = Arc::new(Table::new(limit, Instant::now(), Arc::default()));
-        // This is the only place that sets it.
-        let _ = self.core.table.set(Arc::clone(&table));
-        // The connection may have ended since the server answered.
-        if let Some(end) = self.connection.ended() {
-            table.end(end);
-        }
-        let outgoing = Arc::new(Outgoing::new(self.connection, Arc::clone(&self.keeper.0)));
+        let connection = self.closes.0.clone();
+        let outgoing = Arc::new(Outgoing::new(connection, Arc::clone(&self.keeper.0)));
+        self.core.begin(&table, &outgoing);
         let shared = Arc::new(Shared {
             host: Arc::clone(host),
             outgoing,
@@ -286,6 +292,7 @@ impl Opening {
             keeper: self.keeper,
             methods: welcome.methods,
             lanes: Mutex::new((0..welcome.lanes).rev().map(|lane| (lane, 0)).collect()),
+            _closes: self.closes,
         });
         let owner: Weak<dyn Deadlines> =
             Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Deadlines>));

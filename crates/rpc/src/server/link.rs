@@ -421,8 +421,8 @@ impl MessageReceiver for Receiver {
         if !link.handle(message.bytes) {
             add(&link.core.metrics.malformed);
             link.end(End::ClosedHere);
-            // The calls that run keep it. The engine does not wait.
-            link.outgoing.connection.close();
+            // The calls that run keep the connection.
+            link.outgoing.connection.begin_close();
             link.core.remove(&link);
         }
     }

@@ -5,9 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use apus_rpc::{
-    BodyError, CallError, Client, ConnectError, Executed, Failure, Methods, Reply, Server,
+    BodyError, CallError, Client, ClientOptions, ConnectError, Executed, Failure, Methods, Reply,
+    Server,
 };
-use apus_udp::End;
+use apus_udp::{Dialer, End, Host};
 use apus_units::Span;
 
 use crate::pair::{Door, Pair, echo, pair, settings};
@@ -246,11 +247,48 @@ fn peer_without_an_rpc_server_is_named() {
         let server = Arc::clone(&server);
         std::thread::spawn(move || server.accept().expect("a connection"))
     };
-    let options = apus_rpc::ClientOptions {
-        handshake_timeout: Duration::from_millis(5),
-        ..Default::default()
-    };
+    let options =
+        ClientOptions { handshake_timeout: Duration::from_millis(5), ..Default::default() };
     let error = Client::connect_with(&client, server.local_addr(), &options).map(drop);
     assert!(matches!(error, Err(ConnectError::NoServer)), "{error:?}");
     drop(accepted.join().expect("no panic"));
+}
+
+/// Dials a server with the methods of [`counted`].
+fn dialled(door: &Arc<Door>) -> (Dialer, Client, Arc<Host>, Server) {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let server = Server::start(&server_host, counted(door).0).expect("a server");
+    let port = server_host.local_addr().port();
+    let dialer = Dialer::new(Arc::clone(&client_host), "127.0.0.1", port);
+    let connection = dialer.connection().expect("connected");
+    let client = Client::on(&client_host, connection, &ClientOptions::default());
+    (dialer, client.expect("a client"), client_host, server)
+}
+
+#[test]
+fn second_client_on_a_connection_ends_the_first_one() {
+    let door = Door::new();
+    let (dialer, client, client_host, _server) = dialled(&door);
+    let wait = client.method("wait").expect("the method");
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let same = dialer.connection().expect("the connection");
+    let error = Client::on(&client_host, same, &ClientOptions::default()).map(drop);
+    assert!(matches!(error, Err(ConnectError::Ended(_))), "{error:?}");
+    let ended = client_host.block_on(call, Some(PATIENCE)).expect("before the test gives up");
+    assert!(matches!(ended, Err(CallError::Ended(_, Executed::MayHaveRun))), "{ended:?}");
+    assert!(client.ended().is_some());
+    door.open();
+}
+
+#[test]
+fn connection_of_a_dialer_closes_with_its_client() {
+    let (dialer, client, client_host, _server) = dialled(&Door::new());
+    let connection = client.connection().clone();
+    drop(client);
+    until("the connection has ended", || connection.ended().is_some());
+    let connection = dialer.connection().expect("another one");
+    let client = Client::on(&client_host, connection, &ClientOptions::default()).expect("a client");
+    let echo = client.method("echo").expect("the method");
+    assert_eq!(*client.call(echo, b"x").wait().expect("an answer"), *b"x");
 }

@@ -7,9 +7,10 @@ use apus_rpc::envelope::{
     CallId, Grant, Header, LanePlace, Progress, Status, VERSION, decode, encode,
 };
 use apus_rpc::{
-    BodyError, Client, ClientOptions, ConnectError, Failure, Reply, Server, ServerOptions,
+    BodyError, CallError, Client, ClientOptions, ConnectError, Executed, Failure, Reply, Server,
+    ServerOptions,
 };
-use apus_udp::{Access, Connection, Request, SubmitError};
+use apus_udp::{Access, Connection, End, Request, SubmitError};
 
 use crate::pair::{Door, echo, settings};
 use crate::support::{PATIENCE, host, until};
@@ -99,7 +100,7 @@ fn client_that_takes_no_answers_is_served_no_longer() {
         // The server closes the connection after the answers that the transport has, which the client does not take.
         match connection.submit(call) {
             Ok(op) => drop(op.wait()),
-            Err(error) => assert_eq!(error, SubmitError::Ended(apus_udp::End::ClosedByPeer)),
+            Err(error) => assert_eq!(error, SubmitError::Ended(End::ClosedByPeer)),
         }
         turn += 1;
         until("it is answered", || answered() == u64::from(turn) || refused());
@@ -247,4 +248,25 @@ fn client_names_what_its_peer_answers() {
         assert!(error.to_string().contains(text), "{error}");
         serves.join().expect("no panic");
     }
+}
+
+#[test]
+fn client_disconnects_a_server_that_breaks_the_protocol() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let address = server_host.local_addr();
+    let serves = std::thread::spawn(move || {
+        let connection = server_host.accept().expect("a connection");
+        assert_eq!(receive(&connection).0, HELLO);
+        let welcome = Header::Welcome { version: VERSION, calls: 1, lanes: 0 };
+        send(&connection, encode(&welcome, b"\x00\x00\x04echo"));
+        assert!(matches!(receive(&connection).0, Header::Request { .. }));
+        send(&connection, b"HTTP/1.1 400".to_vec());
+        until("the client closes the connection", || connection.ended().is_some());
+    });
+    let client = Client::connect(&client_host, address).expect("connected");
+    let echo = client.method("echo").expect("the method");
+    let error = client.call(echo, b"x").wait().expect_err("no answer");
+    assert_eq!(error, CallError::Ended(End::ClosedHere, Executed::MayHaveRun));
+    assert_eq!(client.metrics().malformed.load(Ordering::Relaxed), 1);
+    serves.join().expect("no panic");
 }
