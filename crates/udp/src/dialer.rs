@@ -47,7 +47,7 @@ pub enum DialError {
     /// No address could be connected.
     #[error("{}", all(.0))]
     Connect(Vec<(SocketAddr, ConnectError)>),
-    /// Another thread connects, and this one would wait for itself if it waited for that: see [`Host::would_deadlock`].
+    /// There is no connection, or another thread connects, and this one would wait for itself: see [`Host::would_deadlock`].
     #[error("{}", ConnectError::WouldDeadlock)]
     WouldDeadlock,
 }
@@ -120,6 +120,9 @@ impl Dialer {
         let usable = |c: &&Connection| c.ended().is_none() && !c.is_peer_draining();
         if let Some(connection) = current.as_ref().filter(usable) {
             return Ok(connection.clone());
+        }
+        if self.host.would_deadlock() {
+            return Err(DialError::WouldDeadlock);
         }
         // An address may have at most one connection.
         *current = None;

@@ -111,5 +111,8 @@ fn a_thread_that_would_deadlock_does_not_wait_for_another_that_connects() {
         region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
         answer.send(()).expect("the resolver");
         assert!(matches!(other.join().expect("no panic"), Err(DialError::NoAddress(_))));
+        // Nobody connects now, and this thread may not.
+        region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
     });
+    is_asked.try_recv().expect_err("the name was looked up once");
 }
