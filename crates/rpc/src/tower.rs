@@ -49,11 +49,12 @@ impl Service<Bytes> for MethodService {
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
         let table = &self.client.shared().table;
-        if let Some(end) = table.ended() {
-            return Poll::Ready(Err(CallError::Ended(end, crate::Executed::NotRun)));
-        }
         if self.reserved.is_none() {
             self.reserved = table.reserve_or_wait(context.waker());
+        }
+        // Afterwards: the end wakes those that wait for a place.
+        if let Some(end) = table.ended() {
+            return Poll::Ready(Err(CallError::Ended(end, crate::Executed::NotRun)));
         }
         if self.reserved.is_some() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }

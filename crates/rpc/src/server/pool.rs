@@ -143,7 +143,7 @@ impl Pool {
         self.state().stopped
     }
 
-    /// Runs tasks until the pool or the host is stopped.
+    /// Runs tasks until the pool is stopped, also after the end of the host.
     pub(super) fn work(&self, host: &Host) {
         loop {
             match self.queue.pop() {
@@ -221,7 +221,7 @@ impl Pool {
         state.woken = state.woken.saturating_sub(1);
     }
 
-    /// Waits for a task. Returns `false` if the pool or the host is stopped.
+    /// Waits for a task. Returns `false` if the pool is stopped.
     fn wait(&self, host: &Host) -> bool {
         let mut state = self.state();
         if state.stopped {
@@ -253,13 +253,9 @@ impl Pool {
         let mut state = self.state();
         state.waits = false;
         state.waker = None;
-        if arrived.is_none() {
-            // The host has stopped.
-            state.stopped = true;
-            drop(state);
-            self.wake_up.notify_all();
-            self.drain();
-            return false;
+        if arrived.is_none() && self.queue.is_empty() {
+            // A handler has left this thread with the memory of a region, so that it may not wait for the host.
+            self.park(state);
         }
         true
     }
