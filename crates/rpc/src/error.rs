@@ -75,7 +75,7 @@ pub enum CallError {
     /// The answer of the handler is longer than a message may be. The handler should send it as a body.
     #[error("the answer is longer than a message may be; the handler should send it as a body")]
     AnswerTooLong,
-    /// The connection ended.
+    /// The connection ended, or the wait was refused ([`End::WouldDeadlock`]).
     #[error("{0}; {1}")]
     Ended(End, Executed),
     /// The memory of a body could not be registered.
@@ -207,7 +207,7 @@ pub enum BodyError {
     /// The deadline of the call passed.
     #[error("the deadline of the call passed")]
     Deadline,
-    /// The connection ended.
+    /// The connection ended, or the wait was refused ([`End::WouldDeadlock`]).
     #[error("{0}")]
     Ended(End),
     /// The body is longer than the caller accepts.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use apus_udp::{Connection, Request, SubmitError};
+use apus_udp::{Connection, End, Request, SubmitError};
 
 use crate::envelope::{Header, encode};
 use crate::keeper::Keeper;
@@ -31,6 +31,14 @@ impl Outgoing {
     pub(crate) fn new(connection: Connection, keeper: Arc<Keeper>) -> Self {
         let (backlog, has_backlog) = (Mutex::default(), AtomicBool::new(false));
         Self { connection, keeper, backlog, has_backlog, waiters: Mutex::default() }
+    }
+
+    /// Returns why [`Connection::block_on`] ended without a result, if not at its deadline.
+    pub(crate) fn end_of_wait(&self) -> End {
+        if self.connection.would_deadlock() {
+            return End::WouldDeadlock;
+        }
+        self.connection.ended().unwrap_or(End::Stopped)
     }
 
     /// Returns the maximum number of bytes of a message to the peer.

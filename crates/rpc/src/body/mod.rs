@@ -11,7 +11,7 @@ mod send;
 use std::sync::Arc;
 use std::time::Instant;
 
-use apus_udp::{Connection, End, Host};
+use apus_udp::{Connection, Host};
 
 use crate::envelope::{CallId, Grant};
 use crate::outgoing::Outgoing;
@@ -45,7 +45,7 @@ impl BodyLink {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return BodyError::Deadline;
         }
-        BodyError::Ended(self.outgoing.connection.ended().unwrap_or(End::Stopped))
+        BodyError::Ended(self.outgoing.end_of_wait())
     }
 }
 

@@ -235,7 +235,8 @@ impl BodyReader {
     /// Returns the next bytes of the body, at most 256 KiB; `None` after its end. Waits for them.
     ///
     /// # Errors
-    /// If the sender has given up the body, the call was cancelled or its deadline passed, or the connection ended.
+    /// If the sender has given up the body, the call was cancelled or its deadline passed, or the connection ended. Also if
+    /// this thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
     pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
         let link = self.link.clone();
         let next = poll_fn(|context| self.poll_next(context));

@@ -213,7 +213,8 @@ impl BodyWriter {
     /// Writes all bytes. Waits while the receiver is more than a ring behind.
     ///
     /// # Errors
-    /// If the receiver has given up the body, the call was cancelled or its deadline passed, or the connection ended.
+    /// If the receiver has given up the body, the call was cancelled or its deadline passed, or the connection ended. Also if
+    /// this thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
         let (mut rest, link) = (bytes, self.link.clone());
         let write = poll_fn(|context| self.poll_write(context, &mut rest));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use apus_udp::{End, Op, Request, SubmitError};
+use apus_udp::{Done, End, Op, OpError, Request, SubmitError};
 use bytes::Bytes;
 
 use super::table::{Outcome, executed};
@@ -179,8 +179,12 @@ impl<'a> CallBuilder<'a> {
     /// Begins the call and waits for its answer.
     ///
     /// # Errors
-    /// How the call failed; [`CallError::executed`] says whether it may have run.
+    /// How the call failed; [`CallError::executed`] says whether it may have run. A call whose thread would wait for itself
+    /// ([`End::WouldDeadlock`]) does not begin.
     pub fn wait(self) -> Result<Response, CallError> {
+        if self.shared.outgoing.connection.would_deadlock() {
+            return Err(CallError::Ended(End::WouldDeadlock, Executed::NotRun));
+        }
         self.start()?.wait()
     }
 }
@@ -244,7 +248,7 @@ impl Call {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// How the call failed.
+    /// How the call failed. If this thread would wait for itself ([`End::WouldDeadlock`]), the call is cancelled.
     pub fn wait(mut self) -> Result<Response, CallError> {
         let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
         let connection = &shared.outgoing.connection;
@@ -254,15 +258,17 @@ impl Call {
         if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return self.give_up(CallError::Deadline(Executed::MayHaveRun));
         }
-        let end = connection.ended().unwrap_or(End::Stopped);
-        self.give_up(CallError::Ended(end, Executed::MayHaveRun))
+        self.give_up(CallError::Ended(shared.outgoing.end_of_wait(), Executed::MayHaveRun))
     }
 
     fn poll_answer(&mut self, context: &mut Context<'_>) -> Poll<Result<Response, CallError>> {
         if let Some((end, op)) = &mut self.ended {
             // The ops of a connection end with it.
             let (end, request) = (*end, Pin::new(op).poll(context));
-            return request.map(|request| Err(CallError::Ended(end, executed(&request))));
+            return request.map(|request| {
+                self.ended = None;
+                Err(self.ended_with(end, Some(&request)))
+            });
         }
         let Some(outcome) = self.shared.table.take(self.id, context.waker()) else {
             return Poll::Pending;
@@ -277,10 +283,21 @@ impl Call {
         }
     }
 
+    /// Returns and counts that the call ended with its connection. The end of its request says whether it may have run.
+    fn ended_with(&self, end: End, request: Option<&Result<Done, OpError>>) -> CallError {
+        let error = CallError::Ended(end, request.map_or(Executed::MayHaveRun, executed));
+        self.shared.table.metrics.count(&Err(error.clone()));
+        error
+    }
+
     fn finish(&mut self, outcome: Outcome) -> Result<Response, CallError> {
         match outcome {
             Outcome::Answered(answer) => {
                 let body = answer.body.map(|body| {
+                    if let Some(deadline) = self.deadline {
+                        // The caller may wait for the body in futures, although it has blocked for the answer.
+                        self.shared.keeper.0.wake_by(deadline);
+                    }
                     let outgoing = Arc::clone(&self.shared.outgoing);
                     let link = BodyLink { outgoing, id: self.id, deadline: self.deadline };
                     let (shared, id) = (Arc::clone(&self.shared), self.id);
@@ -291,8 +308,7 @@ impl Call {
             Outcome::Failed(error) => Err(error),
             Outcome::Ended(end, op) => {
                 let request = op.and_then(|op| op.try_take());
-                let executed = request.map_or(Executed::MayHaveRun, |request| executed(&request));
-                Err(CallError::Ended(end, executed))
+                Err(self.ended_with(end, request.as_ref()))
             }
         }
     }
@@ -335,6 +351,8 @@ impl Drop for Call {
         if !self.over {
             // The reader of a body that nobody reads is dropped too, which ends the body.
             drop(self.give_up(CallError::Cancelled(Executed::MayHaveRun)));
+        } else if let Some((end, op)) = self.ended.take() {
+            drop(self.finish(Outcome::Ended(end, Some(op))));
         }
     }
 }

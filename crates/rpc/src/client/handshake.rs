@@ -56,8 +56,8 @@ impl Core {
     }
 
     /// Sets when the handshake fails without an answer.
-    pub(super) fn set_deadline(&self, deadline: Instant) {
-        self.state().deadline = Some(deadline);
+    pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
+        self.state().deadline = deadline;
     }
 
     /// Begins to deliver to the table of calls. Messages to the server go through `outgoing`.

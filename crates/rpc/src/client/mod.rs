@@ -132,7 +132,8 @@ impl Client {
 
     /// Uses a connection of `host` that was opened in another way, such as by a [`Dialer`](apus_udp::Dialer), which looks up
     /// names. Nobody else may receive its messages. `classes` and `key` of the options have no effect. Waits until the server
-    /// has answered. The connection closes with the client, also if there are other clones of it, and after an error.
+    /// has answered. The connection closes with the client, also if there are other clones of it, and if the server does
+    /// not answer as it should.
     ///
     /// # Errors
     /// As [`Client::connect_with`]. [`ConnectError::Ended`] also if the connection has had a client, which ends too.
@@ -142,9 +143,11 @@ impl Client {
         options: &ClientOptions,
     ) -> Result<Self, ConnectError> {
         check(options)?;
+        if connection.would_deadlock() {
+            return Err(apus_udp::ConnectError::WouldDeadlock.into());
+        }
         let opening = Opening::begin(connection, options);
-        let deadline = Some(opening.deadline);
-        let welcome = opening.closes.0.block_on(poll_fn(|c| opening.poll(c)), deadline);
+        let welcome = opening.closes.0.block_on(poll_fn(|c| opening.poll(c)), opening.deadline);
         opening.finish(host, welcome.unwrap_or(Err(ConnectError::NoServer)), options)
     }
 
@@ -160,7 +163,9 @@ impl Client {
         check(options)?;
         let connection = host.connect_async(server, &options.classes, options.key).await?;
         let opening = Opening::begin(connection, options);
-        opening.keeper.0.wake_by(opening.deadline);
+        if let Some(deadline) = opening.deadline {
+            opening.keeper.0.wake_by(deadline);
+        }
         let welcome = poll_fn(|context| {
             let welcome = opening.poll(context);
             if welcome.is_pending() {
@@ -252,13 +257,14 @@ struct Opening {
     closes: Closes,
     core: Arc<Core>,
     keeper: Stops,
-    deadline: Instant,
+    /// `None` if no clock reaches it.
+    deadline: Option<Instant>,
 }
 
 impl Opening {
     fn begin(connection: Connection, options: &ClientOptions) -> Self {
         let (core, keeper) = (Arc::new(Core::default()), Keeper::new());
-        let deadline = Instant::now() + options.handshake_timeout;
+        let deadline = Instant::now().checked_add(options.handshake_timeout);
         core.set_deadline(deadline);
         let owner: Arc<dyn Deadlines> = Arc::<Core>::clone(&core);
         keeper.set_owner(Arc::downgrade(&owner));

@@ -321,7 +321,10 @@ impl Table {
             Some(result) => result,
             None => {
                 let result = Err(error);
-                self.metrics.count(&result);
+                // The caller counts a call that ended with its connection, by the end of its request.
+                if !matches!(result, Err(CallError::Ended(..))) {
+                    self.metrics.count(&result);
+                }
                 result
             }
         };
@@ -420,9 +423,8 @@ impl Table {
             let mut after = After { receiving, sending, ..After::default() };
             if std::mem::take(&mut slot.pending) {
                 if slot.held && slot.result.is_none() {
-                    let result = Err(CallError::Ended(end, Executed::MayHaveRun));
-                    self.metrics.count(&result);
-                    slot.result = Some(result);
+                    // Its caller counts it, by the end of its request.
+                    slot.result = Some(Err(CallError::Ended(end, Executed::MayHaveRun)));
                     after.waker = slot.waker.take();
                 }
                 self.settle(index, &mut slot, &mut after);

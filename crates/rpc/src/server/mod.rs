@@ -245,7 +245,8 @@ impl Server {
     /// Begins no further calls: they are answered with [`CallError::Stopping`](crate::CallError::Stopping). Waits until all
     /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have.
     pub fn drain(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+        // `None` if no clock reaches it.
+        let deadline = Instant::now().checked_add(timeout);
         self.core.draining.store(true, Ordering::SeqCst);
         let (lock, idle) = &self.core.idle;
         let mut guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +254,9 @@ impl Server {
             if self.core.calls.load(Ordering::SeqCst) == 0 {
                 return true;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = deadline.map_or(Duration::MAX, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
             if left.is_zero() {
                 return false;
             }

@@ -8,7 +8,7 @@ use apus_rpc::{
     BodyError, CallError, Client, ClientOptions, ConnectError, Executed, Failure, Methods, Reply,
     Server,
 };
-use apus_udp::{Dialer, End, Host};
+use apus_udp::{Access, Dialer, End, Host};
 use apus_units::Span;
 
 use crate::pair::{Door, Pair, echo, pair, settings};
@@ -84,6 +84,10 @@ fn calls_to_a_silent_server_may_have_run_unless_their_requests_were_never_sent()
     // equal length 8 times and double up to 20 ms from then on, so there are fewer than 100 in 1.5 s.
     assert!(may_have_run <= 17 + 50, "{may_have_run} calls");
     assert!(server.metrics().received.load(Ordering::Relaxed) <= may_have_run);
+    // The first call that was counted here was answered.
+    let metrics = client.metrics();
+    assert_eq!(metrics.may_have_run.load(Ordering::Relaxed), may_have_run - 1);
+    assert_eq!(metrics.not_run.load(Ordering::Relaxed), 101 - may_have_run);
 }
 
 #[test]
@@ -291,4 +295,47 @@ fn connection_of_a_dialer_closes_with_its_client() {
     let client = Client::on(&client_host, connection, &ClientOptions::default()).expect("a client");
     let echo = client.method("echo").expect("the method");
     assert_eq!(*client.call(echo, b"x").wait().expect("an answer"), *b"x");
+}
+
+/// A thread that holds the memory of a region of its host.
+#[test]
+fn waits_of_a_thread_that_would_deadlock_are_refused_as_such() {
+    let door = Door::new();
+    let (dialer, client, client_host, server) = dialled(&door);
+    let [echo, wait] = ["echo", "wait"].map(|name| client.method(name).expect("it"));
+    let region = client_host.register(vec![0; 8], Access::READ).expect("room");
+    let call = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    region.write(|_| {
+        let error = client.call(echo, b"x").wait().expect_err("refused");
+        assert_eq!(error, CallError::Ended(End::WouldDeadlock, Executed::NotRun));
+        let error = call.wait().expect_err("refused");
+        assert_eq!(error, CallError::Ended(End::WouldDeadlock, Executed::MayHaveRun));
+        let mut call = client.call(echo, b"").stream(None).start().expect("room");
+        let mut body = call.body().expect("its body");
+        assert_eq!(body.write(b"x"), Err(BodyError::Ended(End::WouldDeadlock)));
+        let connection = dialer.connection().expect("the connection");
+        let error = Client::on(&client_host, connection, &ClientOptions::default()).map(drop);
+        let refused = ConnectError::Transport(apus_udp::ConnectError::WouldDeadlock);
+        assert_eq!(error.expect_err("refused").to_string(), refused.to_string());
+    });
+    door.open();
+    client.call(echo, b"x").wait().expect("the client is as before");
+    drop(server);
+}
+
+/// A limit that no clock reaches.
+#[test]
+fn longest_duration_is_no_limit() {
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let options = ClientOptions { handshake_timeout: Duration::MAX, ..Default::default() };
+    let address = server_host.local_addr();
+    let client = Client::connect_with(&client_host, address, &options).expect("connected");
+    let method = client.method("echo").expect("the method");
+    client.call(method, b"x").deadline(Duration::MAX).wait().expect("an answer");
+    let again = Client::connect_async(&client_host, address, &options);
+    drop(client);
+    client_host.block_on(again, None).expect("the host runs").expect("connected");
+    assert!(server.drain(Duration::MAX));
 }

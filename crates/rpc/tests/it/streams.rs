@@ -97,6 +97,21 @@ fn handler_that_has_streamed_is_told_when_its_connection_ends() {
     });
 }
 
+/// The answer was waited for by a blocking call, and its body is not.
+#[test]
+fn deadline_of_a_body_passes_in_a_future() {
+    let [(methods, _), _] = endless();
+    let pair = pair(methods);
+    let method = pair.client.method("endless").expect("the method");
+    // The head arrives before the deadline, sooner or later.
+    let answer = (1..).find_map(|n| {
+        pair.client.call(method, b"").deadline(Duration::from_millis(50 * n)).wait().ok()
+    });
+    let mut body = answer.expect("an answer").body().expect("a body");
+    let next = pair.client_host.block_on(body.next_chunk_async(), Some(PATIENCE));
+    assert_eq!(next, Some(Err(BodyError::Deadline)));
+}
+
 /// The handler has answered by the head of a body, reads no byte of the request's, and its server is dropped.
 #[test]
 fn writer_of_a_request_that_was_answered_is_told_when_its_connection_ends() {
