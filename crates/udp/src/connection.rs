@@ -192,6 +192,11 @@ impl Connection {
         self.link.state.is_peer_draining()
     }
 
+    /// Returns `true` if this side has begun to close it.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.link.state.is_closing()
+    }
+
     /// Returns the maximum length in bytes of a message that the peer accepts.
     #[must_use]
     pub fn max_message(&self) -> u64 {
@@ -435,8 +440,7 @@ impl Connection {
 
     /// Begins to close the connection, as the drop of its last clone does, and does not wait: it closes after its last op.
     pub fn begin_close(&self) {
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        mailbox.post(Command::Close { session: state.session, closed: None });
+        self.post_close(None);
     }
 
     /// Async form of [`Connection::close`].
@@ -447,8 +451,13 @@ impl Connection {
 
     fn ask_close(&self) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        mailbox.post(Command::Close { session: state.session, closed: Some(sender) });
+        self.post_close(Some(sender));
         receiver
+    }
+
+    fn post_close(&self, closed: Option<oneshot::Sender<()>>) {
+        let EngineLink { state, mailbox, .. } = &*self.link;
+        state.set_closing();
+        mailbox.post(Command::Close { session: state.session, closed });
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct ConnectionState {
     ended: OnceLock<End>,
     /// Whether the peer takes no new ops.
     peer_draining: AtomicBool,
+    /// Whether the application closes it, as soon as its ops have ended.
+    closing: AtomicBool,
     /// What has ended, by kind.
     pub(crate) ops: OpCounters,
     /// Size of the messages that have arrived in part or in full and that the application has not taken.
@@ -105,6 +107,7 @@ impl ConnectionState {
             outstanding: (0..flows).map(|_| AtomicU32::new(0)).collect(),
             ended: OnceLock::new(),
             peer_draining: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
             ops: OpCounters::default(),
             queued_bytes: AtomicU64::new(0),
             queued_messages: AtomicU32::new(0),
@@ -191,6 +194,16 @@ impl ConnectionState {
     /// Returns `true` if the peer takes no new ops.
     pub(crate) fn is_peer_draining(&self) -> bool {
         self.peer_draining.load(Ordering::SeqCst)
+    }
+
+    /// Records that the application closes the connection.
+    pub(crate) fn set_closing(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns `true` if the application closes the connection.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     /// Returns `true` if no op of this side is outstanding.

@@ -109,15 +109,16 @@ impl Dialer {
         self
     }
 
-    /// Returns the connection, unless it has ended or the peer drains ([`Connection::is_peer_draining`]). Otherwise resolves the
-    /// name and connects to its addresses in turn until one answers; an address without an answer takes
+    /// Returns the connection, unless it has ended, is closing or the peer drains ([`Connection::is_peer_draining`]). Otherwise
+    /// resolves the name and connects to its addresses in turn until one answers; an address without an answer takes
     /// `session.handshake_timeout`. Other callers wait meanwhile. Makes one attempt; wait before you repeat it.
     ///
     /// # Errors
     /// If the name cannot be looked up, no address can be connected, or this thread would wait for itself.
     pub fn connection(&self) -> Result<Connection, DialError> {
         let mut current = self.lock()?;
-        let usable = |c: &&Connection| c.ended().is_none() && !c.is_peer_draining();
+        let usable =
+            |c: &&Connection| c.ended().is_none() && !c.is_peer_draining() && !c.is_closing();
         if let Some(connection) = current.as_ref().filter(usable) {
             return Ok(connection.clone());
         }

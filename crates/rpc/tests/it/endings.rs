@@ -290,11 +290,14 @@ fn connection_of_a_dialer_closes_with_its_client() {
     let (dialer, client, client_host, _server) = dialled(&Door::new());
     let connection = client.connection().clone();
     drop(client);
+    for _ in 0..20 {
+        let connection = dialer.connection().expect("another one");
+        let client = Client::on(&client_host, connection, &ClientOptions::default());
+        let client = client.expect("a client");
+        let echo = client.method("echo").expect("the method");
+        assert_eq!(*client.call(echo, b"x").wait().expect("an answer"), *b"x");
+    }
     until("the connection has ended", || connection.ended().is_some());
-    let connection = dialer.connection().expect("another one");
-    let client = Client::on(&client_host, connection, &ClientOptions::default()).expect("a client");
-    let echo = client.method("echo").expect("the method");
-    assert_eq!(*client.call(echo, b"x").wait().expect("an answer"), *b"x");
 }
 
 /// A thread that holds the memory of a region of its host.

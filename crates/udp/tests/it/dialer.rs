@@ -112,6 +112,7 @@ fn a_thread_that_would_deadlock_does_not_wait_for_another_that_connects() {
         answer.send(()).expect("the resolver");
         assert!(matches!(other.join().expect("no panic"), Err(DialError::NoAddress(_))));
         // Nobody connects now, and this thread may not.
+        drop(answer);
         region.write(|_| assert!(matches!(dialer.connection(), Err(DialError::WouldDeadlock))));
     });
     is_asked.try_recv().expect_err("the name was looked up once");
