@@ -296,7 +296,7 @@ Definitions:
 * **Offered load** of a link is the demand of the ops of open loops: wire bytes of their data packets,
   without retransmissions, over the capacity of the link in the same time. Above 1 no algorithm can
   keep queues short. A closed loop has no offered load, because it submits an op when another ends.
-* **Utilisation** is throughput over the link's rate.
+* **Utilisation** is throughput over the link's rate. A fault that slows a link does not change this rate.
 * **Fabric RTT** is the RTT between the NICs as Swift computes it, `t6 - t1 - endpoint delay`; the
   **endpoint delay** is `remote_queuing + (t6 - t5)`; the **end-to-end RTT** is `t6 - t1` (Swift
   Fig. 2).

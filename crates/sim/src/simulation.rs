@@ -296,14 +296,11 @@ impl<F: AlgorithmFactory> Simulation<F> {
             }
             part.world.network.restart_max_queues(warmup);
         }
-        let rate = |port| self.network_of(port).rate(port);
-        self.group_queues = GroupQueues::new(&self.plan.measures, warmup, rate);
-        self.port_windows = PortWindows::new(
-            &self.plan.measures,
-            warmup,
-            |port| self.network_of(port).rate(port),
-            |port, class| self.network_of(port).class_counters(port, class, warmup),
-        );
+        let rate = |port| self.network_of(port).configured_rate(port);
+        let counters = |port, class| self.network_of(port).class_counters(port, class, warmup);
+        let queues = GroupQueues::new(&self.plan.measures, warmup, rate);
+        let windows = PortWindows::new(&self.plan.measures, warmup, rate, counters);
+        (self.group_queues, self.port_windows) = (queues, windows);
         if stopped.is_none() {
             stopped = self.run_phase(name, end, &mut team, &mut watcher, progress)?;
         }

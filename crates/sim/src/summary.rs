@@ -28,7 +28,7 @@ summary! {
         pub name: String = fact("-"),
         /// wire bytes sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = number("mean over the measured phase"),
-        /// throughput over the link's rate
+        /// throughput over the link's rate without faults
         pub utilisation: f64 = fraction("mean over the measured phase"),
         /// packets dropped / packets sent into the port's queue
         pub loss_rate: f64 = fraction("over the measured phase"),

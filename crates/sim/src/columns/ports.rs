@@ -20,7 +20,7 @@ row! {
         pub to: String = "key column",
         /// links from the port's node to the nearest host: 0 is a NIC, 1 an edge switch
         pub tier: u32 = "-",
-        /// rate of the link
+        /// rate of the link without faults
         pub rate_gbps: f64 = "-",
         /// wire bytes sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = "mean over the measured phase",

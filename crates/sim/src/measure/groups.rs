@@ -32,13 +32,13 @@ summary! {
     pub struct GroupTotals {
         /// wire bytes that the group's ports sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = number("sum over ports"),
-        /// `throughput_gbps` over the rates of the ports' links together
+        /// `throughput_gbps` over the rates of the ports' links together, without faults
         pub utilisation: f64 = fraction("mean over the measured phase"),
         /// packets dropped / packets sent into the ports' queues
         pub loss_rate: f64 = fraction("all ports together"),
         /// packets dropped at the ports
         pub drops: u64 = number("sum over ports"),
-        /// wire bytes in a port, the packet in service included, as the time that its link takes for them
+        /// wire bytes in a port, the packet in service included, as the time that its link takes for them without faults
         pub queue_us: DistributionSummary = stats(SAMPLES),
         /// wire bytes in a port, the packet in service included
         pub queue_bytes: DistributionSummary = stats(SAMPLES),

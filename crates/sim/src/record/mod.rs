@@ -208,7 +208,7 @@ pub struct PortRecord {
     pub from: usize,
     /// Node at the other end of its link.
     pub to: usize,
-    /// Rate of the link.
+    /// Rate of the link without faults.
     pub rate: Rate,
     /// Packets sent into its queue.
     pub offered_packets: u64,

@@ -57,7 +57,7 @@ pub(super) fn port_records<W: SwitchHalf>(
                 port,
                 from,
                 to,
-                rate: network.rate(port),
+                rate: network.configured_rate(port),
                 offered_packets: new.offered.packets - old.offered.packets,
                 sent_packets: new.sent.packets - old.sent.packets,
                 sent_bytes: new.sent.bytes - old.sent.bytes,

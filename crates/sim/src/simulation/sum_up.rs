@@ -53,7 +53,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             PortSummary {
                 name: network.port_name(port),
                 throughput_gbps: gbps(bytes),
-                utilisation: gbps(bytes) / network.rate(port).as_gbps_f64(),
+                utilisation: gbps(bytes) / network.configured_rate(port).as_gbps_f64(),
                 loss_rate: ratio(drops, offered),
                 drops,
                 // A run that ended in its warm-up has measured nothing.

@@ -1,11 +1,12 @@
 //! Faults of links whose times overlap, and what is said of them.
 
 use apus_sim::Watch;
+use apus_sim::measure::PortGroup;
 use apus_sim::plan::{Fault, FaultKind};
 use apus_sim::record::Record;
 use apus_units::{PortId, Rate, Span, Time};
 
-use crate::support::{Plan, Simulation, Topology, connection, plan, run, tier};
+use crate::support::{Plan, Simulation, Topology, connection, fingerprint, plan, run, tier};
 
 /// Hosts 0 to 2 send to host 3 without end, over links of 100 Gb/s, for 1 ms.
 fn incast(faults: Vec<Fault>) -> Plan {
@@ -40,6 +41,39 @@ fn the_end_of_a_fault_does_not_end_another_one() {
     let late = FaultKind::Slow(0.1);
     let ended = run(&incast(vec![fault(late, 0, 200), fault(late, 100, 300)])).goodput_gbps;
     assert!(ended > 50.0, "{ended} Gb/s, although both have ended after 300 us");
+}
+
+/// The last link carries 15 Gb/s throughout the measured phase: 0.15 of its rate, whether the fault has ended
+/// when results are made or not, and whichever part has the link.
+#[test]
+fn utilisation_of_a_slow_link_is_that_of_its_configured_rate() {
+    for until in [1_000, 2_000] {
+        let mut plan = incast(vec![fault(FaultKind::Slow(0.15), 100, until)]);
+        plan.warmup = Span::from_us(200);
+        let ports = vec![PortId::new(7)];
+        plan.measures.groups = vec![PortGroup { name: "slow".to_owned(), ports }];
+        plan.measures.window = Some(Span::from_us(100));
+        plan.measures.classes = vec!["all".to_owned()];
+        let mut all = Vec::new();
+        for threads in [1, 2, 4] {
+            let simulation = Simulation::with_threads(&plan, threads).expect("a plan");
+            let simulation = simulation.record(Record::of_duration(plan.duration));
+            let summary = simulation.expect("a record").run("test", &mut |_| {}).expect("a run");
+            assert_eq!(summary.cost.threads, threads);
+            let port = &summary.recording.as_ref().expect("recorded").ports[7];
+            assert_eq!(port.rate, Rate::from_gbps(100));
+            let windows = &summary.ports["slow"];
+            for of in [summary.busiest_port.utilisation, windows.totals.utilisation] {
+                assert!((0.149..=0.151).contains(&of), "{of}, {threads} threads");
+            }
+            let queue = windows.totals.queue_us.max.expect("measured");
+            let bytes = windows.totals.queue_bytes.max.expect("measured");
+            assert!((queue - bytes * 8e-5).abs() < 1e-9, "{queue} us for {bytes} B");
+            assert_eq!(windows.class["all"].by_port["10"].windows, 8);
+            all.push(fingerprint(&summary));
+        }
+        assert!(all.iter().all(|one| *one == all[0]));
+    }
 }
 
 /// The packet in service is lost although the link is up again before its last bit would leave.
