@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use apus_cc::{AlgorithmFactory, SwitchHalf};
-use apus_fabric::{Network, Node};
+use apus_fabric::{Network, Node, Terminal};
 use apus_units::{PortId, Span, Time};
 use apus_wire::Header;
 use serde::Serialize;
@@ -22,7 +22,8 @@ const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the 
 summary! {
     /// The offered load of a run: wire bytes of data packets without retransmissions over what a link
     /// carries in the same time. Acknowledgements do not count. The time is that in which ops of open loops
-    /// arrive, within the measured phase. Paths are those that flows start with.
+    /// arrive, within the measured phase. Paths are those that flows start with. Flows that choose a path per packet load
+    /// all of their paths alike.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct OfferedLoad {
         /// name of the egress port of the link with the largest offered load; null without open loops
@@ -65,7 +66,7 @@ impl OfferedLoad {
     /// If the hosts of a connection cannot reach each other, or ops cannot be read.
     pub(crate) fn new<F: AlgorithmFactory>(
         plan: &Plan<F>,
-        network: &Network<Header, F::Switch>,
+        network: &mut Network<Header, F::Switch>,
     ) -> Result<Self, PlanError> {
         let mut groups: BTreeMap<&str, Vec<&Demand>> = BTreeMap::new();
         for demand in &plan.demands {
@@ -84,6 +85,8 @@ impl OfferedLoad {
             let times = (times.0.max(measured.0), times.1.min(measured.1));
             hull = Some(hull.map_or(times, |hull| joined(hull, times)));
             let mut own = LinkBytes::new(network);
+            // By pair, which may have many flows.
+            let mut spread: BTreeMap<(Terminal, Terminal), u64> = BTreeMap::new();
             let (mut ops, mut payload) = (0, 0);
             for index in demands.iter().flat_map(|demand| demand.connections.clone()) {
                 let connection = &plan.connections[index];
@@ -92,13 +95,29 @@ impl OfferedLoad {
                 arrivals.iter().for_each(|arrival| sum.add(arrival, measured, plan.sizes));
                 ops += sum.ops;
                 payload += sum.payload;
-                if sum.wire > 0 {
-                    let (source, sink) = plan.data_terminals(connection);
+                if sum.wire == 0 {
+                    continue;
+                }
+                let (source, sink) = plan.data_terminals(connection);
+                if connection.spread.is_some() {
+                    *spread.entry((source, sink)).or_default() += sum.wire;
+                } else {
                     let path = network.path(source, sink, index as u64, 0);
                     let path = path.map_err(PlanError::Route)?.into_iter();
                     path.for_each(|port| own.add(port, sum.wire));
                 }
             }
+            for ((source, sink), wire) in spread {
+                let set = network.path_set(source, sink).map_err(PlanError::Route)?;
+                let count = u64::from(set.count());
+                for number in 0..set.count() {
+                    // The first paths take what remains of the division.
+                    let share = wire / count + u64::from(u64::from(number) < wire % count);
+                    let path = network.route_ports(set.route(number)).into_iter();
+                    path.for_each(|port| own.add(port, share));
+                }
+            }
+            let network = &*network;
             let seconds = seconds(times);
             let load = WorkloadLoad {
                 open_loop: true,

@@ -141,10 +141,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
             parts[0].model_jobs(plan, parameters).map_err(PlanError::Job)?;
         }
         WorkloadMetrics::attach(plan, &mut parts).map_err(PlanError::Route)?;
+        let offered = OfferedLoad::new(plan, &mut parts[0].world.network)?;
         let network = &parts[0].world.network;
         let fair_share = FairShare::new(plan, network);
         let series = SeriesSampler::new(plan, |port| network.rate(port));
-        let offered = OfferedLoad::new(plan, network)?;
         let data_bounds = match plan.credits {
             Some(_) => match DataBounds::new(plan, network) {
                 Ok(bounds) => Some(bounds),

@@ -18,16 +18,22 @@ fn near(value: Option<f64>, expected: f64) -> bool {
     value.is_some_and(|value| (value / expected - 1.0).abs() < 1e-9)
 }
 
-/// Two messages of 100 kB over 1 ms from either host of one leaf to those of the other: each host
-/// sends 200 kB, 250 kB on the wire, in 1 ms: 2 Gb/s of its 10. All four messages cross the one
+/// Two messages of 100 kB over 1 ms from either host of one leaf to those of the other, over links of 10 Gb/s and of 2 Gb/s
+/// between switches.
+fn four_messages(spines: u32, more: &str) -> String {
+    format!(
+        "topology = {{ kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 2, spines = {spines}, \
+         rate = \"10Gbps\", delay = \"1us\", buffer = \"4MB\", uplink = {{ rate = \"2Gbps\" }} }}\n\
+         [[workload]]\nkind = \"trace\"\n{more}flows = \"\"\"\nstart_us,from,to,bytes\n\
+         0,0,2,100000\n0,1,3,100000\n1000,0,2,100000\n1000,1,3,100000\n\"\"\"\n"
+    )
+}
+
+/// Each host sends 200 kB, 250 kB on the wire, in 1 ms: 2 Gb/s of its 10. All four messages cross the one
 /// link to the spine of 2 Gb/s: 500 kB in 1 ms are 4 Gb/s, twice its rate.
 #[test]
 fn the_load_of_a_trace_is_that_of_its_messages() {
-    let text = "topology = { kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 2, spines = 1, \
-                rate = \"10Gbps\", delay = \"1us\", buffer = \"4MB\", uplink = { rate = \"2Gbps\" } }\n\
-                [[workload]]\nkind = \"trace\"\nflows = \"\"\"\nstart_us,from,to,bytes\n\
-                0,0,2,100000\n0,1,3,100000\n1000,0,2,100000\n1000,1,3,100000\n\"\"\"\n";
-    let (load, notes) = offered(text);
+    let (load, notes) = offered(&four_messages(1, ""));
     assert_eq!(load.max_link.as_deref(), Some("leaf 0 -> spine 0"));
     assert!(near(load.max_link_load, 2.0), "{load:?}");
     assert!(near(load.host_link_load, 0.2), "{load:?}");
@@ -38,6 +44,21 @@ fn the_load_of_a_trace_is_that_of_its_messages() {
     // 400 kB of payload in 1 ms.
     assert!(near(trace.offered_gbps, 3.2), "{trace:?}");
     assert!(notes[0].contains("offered load 2.000 is above 1 at the link leaf 0 -> spine 0"));
+}
+
+/// Each of four spines gets a quarter of the 500 kB, 1 Gb/s in 1 ms: half of the rate of each link that is used, of 16.
+#[test]
+fn flows_that_spread_their_packets_load_all_of_their_paths() {
+    let balancer = "balancer = \"oblivious\"\n";
+    let (load, notes) = offered(&four_messages(4, balancer));
+    assert!(near(load.switch_link_load, 0.5), "{load:?}");
+    assert!(near(load.mean_switch_link_load, 0.25), "{load:?}");
+    assert!(near(load.host_link_load, 0.2), "{load:?}");
+    assert!(near(load.workload["trace"].max_link_load, 0.5), "{load:?}");
+    assert!(!notes.iter().any(|note| note.contains("offered load")), "{notes:?}");
+    // No byte is lost where the number of paths divides no message.
+    let (load, _) = offered(&four_messages(3, balancer));
+    assert!(near(load.host_link_load, 0.2), "{load:?}");
 }
 
 /// 1000 ops of 1 kB each at a load of 0.5 of a receiver's link: with headers 0.625, except for
