@@ -19,33 +19,37 @@ pub(crate) struct Distribution {
     max: u64,
 }
 
-/// Largest value over the divisor for percentiles.
-const LARGEST: u64 = 10_000_000_000;
+/// Largest value over the divisor for which a histogram has room from the start.
+const ROOM: u64 = 10_000_000_000;
+/// Largest value over the divisor for percentiles; larger ones count as this one. Each doubling beyond [`ROOM`] takes 8 kB
+/// once a value needs it, so that no histogram takes over 330 kB.
+const LARGEST: u64 = 1 << 50;
 
 impl Distribution {
     fn new(divisor: u64) -> Self {
         // Lower bound 1 and three digits are within the library's limits, so this cannot fail.
-        let histogram = Histogram::new_with_bounds(1, LARGEST, 3)
+        let mut histogram = Histogram::new_with_bounds(1, ROOM, 3)
             .unwrap_or_else(|e| unreachable!("histogram bounds are valid: {e}"));
+        histogram.auto(true);
         Self { histogram, divisor, count: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
-    /// Times in microseconds: percentiles from 1 ns to 10 s.
+    /// Times in microseconds: percentiles from 1 ns to 13 days.
     pub(crate) fn of_times() -> Self {
         Self::new(1_000)
     }
 
-    /// Windows in packets: percentiles from a millionth to 10 000.
+    /// Windows in packets: percentiles from a millionth to 10^9.
     pub(crate) fn of_windows() -> Self {
         Self::new(1)
     }
 
-    /// Sizes in bytes: percentiles from 1 byte to 10 GB.
+    /// Sizes in bytes: percentiles from 1 byte to 10^15.
     pub(crate) fn of_sizes() -> Self {
         Self::new(1_000_000)
     }
 
-    /// Ratios from 1 on: percentiles up to ten million.
+    /// Ratios from 1 on: percentiles up to 10^12.
     pub(crate) fn of_ratios() -> Self {
         Self::new(1_000)
     }
@@ -58,7 +62,7 @@ impl Distribution {
     /// Records a number in the unit itself; a negative number counts as 0.
     #[inline]
     pub(crate) fn record_number(&mut self, value: f64) {
-        // `as` saturates: an infinite window counts as the largest value.
+        // `as` saturates.
         self.record_millionths((value * 1e6) as u64);
     }
 
@@ -66,7 +70,9 @@ impl Distribution {
     fn record_millionths(&mut self, value: u64) {
         // Times are the most frequent values: dividing by a constant is a multiplication.
         let scaled = if self.divisor == 1_000 { value / 1_000 } else { value / self.divisor };
-        self.histogram.saturating_record(scaled);
+        // The histogram has room or makes it, so this cannot fail.
+        let recorded = self.histogram.record(scaled.min(LARGEST));
+        debug_assert!(recorded.is_ok(), "{recorded:?}");
         self.count += 1;
         self.sum += u128::from(value);
         self.min = self.min.min(value);
@@ -84,7 +90,7 @@ impl Distribution {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        // Both have the same bounds, so this cannot fail.
+        // The histogram makes room for the values of the other, so this cannot fail.
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok(), "{added:?}");
         self.count += other.count;
@@ -395,5 +401,44 @@ impl Metrics {
         if completion.outcome != Outcome::Done {
             self.warm.ops_failed += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of 17,000 to 21,000 packets; the histogram first has room up to 2^34 millionths, 17,180 packets.
+    #[test]
+    fn percentiles_beyond_the_first_room_are_in_order() {
+        let (mut all, mut more) = (Distribution::of_windows(), Distribution::of_windows());
+        for packets in [17_000, 18_000, 19_000] {
+            all.record_number(f64::from(packets));
+        }
+        for packets in [20_000, 21_000] {
+            more.record_number(f64::from(packets));
+        }
+        all.add(&more);
+        for (percent, packets) in
+            [(20.0, 17e3), (40.0, 18e3), (60.0, 19e3), (80.0, 20e3), (100.0, 21e3)]
+        {
+            let found = all.percentile(percent).expect("values");
+            assert!((found / packets - 1.0).abs() < 1e-3, "{percent} %: {found}");
+        }
+        let third = all.of_rank(3).expect("values");
+        assert!((third / 19e3 - 1.0).abs() < 1e-3, "{third}");
+    }
+
+    /// An hour, and the longest span, of 213 days, which counts as 2^50 ns.
+    #[test]
+    fn times_are_told_apart_up_to_13_days() {
+        let mut times = Distribution::of_times();
+        times.record(Span::from_secs(3_600));
+        times.record(Span::MAX);
+        for (percent, us) in [(50.0, 3.6e9), (100.0, (1_u64 << 50) as f64 * 1e-3)] {
+            let found = times.percentile(percent).expect("values");
+            assert!((found / us - 1.0).abs() < 1e-3, "{percent} %: {found}");
+        }
+        assert_eq!(times.max(), Some(u64::MAX as f64 * 1e-6));
     }
 }

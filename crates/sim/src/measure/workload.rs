@@ -163,7 +163,10 @@ impl Tally {
 
     /// Records the state of the algorithm after an acknowledgement.
     fn on_state(&mut self, state: &Snapshot) {
-        self.cwnd.record_number(state.cwnd);
+        // Flows with a rate or with credits alone have no window.
+        if state.cwnd.is_finite() {
+            self.cwnd.record_number(state.cwnd);
+        }
         if let Some(target) = state.target_delay {
             self.target_delay.record(target);
         }

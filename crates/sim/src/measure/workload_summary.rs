@@ -60,7 +60,7 @@ summary! {
         pub endpoint_delay_us: DistributionSummary = stats(ITS_ACKS),
         /// fabric target (Swift §3.5), as the algorithm shows it
         pub target_delay_us: DistributionSummary = stats(ITS_ACKS),
-        /// window in force, as the algorithm shows it
+        /// window in force, as the algorithm shows it; a flow without a limit has none
         pub cwnd_packets: DistributionSummary = stats(ITS_ACKS),
         /// window that follows the fabric delay, as the algorithm shows it
         pub fabric_cwnd_packets: DistributionSummary = stats(ITS_ACKS),

@@ -4,6 +4,7 @@
 
 use crate::support::{ClassConfig, ConnectionPlan, Plan, Simulation, Topology};
 use crate::support::{connection, fingerprint, plan, run, tier};
+use apus_algorithms::build;
 use apus_sim::measure::{
     Comparison, Moment, NamedWorkload, PortGroup, Quantity, Question, SeriesPlan, SizeRange,
     Sorting, Subject, Threshold, Which, WorkloadSummary,
@@ -70,6 +71,19 @@ fn two_ops_share_a_link() {
     near(both.cwnd_packets.p1, 1000.0);
     assert_eq!(both.fabric_cwnd_packets.count, 0);
     assert_eq!(both.endpoint_limited, None);
+}
+
+/// A sender with a rate has no window: its summary has no infinite number, and no percentile of one.
+#[test]
+fn a_flow_without_a_window_has_no_window_in_its_summary() {
+    let mut one = ConnectionPlan { workload: Some(0), ..connection(WIDE, 0, 1, 10_000) };
+    one.algorithm = build("constant", Some("rate"), &[("rate", "1Gbps")]).expect("algorithm");
+    let mut plan = plan(star(2), vec![one], Span::from_us(1_000));
+    name(&mut plan, &["paced"], None);
+    let summary = run(&plan);
+    let windows = &of(&summary, "paced").cwnd_packets;
+    assert!(of(&summary, "paced").fabric_rtt_us.count > 50);
+    assert_eq!((windows.count, windows.mean, windows.p50), (0, None, None));
 }
 
 /// What belongs to no named workload counts in none; the whole counts everything.
