@@ -387,6 +387,9 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 Reached::Stop(why) => return Ok(Some(why)),
             }
             self.sample_recording(at);
+            if self.is_over() {
+                self.end_samples();
+            }
             self.end_port_window(at);
             self.sample_parts(at);
             self.change_links(at);

@@ -71,6 +71,11 @@ impl GroupQueues {
         self.next
     }
 
+    /// Takes no more samples.
+    pub(crate) fn end(&mut self) {
+        self.next = Time::MAX;
+    }
+
     /// Takes a sample; `queued` returns the wire bytes in a port.
     pub(crate) fn sample(&mut self, queued: impl Fn(PortId) -> u64) {
         self.next = self.next.saturating_add(self.interval);

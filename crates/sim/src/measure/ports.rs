@@ -82,6 +82,11 @@ impl PortWindows {
         self.next
     }
 
+    /// Ends the last window before its time.
+    pub(crate) fn end(&mut self) {
+        self.next = Time::MAX;
+    }
+
     /// Ends a window.
     pub(crate) fn sample(&mut self, counters: impl Fn(PortId, ClassId) -> ClassCounters) {
         self.next = self.next.saturating_add(self.window);

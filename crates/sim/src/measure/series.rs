@@ -118,6 +118,11 @@ impl SeriesSampler {
         self.series.iter().map(|series| series.next).min().unwrap_or(Time::MAX)
     }
 
+    /// Ends all intervals before their time.
+    pub(crate) fn end(&mut self) {
+        self.series.iter_mut().for_each(|series| series.next = Time::MAX);
+    }
+
     /// Ends the intervals that are due at `now`.
     pub(crate) fn sample(&mut self, now: Time, look: &Look<'_>) {
         for series in self.series.iter_mut().filter(|series| series.next == now) {

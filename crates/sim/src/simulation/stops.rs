@@ -51,6 +51,13 @@ impl<F: AlgorithmFactory> Simulation<F> {
         self.stalls.look(now, &self.parts, &self.plan, &tell);
     }
 
+    /// Takes no more samples of ports and quantities: the measured phase has ended, though its step has not.
+    pub(super) fn end_samples(&mut self) {
+        self.port_windows.iter_mut().for_each(PortWindows::end);
+        self.group_queues.iter_mut().for_each(GroupQueues::end);
+        self.series.iter_mut().for_each(SeriesSampler::end);
+    }
+
     /// Ends the window of the measured ports that is due at `now`.
     pub(super) fn end_port_window(&mut self, now: Time) {
         let Some(mut windows) = self.port_windows.take() else { return };

@@ -261,6 +261,32 @@ fn a_group_of_ports_is_its_traffic_and_its_queues() {
     assert!((52.0..=55.0).contains(&p90), "{p90} packets");
 }
 
+/// The run ends with the last op at 218.032 us, in a step of 1 ms. Of the 200 packets, 186 have left after two windows of
+/// 100 us, the n-th (from 0) at 2.064 + (n+1) 1.064 us; the port is empty before 2.064 us and from 214.864 us on.
+#[test]
+fn samples_end_with_the_last_op() {
+    let mut plan = shared_link();
+    plan.measures.classes = vec!["all".to_owned()];
+    let question = Question::Span { from: Moment::At(at(0)), to: Moment::At(at(1_000)) };
+    plan.measures.series = vec![series(Subject::Workload(0), Quantity::Goodput, 50, question)];
+    plan.duration = Span::from_secs(1);
+    (plan.ends_with_ops, plan.trace_ops) = (true, Some(2));
+    let summary = run(&plan);
+    near(Some(summary.simulated_s), 218.032e-6);
+    let shared = &summary.ports["shared"];
+    near(Some(shared.class["all"].throughput_gbps), 186.0 * 1064.0 * 8e-9 / 200e-6);
+    assert_eq!(shared.class["all"].windows, 2);
+    assert_eq!(shared.totals.queue_bytes.count, 218);
+    let median = shared.totals.queue_bytes.p50.expect("sampled") / 1064.0;
+    assert!((40.0..=60.0).contains(&median), "{median} packets");
+    let goodput = &summary.span["series-Goodput-50"]["goodput_gbps"];
+    assert_eq!(goodput.count, 4);
+    near(goodput.min, 44.0 * 1000.0 * 8e-3 / 50.0);
+    let two = Simulation::with_threads(&plan, 2).expect("plan");
+    let two = two.run("test", &mut |_| {}).expect("run");
+    assert_eq!(fingerprint(&summary), fingerprint(&two));
+}
+
 /// In whole intervals of 10 us the link sends 9 or 10 packets, in the first one 7: from 10 us on it
 /// is busy. The last packet leaves after 214.864 us.
 #[test]
