@@ -149,7 +149,7 @@ impl<F: AlgorithmFactory> Simulation<F> {
             Some(_) => match DataBounds::new(plan, network) {
                 Ok(bounds) => Some(bounds),
                 Err(BoundError::Route(error)) => return Err(PlanError::Route(error)),
-                Err(BoundError::Cycle | BoundError::Engine | BoundError::Faults) => None,
+                Err(BoundError::Cycle | BoundError::Engine | BoundError::Changes) => None,
             },
             None => None,
         };

@@ -1,16 +1,21 @@
 //! ExpressPass in the network: calculated times and rates, and no data loss.
 
-use apus_scenario::Simulation;
+use apus_cc::CreditLimit;
 use apus_scenario::{Options, Scenario, Source};
+use apus_scenario::{Plan, Simulation};
 use apus_sim::summary::Summary;
 
 const ETHERNET: &str = "[packets]\npayload = \"1460B\"\nheader = \"78B\"\n";
 
-fn run(text: &str, threads: u32) -> Summary {
+fn plan(text: &str) -> Plan {
     let source = Source { name: "s.toml".to_owned(), text: format!("{text}\n{ETHERNET}") };
     let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
         .unwrap_or_else(|e| panic!("{e}"));
-    let plan = scenario.runs[0].setup.plan().expect("plan");
+    scenario.runs[0].setup.plan().expect("plan")
+}
+
+fn run(text: &str, threads: u32) -> Summary {
+    let plan = plan(text);
     let simulation = Simulation::with_threads(&plan, threads).expect("plan");
     simulation.run("expresspass", &mut |_| {}).expect("data queues are bounded")
 }
@@ -41,11 +46,7 @@ fn ports_limit_the_queue_of_credits_in_credits_or_in_bytes() {
         let algorithm = format!(
             "{{ name = \"expresspass\", credit_queue = 8, credit_queue_counts = \"{counts}\" }}"
         );
-        let text = format!("{}\n{ETHERNET}", long_flows(1, &algorithm));
-        let source = Source { name: "s.toml".to_owned(), text };
-        let scenario = Scenario::read(&source, &|n| Err(n.to_owned()), &Options::default())
-            .unwrap_or_else(|e| panic!("{e}"));
-        let plan = scenario.runs[0].setup.plan().expect("plan");
+        let plan = plan(&long_flows(1, &algorithm));
         let class = &plan.topology.links[0].ba.classes[0];
         (class.limit_packets, class.limit.get())
     };
@@ -135,6 +136,41 @@ fn packets_without_credits_add_to_the_bound() {
     let (longest, bound) = (credits.max_data_queue_bytes, credits.bound_bytes.expect("bounded"));
     assert!(longest <= bound + credits.unscheduled_bytes, "{longest} of {bound}");
     assert!(credits.bound_used.expect("bounded") <= 1.0);
+}
+
+/// Flow 0 goes by a detour of 2 ms each way from 1 ms on. When four flows join at 10 ms, its share of credits falls from a half
+/// to a sixth, but for 4 ms its data still comes with half of the rate: the queue grows by a third of what the link carries
+/// in this time, 1.6 MB. No bound by the paths at the start covers this.
+#[test]
+fn a_flow_that_changes_its_path_leaves_no_bound() {
+    let text = "duration = \"20ms\"\nalgorithm = { name = \"expresspass\", feedback = false }\n\
+                [topology]\nkind = \"links\"\nrate = \"10Gbps\"\ndelay = \"4us\"\nbuffer = \"unlimited\"\n\
+                link = [{ a = \"h0\", b = \"s0\" }, { a = \"h1\", b = \"s0\" }, { a = \"s0\", b = \"s1\" },\n\
+                { a = \"s1\", b = \"h2\" }, { a = \"s0\", b = \"s2\", delay = \"1ms\" },\n\
+                { a = \"s2\", b = \"s1\", delay = \"1ms\" }]\n\
+                [[workload]]\nkind = \"flows\"\nsize = \"1MB\"\noutstanding = 4\nflow = [\n\
+                { from = 0, to = 2, reroute = { at = \"1ms\", through = [\"s0\", \"s2\", \"s1\"] } },\n\
+                { from = 1, to = 2 }, FURTHER]\n";
+    let further = "{ from = 1, to = 2, start = \"10ms\" },".repeat(4);
+    let credits = run(&text.replace("FURTHER", &further), 1).credits;
+    assert!(credits.max_data_queue_bytes > 1_000_000, "{}", credits.max_data_queue_bytes);
+    assert_eq!((credits.bound_bytes, credits.bound_used), (None, None));
+}
+
+/// Queues of credits that have more than 2^32 bytes.
+#[test]
+fn the_bound_counts_the_longest_queues_of_credits() {
+    let bound = |queue: u32| {
+        let text = long_flows(1, "{ name = \"expresspass\" }").replace("6ms", "200us");
+        let mut plan = plan(&text.replace("3ms", "100us"));
+        plan.credits = plan.credits.map(|limit| CreditLimit { queue, ..limit });
+        let simulation = Simulation::new(&plan).expect("plan");
+        let summary = simulation.run("expresspass", &mut |_| {}).expect("bounded");
+        summary.credits.bound_bytes.expect("bounded")
+    };
+    // As many times the credits, so many times the wait for them, which is nearly all of the bound.
+    let ratio = bound(60_000_000) as f64 / bound(6_000_000) as f64;
+    assert!((ratio - 10.0).abs() < 0.01, "{ratio}");
 }
 
 #[test]

@@ -38,7 +38,7 @@ use apus_units::{Bytes, PortId, Rate, Span};
 use apus_wire::Header;
 
 use super::credit_rate;
-use crate::plan::{Fault, FaultKind, Plan};
+use crate::plan::{ConnectionPlan, Fault, FaultKind, Plan};
 
 /// Reason for the absence of a bound.
 #[derive(Debug)]
@@ -47,8 +47,8 @@ pub(crate) enum BoundError {
     Cycle,
     /// A host's engine has costs without an upper limit.
     Engine,
-    /// Faults change rates, delays or paths.
-    Faults,
+    /// Faults change rates, delays or paths, or flows change their paths.
+    Changes,
     /// Two hosts cannot reach each other.
     Route(RouteError),
 }
@@ -58,7 +58,7 @@ impl fmt::Display for BoundError {
         match self {
             Self::Cycle => f.write_str("the paths of flows form a cycle"),
             Self::Engine => f.write_str("the hosts' engines take times without a limit"),
-            Self::Faults => f.write_str("faults change rates, delays or paths"),
+            Self::Changes => f.write_str("rates, delays or paths change during the run"),
             Self::Route(error) => error.fmt(f),
         }
     }
@@ -95,8 +95,9 @@ impl DataBounds {
             FaultKind::Down => reroutes,
             FaultKind::Loss(_) | FaultKind::Corrupt(_) => false,
         };
-        if plan.faults.iter().any(changes) {
-            return Err(BoundError::Faults);
+        let is_rerouted = |connection: &ConnectionPlan<F>| connection.reroute.is_some();
+        if plan.faults.iter().any(changes) || plan.connections.iter().any(is_rerouted) {
+            return Err(BoundError::Changes);
         }
         let mut before: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (key, connection) in (0..).zip(&plan.connections) {
@@ -186,16 +187,20 @@ impl<F: AlgorithmFactory> Solver<'_, F> {
         let sizes = &self.plan.sizes;
         let rate = self.network.rate(previous);
         let credit_port = self.network.rate(opposite(previous));
-        let time = |rate: Rate, bytes: u32| rate.serialization_time(Bytes::new(u64::from(bytes)));
-        let packet = sizes.payload + sizes.header;
+        let time = |rate: Rate, bytes: u64| rate.serialization_time(Bytes::new(bytes));
+        let packet = u64::from(sizes.payload + sizes.header);
         let wire = self.network.delay(previous);
         let (shortest, longest) = sizes.credit_range();
-        let queue = self.plan.credits.map_or(0, |limit| limit.queue) * longest;
+        let (shortest, longest) = (u64::from(shortest), u64::from(longest));
+        let queue = u64::from(self.plan.credits.map_or(0, |limit| limit.queue)) * longest;
         let credit_waits = time(credit_rate(credit_port, sizes), queue) + time(credit_port, packet);
         let queued = self.bound(previous, beyond);
         let data_waits = self.data_rate(previous).serialization_time(Bytes::new(queued));
         Ok(Delay {
-            least: time(credit_port, shortest) + beyond.least + time(rate, sizes.header + 1) + wire,
+            least: time(credit_port, shortest)
+                + beyond.least
+                + time(rate, u64::from(sizes.header) + 1)
+                + wire,
             most: credit_waits
                 + time(credit_port, longest)
                 + beyond.most
