@@ -35,6 +35,11 @@ pub(super) fn needs_marks(algorithm: &AlgorithmConfig) -> bool {
     header.ecn == Ecn::Capable && !has_switch_half(algorithm)
 }
 
+/// Returns `true` if an algorithm changes the paths of its flows (Falcon's PLB).
+pub(super) fn changes_paths(algorithm: &AlgorithmConfig) -> bool {
+    algorithm.info().name == "swift" && algorithm.profile() == "falcon"
+}
+
 /// Reads `[algorithm]`, or several `[algorithm.LABEL]`. `network` is called only if a parameter
 /// depends on it.
 pub(super) fn read(

@@ -3,13 +3,15 @@
 use apus_cc::{AlgorithmFactory, FlowInfo, PathPolicy};
 use apus_units::Span;
 
-use super::algorithm::{NamedAlgorithm, needs_marks};
+use super::algorithm::{NamedAlgorithm, changes_paths, needs_marks};
+use super::fault::FaultSpec;
 use super::memory::MemoryLimit;
 use super::section::Section;
 use super::topology::TopologySpec;
 use super::workload::{Demand, Workload};
 use super::{halves, memory};
 use apus_sim::measure::NamedWorkload;
+use apus_sim::plan::FaultKind;
 
 /// The parts of a run that are checked together.
 pub(super) struct Parts<'a> {
@@ -20,6 +22,8 @@ pub(super) struct Parts<'a> {
     pub(super) loggops: bool,
     /// Rates are compared with fair shares.
     pub(super) fair_shares: bool,
+    /// The faults of the scenario itself.
+    pub(super) faults: &'a [FaultSpec],
     /// The memory limit of the run, if there is one.
     pub(super) memory: Option<&'a MemoryLimit>,
 }
@@ -31,7 +35,7 @@ impl Parts<'_> {
         check_names(root, workloads);
         check_classes(root, topology, workloads);
         if self.fair_shares {
-            check_fair_shares(root, workloads);
+            self.check_fair_shares(root);
         }
         if topology.pfc.is_some() && algorithms.iter().any(|a| a.config.credit_limit().is_some()) {
             let message = "pauses ports that an algorithm of credits divides itself, and bounds the \
@@ -48,19 +52,34 @@ impl Parts<'_> {
             halves::check(root, topology, algorithms, workloads);
         }
     }
-}
 
-/// Fair shares are defined only for closed loops with fixed paths.
-fn check_fair_shares(root: &Section<'_>, workloads: &[Workload]) {
-    if workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
-        let message = "compares rates with fair shares, which only closed loops have; remove it, \
-                       or the workloads of other kinds";
-        root.problem("measure.interval", message);
-    }
-    if workloads.iter().any(Workload::reroutes) {
-        let message = "compares rates with fair shares of the paths that flows begin with, but one \
-                       is rerouted; remove one of the two";
-        root.problem("measure.interval", message);
+    /// Fair shares are defined only for closed loops with fixed paths over links of fixed rates.
+    fn check_fair_shares(&self, root: &Section<'_>) {
+        let problem = |why: &str| {
+            root.problem("measure.interval", format_args!("compares rates with fair shares {why}"))
+        };
+        let workloads = self.workloads;
+        if workloads.iter().any(|w| !matches!(w.demand, Demand::Closed(_))) {
+            problem("of closed loops alone; remove it, or the workloads of other kinds");
+        }
+        if workloads.iter().any(Workload::reroutes) {
+            problem(
+                "of the paths that flows begin with, but one is rerouted; remove one of the two",
+            );
+        }
+        if workloads.iter().any(|workload| workload.spread.is_some()) {
+            problem("of one path per flow, but a balancer chooses several; remove one of the two");
+        }
+        if self.algorithms.iter().any(|named| changes_paths(&named.config)) {
+            problem(
+                "of the paths that flows begin with, but the profile `falcon` of `swift` changes them; remove one of the two",
+            );
+        }
+        let changes =
+            |fault: &FaultSpec| matches!(fault.kind, FaultKind::Down | FaultKind::Slow(_));
+        if self.faults.iter().any(changes) {
+            problem("of links without faults, but one is down or slow; remove one of the two");
+        }
     }
 }
 

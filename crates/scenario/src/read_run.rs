@@ -138,6 +138,7 @@ pub(super) fn read_run(
         workloads: &workloads,
         loggops: frame.loggops.is_some(),
         fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
+        faults: faults.as_deref().filter(|_| !options.expects_faults).unwrap_or_default(),
         memory: options.memory.as_ref(),
     };
     parts.check(&root);

@@ -12,6 +12,7 @@ use apus_transport::{
 };
 use apus_units::{Bytes, Span};
 
+use super::algorithm::changes_paths;
 use super::declared::{Key, Keys, Kind, key, words_of};
 use super::effective::Effective;
 use super::fault::FaultSpec;
@@ -218,7 +219,7 @@ impl Routing {
                 algorithm.info().name
             ));
         }
-        if algorithm.profile() == "falcon" && algorithm.info().name == "swift" {
+        if changes_paths(algorithm) {
             return problem(format!(
                 "is \"{name}\", but the profile `falcon` of `swift` changes the path itself; use the profile `paper`"
             ));
