@@ -19,6 +19,7 @@ use crate::error::RunError;
 use crate::fairness::FairShare;
 use crate::faults::Faults;
 use crate::measure::{GroupQueues, PortWindows, SeriesSampler, WorkloadMetrics, minus};
+use crate::metrics::Metrics;
 use crate::offered::OfferedLoad;
 use crate::part::Part;
 use crate::partition::Partition;
@@ -317,7 +318,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
         });
         let (first, others) = self.parts.split_at_mut(1);
         for part in others {
-            first[0].world.metrics.add(&part.world.metrics);
+            // What the first part has now counts no second time.
+            let none = Metrics::new(self.plan.connections.len(), Time::ZERO);
+            let metrics = core::mem::replace(&mut part.world.metrics, none);
+            first[0].world.metrics.add(&metrics);
             let theirs = part.world.workloads.as_deref();
             if let Some((ours, theirs)) = first[0].world.workloads.as_deref_mut().zip(theirs) {
                 ours.add(theirs);
@@ -426,9 +430,10 @@ impl<F: AlgorithmFactory> Simulation<F> {
                 self.streamed = Some(streamed);
             }
             self.run_step(whole.min(end), team);
-            let (now, first) = (self.now(), &self.parts[0]);
+            let now = self.now();
             let simulated = now.since(Time::ZERO).min(duration);
-            let (events, operations) = (first.handled.events, self.operations());
+            let events = self.parts.iter().map(|part| part.handled.events).sum();
+            let operations = self.operations();
             progress(Progress { simulated, duration, events, operations });
             watcher.tell(now, &self.parts, &self.plan);
             if let Some(why) = watcher.interrupted() {

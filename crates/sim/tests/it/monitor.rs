@@ -1,12 +1,13 @@
 //! The state of a run while it goes on.
 
 use std::sync::{Arc, Mutex};
+use std::thread::sleep;
 use std::time::Duration;
 
 use crate::support::{Plan, Simulation, Tier, Topology, connection, fingerprint, plan, run};
-use apus_sim::Watch;
 use apus_sim::monitor::{Monitor, State};
 use apus_sim::summary::Summary;
+use apus_sim::{Progress, Watch};
 use apus_units::{Bytes, Rate, Span};
 
 /// Four hosts send without end to the fifth through one switch.
@@ -60,6 +61,47 @@ fn states_have_the_queue_of_an_incast_and_the_utilisation_of_its_link() {
         let queue = &last.longest_queues[0];
         assert!(queue.port.ends_with("h4") || queue.port.contains("host 4"), "{queue:?}");
         assert!(queue.utilisation > 0.9, "{queue:?}");
+    }
+}
+
+/// The link into host 4 carries 12,500 bytes per us in the drain too, and progress has the events of all parts.
+#[test]
+fn bytes_and_events_count_once_in_the_drain_of_several_parts() {
+    let mut plan = incast();
+    plan.drain = Span::from_ms(1);
+    let most = (plan.duration + plan.drain).as_secs_f64() * 12.5e9;
+    for threads in [1, 2] {
+        // Steps since the end of the measured phase, and states by this number.
+        let log: Arc<Mutex<(u32, Vec<(u32, State)>)>> = Arc::default();
+        let heard = Arc::clone(&log);
+        let hear = move |_: &str, state| {
+            let mut log = heard.lock().expect("log");
+            let steps = log.0;
+            log.1.push((steps, state));
+        };
+        let monitor = Monitor { interval: Duration::ZERO, hear: Arc::new(hear) };
+        let watch = Watch { monitor: Some(monitor), ..Watch::default() };
+        let simulation = Simulation::with_threads(&plan, threads).expect("plan").watched_by(&watch);
+        let mut events = 0;
+        let mut progress = |progress: Progress| {
+            events = progress.events;
+            let mut log = log.lock().expect("log");
+            log.0 += u32::from(progress.simulated == progress.duration);
+            let waits = log.0 > 1 && !log.1.iter().any(|(steps, _)| *steps > 1);
+            let step = log.0.min(12);
+            drop(log);
+            if waits {
+                // Until the pause after the state before is over.
+                sleep(Duration::from_millis(5) * 2_u32.pow(step));
+            }
+        };
+        let summary = simulation.run("test", &mut progress).expect("run");
+        assert_eq!(events, summary.work.events, "{threads} threads");
+        let states = &log.lock().expect("log").1;
+        assert!(states.iter().any(|(steps, _)| *steps > 1), "no state in the drain");
+        for (_, state) in states {
+            assert!((state.delivered_bytes as f64) <= most, "{threads} threads: {state:?}");
+        }
     }
 }
 
