@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use apus_cc::AlgorithmFactory;
+use apus_fabric::RouteId;
 use apus_transport::Silence;
 use apus_units::{FlowId, HostId, PortId, Span, Time};
 
 use crate::columns::{StallSummary, StalledFlow};
-use crate::host::Host;
+use crate::host::{Host, HostFlow};
 use crate::part::Part;
 use crate::plan::{FaultKind, Plan};
 
@@ -203,7 +204,7 @@ fn down<F: AlgorithmFactory>(now: Time, plan: &Plan<F>) -> impl Iterator<Item = 
 }
 
 /// Returns the first link on a flow's path that is down, in either direction, and the time of its
-/// failure.
+/// failure. `None` if a path of a flow that spreads its packets has no such link.
 fn broken_link<F: AlgorithmFactory>(
     now: Time,
     parts: &[Part<F>],
@@ -211,15 +212,31 @@ fn broken_link<F: AlgorithmFactory>(
     host: &Host<F>,
     id: FlowId,
 ) -> Option<(String, Time)> {
-    let is_down = |port: PortId| down(now, plan).find(|(other, _)| *other == port);
     let part_of =
         |id: HostId| parts.iter().find(|part| part.hosts.iter().any(|host| host.id == id));
     let flow = &host.flows[id.index()];
-    let there = part_of(host.id)?.world.network.route_ports(flow.route);
+    let near = part_of(host.id)?;
     let far = part_of(flow.peer)?;
     let peer = far.hosts.iter().find(|host| host.id == flow.peer)?;
     let back = peer.flows.iter().find(|other| other.connection == flow.connection)?;
-    let back = far.world.network.route_ports(back.route);
-    let (port, since) = there.into_iter().chain(back).find_map(is_down)?;
+    let broken = |part: &Part<F>, host: &Host<F>, flow: &HostFlow| {
+        let is_down = |port: PortId| down(now, plan).find(|(other, _)| *other == port);
+        let mut first = None;
+        for route in routes(host, flow) {
+            let link = part.world.network.route_ports(route).into_iter().find_map(is_down)?;
+            first.get_or_insert(link);
+        }
+        first
+    };
+    let (port, since) = broken(near, host, flow).or_else(|| broken(far, peer, back))?;
     Some((far.world.network.port_name(port), since))
+}
+
+/// Returns the paths of a flow's packets from its host.
+fn routes<F: AlgorithmFactory>(host: &Host<F>, flow: &HostFlow) -> Vec<RouteId> {
+    if flow.is_spread {
+        host.spreads[flow.path_label as usize].routes().collect()
+    } else {
+        vec![flow.route]
+    }
 }

@@ -163,6 +163,25 @@ fn one_path_per_flow_stands_still_until_it_is_rerouted() {
     assert!(share(&never) < share(&after), "{} {}", share(&never), share(&after));
 }
 
+/// The link into host 4 loses everything. That one spine of four is cut off is not why flow 0 stands still, whichever it is; with
+/// all four cut off it is.
+#[test]
+fn a_flow_that_spreads_its_packets_is_cut_off_only_without_a_path() {
+    let lossy = "[[fault]]\nlink = \"leaf 1 -> host 4\"\nkind = \"loss\"\nprobability = 1\nat = \"100us\"\n";
+    let reason = |spine: &str| {
+        let faults = format!("{lossy}{}", CUT.replace("spine 1", spine));
+        let summary = run(&pairs(SPRAY, &faults), 1);
+        let flow = summary.stalled.flows.into_iter().find(|flow| flow.flow == 0).expect("stalled");
+        flow.reason
+    };
+    for spine in 0..4 {
+        let reason = reason(&format!("spine {spine}"));
+        assert!(!reason.contains("down"), "spine {spine}: {reason}");
+    }
+    let reason = reason("spine *");
+    assert!(reason.contains("leaf 0 -> spine") && reason.ends_with("down since 100us"), "{reason}");
+}
+
 /// Random faults, switches, flaps, rerouting, every policy: the same for any number of threads.
 #[test]
 fn failures_are_the_same_on_any_number_of_threads() {

@@ -73,6 +73,12 @@ impl FlowPaths {
         }
     }
 
+    /// Returns the paths that packets take now.
+    pub(crate) fn routes(&self) -> impl Iterator<Item = RouteId> + use<> {
+        let set = self.set;
+        (0..set.count()).map(move |number| set.route(number))
+    }
+
     /// Returns the ports of the host where the paths begin, as bits.
     #[inline]
     pub(crate) fn ports(&self) -> u64 {
