@@ -291,7 +291,13 @@ fn connection_of_a_dialer_closes_with_its_client() {
     let connection = client.connection().clone();
     drop(client);
     for _ in 0..20 {
-        let connection = dialer.connection().expect("another one");
+        let mut another = None;
+        // Until the one before has closed, its address has a connection.
+        until("another one", || {
+            another = dialer.connection().ok();
+            another.is_some()
+        });
+        let connection = another.expect("a connection");
         let client = Client::on(&client_host, connection, &ClientOptions::default());
         let client = client.expect("a client");
         let echo = client.method("echo").expect("the method");
