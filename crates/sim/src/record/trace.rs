@@ -257,8 +257,10 @@ impl FlowTracer {
         self.push(observed, flow, endpoint, FlowEventKind::Received(*header, wire_bytes, sample));
     }
 
-    /// Moves the events to `traced`.
-    pub(crate) fn finish(self, traced: &mut Traced) {
+    /// Moves the events to `traced`, in order of time: a host without a shared engine processes a batch of received packets
+    /// at its end, after it has sent packets meanwhile.
+    pub(crate) fn finish(mut self, traced: &mut Traced) {
+        self.events.sort_by_key(|event| event.at);
         (traced.events, traced.events_seen) = (self.events, self.seen);
         traced.flows = self.flows.into_iter().collect();
     }

@@ -4,6 +4,7 @@ use crate::support::{Plan, Simulation, Topology};
 use std::sync::Arc;
 
 use crate::support::{connection, plan, tier};
+use apus_sim::host_model::HostModel;
 use apus_sim::record::{Around, Passed, Quantity, Record, Recording, Trace};
 use apus_sim::summary::Summary;
 use apus_units::{Rate, Span, Time};
@@ -167,4 +168,21 @@ fn around_an_op_all_packets_at_the_ports_of_its_path_are_kept() {
     let simulation = simulation.trace(&trace).expect("trace");
     let again = simulation.run("test", &mut |_| {}).expect("run").recording.expect("recorded");
     assert_eq!((again.traced.passed.packets.len(), again.traced.events.len()), (0, events.len()));
+}
+
+/// Two threads of a host: one sends while the other processes a batch, whose packets take effect within its time.
+#[test]
+fn events_of_a_flow_are_in_order_of_time_without_a_shared_engine() {
+    let star = Topology::star(2, &tier(Rate::from_gbps(100), Span::from_us(1)));
+    let flow = connection(("constant", &[("window", "32")]), 0, 1, 1_000_000);
+    let mut plan = plan(star, vec![flow], Span::from_us(500));
+    plan.host = HostModel::preset("t1").expect("preset");
+    plan.host.engine.as_mut().expect("engine").shared = false;
+    let trace = Trace { flows: 1, events: 10_000, ..Trace::default() };
+    let simulation = Simulation::new(&plan).expect("plan");
+    let simulation = simulation.record(Record::of_duration(plan.duration)).expect("record");
+    let summary = simulation.trace(&trace).expect("trace").run("test", &mut |_| {}).expect("run");
+    let events = &summary.recording.expect("recorded").traced.events;
+    assert!(events.len() > 100, "{}", events.len());
+    assert!(events.is_sorted_by_key(|event| event.at));
 }
