@@ -63,6 +63,22 @@ fn a_fault_comes_before_what_is_due_at_its_time() {
     }
 }
 
+/// Four ports of each host are four pairs, for which two entropy values do not do.
+#[test]
+fn a_pair_of_ranks_whose_flows_cannot_be_opened_takes_no_message() {
+    let text = scenario("balancer = \"oblivious evs=2\"\n");
+    let planes = text.replace(
+        "\"star hosts=4 100Gbps 1us 100MB\"",
+        "{ kind = \"star\", hosts = 4, planes = 4, rate = \"100Gbps\", delay = \"1us\", buffer = \"100MB\" }",
+    );
+    let mut live = good(&planes).runs[0].setup.live().expect("a simulation");
+    for _ in 0..2 {
+        let error = live.send(key(0, 1, 7), 4096, None).expect_err("too few values").to_string();
+        assert!(error.contains("has 2 entropy values for 4 pairs of ports"), "{error}");
+    }
+    assert_eq!((live.next(Time::MAX), live.unfinished()), (Next::Idle, None));
+}
+
 #[test]
 fn the_rule_of_the_workload_says_when_a_send_is_done() {
     // The last byte leaves after 256 packets; an acknowledgement of 84 B crosses two links of 1 us.

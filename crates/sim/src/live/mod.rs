@@ -356,8 +356,11 @@ impl<F: AlgorithmFactory> Live<F> {
                 ..self.like.clone()
             });
             let Part { hosts, world, .. } = &mut self.parts[0];
-            open_further(&self.plan, index, world, hosts)
-                .map_err(|error| LiveError(error.to_string()))?;
+            if let Err(error) = open_further(&self.plan, index, world, hosts) {
+                // So that the next message fails too, and does not wait for flows that no host has.
+                self.pairs.remove(&(from, to));
+                return Err(LiveError(error.to_string()));
+            }
         }
         Ok(())
     }
