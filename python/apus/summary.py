@@ -135,7 +135,8 @@ class BusiestPort(Numbers):
     """Busiest switch port: wire bytes sent * 8 / length of the measured phase; unit: Gb/s; mean
     over the measured phase."""
     utilisation: float
-    """Busiest switch port: throughput over the link's rate; mean over the measured phase."""
+    """Busiest switch port: throughput over the link's rate without faults; mean over the measured
+    phase."""
     loss_rate: float
     """Busiest switch port: packets dropped / packets sent into the port's queue; over the measured
     phase."""
@@ -365,8 +366,8 @@ class Workload(Numbers):
     """Fabric target (Swift §3.5), as the algorithm shows it; unit: us; over its acknowledgements of
     the measured phase."""
     cwnd_packets: Distribution
-    """Window in force, as the algorithm shows it; unit: packets; over its acknowledgements of the
-    measured phase."""
+    """Window in force, as the algorithm shows it; a flow without a limit has none; unit: packets;
+    over its acknowledgements of the measured phase."""
     fabric_cwnd_packets: Distribution
     """Window that follows the fabric delay, as the algorithm shows it; unit: packets; over its
     acknowledgements of the measured phase."""
@@ -448,16 +449,16 @@ class Ports(Numbers):
     """Wire bytes that the group's ports sent * 8 / length of the measured phase; unit: Gb/s; sum
     over ports."""
     utilisation: float
-    """`throughput_gbps` over the rates of the ports' links together; mean over the measured
-    phase."""
+    """`throughput_gbps` over the rates of the ports' links together, without faults; mean over the
+    measured phase."""
     loss_rate: float
     """Packets dropped / packets sent into the ports' queues; all ports together."""
     drops: int
     """Packets dropped at the ports; sum over ports."""
     queue_us: Distribution
     """Wire bytes in a port, the packet in service included, as the time that its link takes for
-    them; unit: us; over samples of each port, every `queue_interval`; mean (over time and ports)
-    and maximum exact."""
+    them without faults; unit: us; over samples of each port, every `queue_interval`; mean (over
+    time and ports) and maximum exact."""
     queue_bytes: Distribution
     """Wire bytes in a port, the packet in service included; unit: B; over samples of each port,
     every `queue_interval`; mean (over time and ports) and maximum exact."""

@@ -1,5 +1,6 @@
 //! The state of a run while it goes on.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
@@ -72,12 +73,11 @@ fn bytes_and_events_count_once_in_the_drain_of_several_parts() {
     let most = (plan.duration + plan.drain).as_secs_f64() * 12.5e9;
     for threads in [1, 2] {
         // Steps since the end of the measured phase, and states by this number.
-        let log: Arc<Mutex<(u32, Vec<(u32, State)>)>> = Arc::default();
-        let heard = Arc::clone(&log);
+        let steps: Arc<AtomicU32> = Arc::default();
+        let heard: Arc<Mutex<Vec<(u32, State)>>> = Arc::default();
+        let (now, log) = (Arc::clone(&steps), Arc::clone(&heard));
         let hear = move |_: &str, state| {
-            let mut log = heard.lock().expect("log");
-            let steps = log.0;
-            log.1.push((steps, state));
+            log.lock().expect("log").push((now.load(Ordering::Relaxed), state));
         };
         let monitor = Monitor { interval: Duration::ZERO, hear: Arc::new(hear) };
         let watch = Watch { monitor: Some(monitor), ..Watch::default() };
@@ -85,21 +85,19 @@ fn bytes_and_events_count_once_in_the_drain_of_several_parts() {
         let mut events = 0;
         let mut progress = |progress: Progress| {
             events = progress.events;
-            let mut log = log.lock().expect("log");
-            log.0 += u32::from(progress.simulated == progress.duration);
-            let waits = log.0 > 1 && !log.1.iter().any(|(steps, _)| *steps > 1);
-            let step = log.0.min(12);
-            drop(log);
+            let is_over = progress.simulated == progress.duration;
+            let step = steps.fetch_add(u32::from(is_over), Ordering::Relaxed);
+            let waits = step > 0 && !heard.lock().expect("log").iter().any(|(step, _)| *step > 1);
             if waits {
                 // Until the pause after the state before is over.
-                sleep(Duration::from_millis(5) * 2_u32.pow(step));
+                sleep(Duration::from_millis(10) * 2_u32.pow(step.min(12)));
             }
         };
         let summary = simulation.run("test", &mut progress).expect("run");
         assert_eq!(events, summary.work.events, "{threads} threads");
-        let states = &log.lock().expect("log").1;
+        let states = heard.lock().expect("log");
         assert!(states.iter().any(|(steps, _)| *steps > 1), "no state in the drain");
-        for (_, state) in states {
+        for (_, state) in states.iter() {
             assert!((state.delivered_bytes as f64) <= most, "{threads} threads: {state:?}");
         }
     }
