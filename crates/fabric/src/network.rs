@@ -341,8 +341,8 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(self.common.routes.insert(&self.scratch))
     }
 
-    /// Stores all shortest paths between two hosts, in both directions, and returns those from `src`. They
-    /// are stored once, whatever the number of flows.
+    /// Stores all shortest paths between two hosts, in both directions, and returns those from `src`, or those around
+    /// [links that are avoided](Self::set_detours). They are stored once, whatever the number of flows.
     ///
     /// # Errors
     /// If no path exists.
@@ -353,7 +353,21 @@ impl<P, W: SwitchHalf> Network<P, W> {
     ) -> Result<PathSet, RouteError> {
         let chosen = !self.choosers.is_empty();
         let ends = (src.into(), dst.into());
-        self.path_sets.get(&self.paths, &mut self.common.routes, ends, chosen)
+        self.path_sets.current(&self.paths, &mut self.common.routes, ends, chosen)
+    }
+
+    /// Stores all shortest paths like [`Network::path_set`], and returns them whatever links are avoided.
+    ///
+    /// # Errors
+    /// If no path exists.
+    pub fn planned_path_set(
+        &mut self,
+        src: impl Into<Terminal>,
+        dst: impl Into<Terminal>,
+    ) -> Result<PathSet, RouteError> {
+        let chosen = !self.choosers.is_empty();
+        let ends = (src.into(), dst.into());
+        self.path_sets.planned(&self.paths, &mut self.common.routes, ends, chosen)
     }
 
     /// Stores the path of a flow like [`Network::route`], for flows that change their path during a
@@ -377,9 +391,16 @@ impl<P, W: SwitchHalf> Network<P, W> {
 
     /// Stores the detours of the [sets of paths](Self::path_set) stored so far for each of these states, in
     /// which switches avoid links. All parts of a network must do so at the same point, so that
-    /// identifiers agree.
+    /// identifiers agree. Those of sets that are stored later follow as they are needed.
     pub fn prepare_detours(&mut self, states: &[Avoided]) {
-        self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes);
+        let chosen = !self.choosers.is_empty();
+        self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes, chosen);
+    }
+
+    /// Returns `true` if switches [avoid links](Self::set_detours) now.
+    #[must_use]
+    pub const fn has_detours(&self) -> bool {
+        self.path_sets.is_avoiding()
     }
 
     /// Switches avoid what this state says from now on; `None`: nothing. It holds for paths that are resolved

@@ -233,7 +233,14 @@ pub(crate) fn open_further<F: AlgorithmFactory>(
     if ends.0.ports.is_some() || ends.1.ports.is_some() {
         world.terminals.insert(index as u32, ends);
     }
-    open(world, hosts, 0, &mut flows, (plan.seed, index as u32), (connection, ends))
+    let opened = [connection.from, connection.to].map(|host| (host.index(), flows[host.index()]));
+    open(world, hosts, 0, &mut flows, (plan.seed, index as u32), (connection, ends))?;
+    if world.network.has_detours() {
+        for (host, flow) in opened {
+            hosts[host].avoid_by(flow as usize, world);
+        }
+    }
+    Ok(())
 }
 
 /// Opens a connection: a flow and, if needed, a source of ops at each end that is one of `hosts`.
@@ -259,7 +266,7 @@ fn open<F: AlgorithmFactory>(
         let spreads = plan.spread.is_some();
         let mut set = None;
         if spreads {
-            set = Some(world.network.path_set(own, other).map_err(PlanError::Route)?);
+            set = Some(world.network.planned_path_set(own, other).map_err(PlanError::Route)?);
         }
         let local = host.get().checked_sub(first_host).and_then(|h| hosts.get_mut(h as usize));
         if let Some(local) = local {

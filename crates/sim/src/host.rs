@@ -463,19 +463,27 @@ impl<F: AlgorithmFactory> Host<F> {
 
     /// Gives flows the paths that switches now use, except those of connections `pinned` to one.
     pub(crate) fn avoid(&mut self, pinned: &BTreeSet<u32>, world: &mut World<F>) {
-        self.endpoint.forget_ports();
-        for flow in &mut self.flows {
-            if flow.is_spread {
-                // There were paths when the flow was opened.
-                let (own, other) = world.ends(self.id, flow);
-                if let Ok(set) = world.network.path_set(own, other) {
-                    let paths = &mut self.spreads[flow.path_label as usize];
-                    paths.set_current(set);
-                    self.ports.bind(paths, (self.id, flow.peer), &world.network);
-                }
-            } else if !pinned.contains(&flow.connection) {
-                world.reroute(self.id, flow);
+        for flow in 0..self.flows.len() {
+            if self.flows[flow].is_spread || !pinned.contains(&self.flows[flow].connection) {
+                self.avoid_by(flow, world);
             }
+        }
+        self.endpoint.forget_ports();
+    }
+
+    /// Gives a flow the paths that switches now use.
+    pub(crate) fn avoid_by(&mut self, flow: usize, world: &mut World<F>) {
+        let flow = &mut self.flows[flow];
+        if !flow.is_spread {
+            world.reroute(self.id, flow);
+            return;
+        }
+        // There were paths when the flow was opened.
+        let (own, other) = world.ends(self.id, flow);
+        if let Ok(set) = world.network.path_set(own, other) {
+            let paths = &mut self.spreads[flow.path_label as usize];
+            paths.set_current(set);
+            self.ports.bind(paths, (self.id, flow.peer), &world.network);
         }
     }
 

@@ -80,6 +80,18 @@ impl PathSet {
     pub const fn reversed(&self) -> Self {
         Self { first: [self.first[1], self.first[0]], ..*self }
     }
+
+    /// Returns the word of the table where its first path starts.
+    fn lowest(&self) -> u32 {
+        self.first[0].min(self.first[1])
+    }
+
+    /// Lets switches choose among its paths, in both directions.
+    fn let_switches_choose(&self, routes: &mut RouteTable) {
+        for set in [*self, self.reversed()] {
+            routes.add_choices((0..set.count).map(|number| set.route(number)));
+        }
+    }
 }
 
 /// Most numbers per path, and most numbers of a set with detours if each path has several. deviation: no source;
@@ -95,10 +107,13 @@ type ByPair = BTreeMap<(Terminal, Terminal), PathSet>;
 #[derive(Default)]
 pub(crate) struct PathSets {
     planned: ByPair,
-    /// By state of the links: what switches avoid, and the sets that differ from `planned`.
+    /// By state of the links: what switches avoid, and the sets that differ from `planned`. Of pairs that were
+    /// stored after [`PathSets::prepare`], those that were asked for in this state.
     states: Vec<(Avoided, ByPair)>,
     /// The sets of `states` by their first word.
     detours: BTreeMap<u32, PathSet>,
+    /// The planned sets of later pairs begin at this word of the table, or behind it.
+    prepared: u32,
     state: Option<usize>,
 }
 
@@ -109,6 +124,10 @@ impl PathSets {
         self.state.map(|state| &self.states[state].0)
     }
 
+    pub(crate) const fn is_avoiding(&self) -> bool {
+        self.state.is_some()
+    }
+
     /// Returns the number of a route with detours, and the variants of its set.
     pub(crate) fn number_of(&self, route: RouteId) -> Option<(u32, u32)> {
         let (first, set) = self.detours.range(..=route.get()).next_back()?;
@@ -116,31 +135,32 @@ impl PathSets {
         (number < set.count).then_some((number, set.variants))
     }
 
-    /// Stores the detours of all pairs in these states, which are numbered from 0.
+    /// Stores the detours of all pairs in these states, which are numbered from 0. With `chosen`, switches may choose
+    /// among them.
     pub(crate) fn prepare(
         &mut self,
         states: &[Avoided],
         paths: &mut Paths,
         routes: &mut RouteTable,
+        chosen: bool,
     ) {
         for avoided in states {
             paths.set_avoided(Some(avoided));
             let mut differ = ByPair::new();
             for (&pair, set) in &self.planned {
-                let is_avoided =
-                    |number| routes.ports(set.route(number)).any(|port| avoided.concerns(port));
-                if (0..set.count).any(is_avoided) {
-                    let around = store_detours(pair, set, paths, routes);
-                    self.detours.insert(around.first[0].min(around.first[1]), around);
+                if let Some(around) = set_around(avoided, (pair, set), paths, routes, chosen) {
+                    self.detours.insert(around.lowest(), around);
                     differ.insert(pair, around);
                 }
             }
             self.states.push((avoided.clone(), differ));
         }
         paths.set_avoided(None);
+        self.prepared = routes.end().get();
     }
 
-    pub(crate) fn get(
+    /// Returns the paths of a network without failures. With `chosen`, switches may choose among them.
+    pub(crate) fn planned(
         &mut self,
         paths: &Paths,
         routes: &mut RouteTable,
@@ -148,21 +168,66 @@ impl PathSets {
         chosen: bool,
     ) -> Result<PathSet, RouteError> {
         let pair = (src.min(dst), src.max(dst));
-        let around = self.state.and_then(|state| self.states[state].1.get(&pair));
-        let set = match around.or_else(|| self.planned.get(&pair)) {
+        let set = match self.planned.get(&pair) {
             Some(set) => *set,
             None => {
                 let set = store(paths.find_all(pair.0, pair.1)?, routes);
                 if chosen {
-                    let numbers = 0..set.count;
-                    routes.add_choices(numbers.clone().map(|number| set.route(number)));
-                    routes.add_choices(numbers.map(|number| set.reversed().route(number)));
+                    set.let_switches_choose(routes);
                 }
                 *self.planned.entry(pair).or_insert(set)
             }
         };
         Ok(if src <= dst { set } else { set.reversed() })
     }
+
+    /// Returns the paths that packets take now: `paths` avoid what the state says.
+    pub(crate) fn current(
+        &mut self,
+        paths: &Paths,
+        routes: &mut RouteTable,
+        (src, dst): (Terminal, Terminal),
+        chosen: bool,
+    ) -> Result<PathSet, RouteError> {
+        let Some(state) = self.state else {
+            return self.planned(paths, routes, (src, dst), chosen);
+        };
+        let pair = (src.min(dst), src.max(dst));
+        let set = match self.states[state].1.get(&pair) {
+            Some(set) => *set,
+            None => {
+                let planned = self.planned(paths, routes, pair, chosen)?;
+                if planned.lowest() < self.prepared {
+                    planned
+                } else {
+                    let (avoided, sets) = &mut self.states[state];
+                    let around = set_around(avoided, (pair, &planned), paths, routes, chosen);
+                    self.detours.extend(around.map(|around| (around.lowest(), around)));
+                    *sets.entry(pair).or_insert(around.unwrap_or(planned))
+                }
+            }
+        };
+        Ok(if src <= dst { set } else { set.reversed() })
+    }
+}
+
+/// Stores the detours of a pair of hosts with these planned paths, if the state of the links concerns any of them.
+fn set_around(
+    avoided: &Avoided,
+    (pair, set): ((Terminal, Terminal), &PathSet),
+    paths: &Paths,
+    routes: &mut RouteTable,
+    chosen: bool,
+) -> Option<PathSet> {
+    let is_avoided = |number| routes.ports(set.route(number)).any(|port| avoided.concerns(port));
+    if !(0..set.count).any(is_avoided) {
+        return None;
+    }
+    let around = store_detours(pair, set, paths, routes);
+    if chosen {
+        around.let_switches_choose(routes);
+    }
+    Some(around)
 }
 
 /// Stores paths of equal length, each followed by its reverse.

@@ -73,15 +73,17 @@ impl RouteTable {
         route
     }
 
-    /// Lets switches choose among these routes from one host to another.
+    /// Lets switches choose among these routes from one host to another, which may differ in length.
     pub(crate) fn add_choices(&mut self, routes: impl Iterator<Item = RouteId>) {
-        let routes: Vec<RouteId> = routes.collect();
-        let Some(&first) = routes.first() else { return };
+        let mut routes: Vec<RouteId> = routes.collect();
+        let longest = routes.iter().map(|route| self.len(*route)).max().unwrap_or(0);
         if self.choices.lists.is_empty() {
             self.choices.lists.push(0); // no list starts at 0
         }
         self.choices.at.resize(self.words.len(), 0);
-        for hop in 1..self.len(first) as u8 {
+        // A path has fewer than 256 hops.
+        for hop in 1..longest as u8 {
+            routes.retain(|route| usize::from(hop) < self.len(*route));
             // Routes with the same ports before the hop: one for each port there.
             let mut groups: BTreeMap<Vec<PortId>, Vec<RouteId>> = BTreeMap::new();
             let prefix = |table: &Self, route| table.ports(route).take(hop.into()).collect();

@@ -1,10 +1,10 @@
 //! Switches that choose the next hop of packets.
 
 use apus_cc::SwitchChoice;
-use apus_fabric::{Node, Sent, Way};
+use apus_fabric::{Avoided, Node, Sent, Way};
 use apus_units::{Bytes, HostId, PortId, Span, SwitchId};
 
-use crate::support::{Sim, Tier, Topology, gbps};
+use crate::support::{Delivery, Sim, Tier, Topology, gbps};
 
 /// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with room for 100 kB. The hosts
 /// are ten times as fast, so that queues are at the leaves.
@@ -99,4 +99,32 @@ fn a_flowlet_keeps_its_port_until_a_gap() {
     }
     sim.run();
     assert!(sent(&sim).iter().all(|packets| *packets > 0), "{:?}", sent(&sim));
+}
+
+/// The link from leaf 0 to one spine is avoided: packets take the other three ports in turn, whether their paths were
+/// stored before or not.
+#[test]
+fn switches_choose_among_detours() {
+    for known in [true, false] {
+        let (mut sim, way) = sim(SwitchChoice::InTurn);
+        let ends = (HostId::new(0), HostId::new(1));
+        if known {
+            sim.net.path_set(ends.0, ends.1).expect("paths");
+        }
+        let lost = sim.net.ports().find(|&port| sim.net.port_name(port) == "leaf 0 -> spine 2");
+        let avoided = Avoided { local: lost.into_iter().collect(), ..Avoided::default() };
+        sim.net.prepare_detours(&[avoided]);
+        sim.net.set_detours(Some(0));
+        let set = sim.net.path_set(ends.0, ends.1).expect("paths");
+        for id in 0..12 {
+            let mut packet = sim.packet(set.route(0), 1000, id);
+            packet.way = way;
+            assert_eq!(sim.send(packet), Sent::Accepted);
+        }
+        sim.run();
+        assert_eq!(sent(&sim), [4, 4, 0, 4], "{known}");
+        let back = set.reversed();
+        let is_known = |delivery: &Delivery| back.number_of(delivery.packet.route).is_some();
+        assert!(sim.delivered.iter().all(is_known), "the receiver knows the path");
+    }
 }

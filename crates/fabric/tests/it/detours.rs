@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{Network, Topology};
 use crate::support::{gbps, host_tier, switch_tier};
-use apus_fabric::{Avoided, Rehash};
+use apus_fabric::{Avoided, PathSet, Rehash};
 use apus_units::{HostId, PortId};
 
 /// Flows of a test.
@@ -211,4 +211,35 @@ fn hosts_leave_a_network_that_does_not_join_them() {
     assert_eq!([cut(0), cut(1)], [false, true]);
     net.set_detours(None);
     assert!(!net.is_cut(HostId::new(0), HostId::new(1), before.route(1)));
+}
+
+/// A pair of hosts whose paths are stored while a link is avoided gets the detours of that state and of each later one,
+/// as a pair that was known before.
+#[test]
+fn paths_that_are_stored_later_avoid_links_too() {
+    let through = |net: &Network<u32>, set: PathSet, lost: &str| {
+        let dead = port(net, lost);
+        (0..set.count()).filter(|&n| net.route_ports(set.route(n)).contains(&dead)).count()
+    };
+    let (src, dst) = (HostId::new(0), HostId::new(2));
+    let lost = ["leaf 0 -> spine 2", "leaf 0 -> spine 1"];
+    let mut net = leaf_spine();
+    let states = lost.map(|lost| avoiding(&[port(&net, lost)], &[], Rehash::Resilient));
+    net.prepare_detours(&states);
+    net.set_detours(Some(0));
+    let set = net.path_set(src, dst).expect("paths");
+    assert_eq!((through(&net, set, lost[0]), net.path_set(src, dst)), (0, Ok(set)));
+    assert_eq!(net.detour_number(set.route(5)), Some((5, set.variants())));
+    assert_eq!(net.path_set(dst, src).map(|back| back.reversed()), Ok(set));
+    let planned = net.planned_path_set(src, dst).expect("paths");
+    assert_eq!((planned.count(), through(&net, planned, lost[0])), (4, 1));
+    net.set_detours(Some(1));
+    let set = net.path_set(src, dst).expect("paths");
+    assert!(through(&net, set, lost[0]) > 0);
+    assert_eq!(through(&net, set, lost[1]), 0);
+    // Hosts of one leaf do not use the link.
+    let beside = net.path_set(src, HostId::new(1)).expect("a path");
+    assert_eq!((beside.count(), beside.variants()), (1, 1));
+    net.set_detours(None);
+    assert_eq!(net.path_set(src, dst), Ok(planned));
 }

@@ -229,3 +229,56 @@ fn a_scenario_for_a_program_is_not_a_run_and_the_reverse() {
     let error = other.runs[0].setup.live().err().expect("refused").to_string();
     assert!(error.contains("exactly one workload of kind \"external\""), "{error}");
 }
+
+/// Two hosts on each of two leaves, four spines, whose links have a quarter of the hosts' rate.
+fn leaf_spine(routing: &str, fault: &str) -> Live<AlgorithmConfig> {
+    let text = format!(
+        "duration = \"100ms\"\npackets = {{ payload = \"4096B\", header = \"64B\" }}\n\
+         topology = {{ kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 2, rate = \"100Gbps\", \
+         delay = \"1us\", buffer = \"100MB\", uplink = {{ rate = \"25Gbps\" }} }}\n\
+         algorithm = {{ name = \"constant\", window = 256.0, min_rto = \"50ms\" }}\n\
+         routing = {{ {routing} }}\n[[workload]]\nkind = \"external\"\nflows_per_pair = 16\n{fault}"
+    );
+    good(&text).runs[0].setup.live().expect("a simulation")
+}
+
+/// Sends 64 messages of 64 KiB between two hosts, and returns the microseconds until all have arrived.
+fn transfer(live: &mut Live<AlgorithmConfig>, from: u32, to: u32) -> f64 {
+    let begin = live.now();
+    for message in 0..64 {
+        live.receive(key(from, to, message), 1 << 16, u64::from(message)).expect("good");
+        live.send(key(from, to, message), 1 << 16, None).expect("good");
+    }
+    (0..64).for_each(|_| assert!(matches!(live.next(Time::MAX), Next::Event(_))));
+    live.now().since(begin).as_ps() as f64 * 1e-6
+}
+
+/// Flows that the program opens while switches avoid a dead link take other paths: no packet waits for its timeout.
+#[test]
+fn flows_opened_while_a_link_is_avoided_take_other_paths() {
+    let dead = "[[fault]]\nlink = \"leaf 0 <-> spine 1\"\nkind = \"down\"\nat = \"10us\"\n\
+                [[fault]]\nlink = \"leaf 0 <-> spine 3\"\nkind = \"down\"\nat = \"5ms\"\n";
+    for balancer in ["", ", balancer = \"oblivious evs=64\"", ", balancer = \"round-robin\""] {
+        let told = "reroute_local = \"10us\", reroute_global = \"20us\"";
+        let mut live = leaf_spine(&format!("{told}{balancer}"), dead);
+        assert_eq!(live.next(Time::ZERO + Span::from_us(100)), Next::Idle);
+        for (from, to) in [(0, 2), (3, 1), (2, 0)] {
+            let took = transfer(&mut live, from, to);
+            assert!(took < 2_000.0, "{balancer}: {took} us");
+        }
+        // The same flows, and new ones, in the next state.
+        assert_eq!(live.next(Time::ZERO + Span::from_us(6_000)), Next::Idle);
+        for (from, to) in [(0, 2), (1, 2)] {
+            let took = transfer(&mut live, from, to);
+            assert!(took < 2_500.0, "{balancer}: {took} us");
+        }
+    }
+}
+
+/// 4 MiB over four links of 25 Gb/s take as long as over one of 100 Gb/s, 341 us, if the switch takes them in turn.
+#[test]
+fn switches_choose_for_the_first_flows_of_a_program() {
+    let mut live = leaf_spine("balancer = \"round-robin\"", "");
+    let took = transfer(&mut live, 0, 2);
+    assert!(took < 400.0, "{took} us");
+}

@@ -12,7 +12,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use apus_cc::AlgorithmFactory;
+use apus_cc::{AlgorithmFactory, PathPolicy};
 use apus_jobs::Message;
 use apus_transport::MAX_OP_BYTES;
 use apus_units::{Span, Time};
@@ -122,7 +122,10 @@ impl<F: AlgorithmFactory> Live<F> {
                     .to_owned(),
             ));
         }
-        let network = crate::build::build_network(&plan)?;
+        let mut network = crate::build::build_network(&plan)?;
+        if let Some(rule) = like.spread.as_ref().and_then(|spread| spread.policy.at_switches()) {
+            network.let_switches_choose(rule, plan.seed);
+        }
         let partition = Partition::new(&network, 1);
         let mut part = Part::new(&plan, &partition, 0, network)?;
         part.use_queue();
