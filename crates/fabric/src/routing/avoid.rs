@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use apus_units::random::{below, mix};
 use apus_units::{PortId, SwitchId};
 
-use super::{Ends, Node, Paths, Terminal, UNREACHABLE, absorb, opposite};
+use super::{Ends, MAX_SWITCHES, Node, Paths, Terminal, UNREACHABLE, absorb, opposite};
 
 /// Word that separates the hashes of detours from those of paths.
 const DETOUR: u64 = 0x6465_746f_7572;
@@ -159,7 +159,8 @@ impl Paths {
         let mut path = vec![first];
         let (mut switch, mut on_plan) = (from, true);
         while switch != edge {
-            if path.len() > usize::from(UNREACHABLE) {
+            // As many switches as ports so far.
+            if path.len() == usize::from(MAX_SWITCHES) {
                 return None;
             }
             hash = absorb(hash, u64::from(switch.get()));

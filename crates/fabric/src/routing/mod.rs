@@ -27,6 +27,7 @@ pub(crate) use table::{RouteTable, forward};
 use terminal::Ends;
 pub use terminal::Terminal;
 
+use crate::packet::Packet;
 use crate::topology::{Node, Topology};
 
 /// The reason why no route exists.
@@ -41,7 +42,7 @@ pub enum RouteError {
     },
     /// Source and destination are the same host.
     SameHost(HostId),
-    /// No path leads from one to the other, or only through more than 254 switches.
+    /// No path leads from one to the other, or only through more than 63 switches, where packets die by their TTL.
     NoPath {
         /// The source.
         src: HostId,
@@ -61,8 +62,8 @@ impl fmt::Display for RouteError {
             }
             Self::NoPath { src, dst } => write!(
                 f,
-                "no path leads from {src} to {dst}; connect them by links through at most 254 \
-                 switches"
+                "no path leads from {src} to {dst}; connect them by links through at most \
+                 {MAX_SWITCHES} switches"
             ),
         }
     }
@@ -83,6 +84,9 @@ pub(crate) const fn absorb(hash: u64, word: u64) -> u64 {
 }
 
 const UNREACHABLE: u8 = u8::MAX;
+
+/// Most switches of a path: a packet visits no more.
+pub(crate) const MAX_SWITCHES: u8 = Packet::<()>::DEFAULT_TTL - 1;
 
 /// The ends of links, and the distance of every switch from every switch that has hosts.
 pub(crate) struct Paths {
@@ -160,7 +164,7 @@ impl Paths {
         distances
     }
 
-    /// Breadth-first search from switch `edge`; links go both ways.
+    /// Breadth-first search from switch `edge`, as far as a packet comes; links go both ways.
     fn measure(&self, edge: usize, distances: &mut [u8], used: &impl Fn(PortId) -> bool) {
         let mut reached = vec![edge];
         distances[edge] = 0;
@@ -169,7 +173,7 @@ impl Paths {
             let switch = reached[next];
             next += 1;
             let distance = distances[switch] + 1;
-            if distance == UNREACHABLE {
+            if distance == MAX_SWITCHES {
                 return;
             }
             let (start, end) = self.ranges[switch];

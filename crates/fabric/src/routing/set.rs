@@ -266,7 +266,7 @@ fn store_detours(
     }
     let room = all.iter().map(Vec::len).max().unwrap_or(0);
     let ids: Vec<u32> = all.iter().map(|path| routes.insert_in(path, room).get()).collect();
-    let stride = (2 * room + 2) as u32; // at most 2 * 256
+    let stride = (2 * room + 2) as u32; // at most 130
     let first = [ids[0], ids[1]];
     PathSet { first, stride, count: set.count * variants, variants, port_pairs: set.port_pairs }
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use apus_units::PortId;
 
+use super::MAX_SWITCHES;
 use crate::packet::{Fields, Way};
 
 /// A resolved route: where its egress ports start in the table of the network.
@@ -47,9 +48,10 @@ struct Choices {
 
 impl RouteTable {
     /// # Panics
-    /// If the table outgrows 2^32 words, or the path 255 hops (which [`super::Paths`] never gives).
+    /// If the table outgrows 2^32 words, or the path has more hops than a packet takes (which neither
+    /// [`super::Paths`] nor [`crate::Topology::path`] gives).
     pub(crate) fn insert(&mut self, path: &[PortId]) -> RouteId {
-        assert!(path.len() <= usize::from(u8::MAX) + 1, "a packet counts hops in 8 bits");
+        assert!(path.len() <= usize::from(MAX_SWITCHES) + 1, "a packet takes at most 64 hops");
         self.words.push(path.len() as u32);
         let start = u32::try_from(self.words.len()).expect("fewer than 2^32 words of routes");
         self.words.extend(path.iter().map(|port| port.get()));
@@ -81,7 +83,7 @@ impl RouteTable {
             self.choices.lists.push(0); // no list starts at 0
         }
         self.choices.at.resize(self.words.len(), 0);
-        // A path has fewer than 256 hops.
+        // A path has at most 64 hops.
         for hop in 1..longest as u8 {
             routes.retain(|route| usize::from(hop) < self.len(*route));
             // Routes with the same ports before the hop: one for each port there.

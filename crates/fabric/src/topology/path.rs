@@ -8,19 +8,27 @@ use apus_cc::SwitchHalf;
 use apus_units::{HostId, PortId, SwitchId};
 
 use super::{Node, Topology};
+use crate::routing::MAX_SWITCHES;
 
 impl<W: SwitchHalf> Topology<W> {
     /// The egress ports from `from` to `to` through these switches, in this order. Of several links
     /// between two of them, the first.
     ///
     /// # Errors
-    /// If a name is that of no switch, or two in a row are not linked; the text says which.
+    /// If a name is that of no switch, or two in a row are not linked; the text says which. Or if there are more
+    /// switches than a packet may visit.
     pub fn path(
         &self,
         from: HostId,
         through: &[String],
         to: HostId,
     ) -> Result<Vec<PortId>, String> {
+        if through.len() > usize::from(MAX_SWITCHES) {
+            return Err(format!(
+                "has {} switches, but a packet visits at most {MAX_SWITCHES}; name fewer",
+                through.len()
+            ));
+        }
         let switches = through.iter().map(|name| {
             let found = self.switches.iter().position(|switch| switch.name == *name);
             found

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Network, Topology};
+use crate::support::{LinkSpec, Network, Sim, Topology};
 use crate::support::{gbps, host_tier, switch_tier};
-use apus_fabric::{Node, RouteError};
-use apus_units::{HostId, PortId};
+use apus_fabric::{Avoided, Node, RouteError, Sent};
+use apus_units::{HostId, PortId, SwitchId};
 
 fn shapes() -> Vec<(&'static str, Topology)> {
     let (hosts, switches) = (host_tier(gbps(100)), switch_tier(gbps(100)));
@@ -180,13 +180,54 @@ fn impossible_routes_are_errors_with_a_reason() {
     assert_eq!(error, RouteError::SameHost(host(1)));
 }
 
+/// A packet arrives through 63 switches, and would die at the 64th.
 #[test]
-fn a_chain_longer_than_a_packet_can_count_has_no_route() {
-    let build = |switches| {
-        let chain =
-            Topology::parking_lot(switches, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)));
-        chain.build::<u32>(0).unwrap()
+fn a_chain_longer_than_a_packet_lives_has_no_route() {
+    let chain = |switches| {
+        Topology::parking_lot(switches, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)))
     };
-    assert_eq!(path(&mut build(255), 0, 254, 0, 0).len(), 256);
-    assert!(build(256).route(host(0), host(255), 0, 0).is_err());
+    let mut sim = Sim::build(&chain(63));
+    let route = sim.net.route(host(0), host(62), 0, 0).expect("a path");
+    assert_eq!(sim.net.route_ports(route).len(), 64);
+    let packet = sim.packet(route, 1000, 0);
+    assert_eq!(sim.send(packet), Sent::Accepted);
+    sim.run();
+    assert_eq!((sim.delivered.len(), sim.dropped.len()), (1, 0));
+    let mut long: Network<u32> = chain(64).build(0).unwrap();
+    let error = long.route(host(0), host(63), 0, 0).unwrap_err();
+    assert!(error.to_string().contains("through at most 63 switches"), "{error}");
+    assert_eq!(long.path_set(host(0), host(63)), Err(error));
+    let switches: Vec<String> = (0..64).map(|switch| format!("switch {switch}")).collect();
+    let error = chain(64).path(host(0), &switches, host(63)).unwrap_err();
+    assert_eq!(error, "has 64 switches, but a packet visits at most 63; name fewer");
+}
+
+/// The way around a ring of 64 switches is too long for a packet: the planned path stays.
+#[test]
+fn a_detour_longer_than_a_packet_lives_is_none() {
+    let avoiding = |switches: u32| {
+        let mut ring =
+            Topology::parking_lot(switches, 1, &host_tier(gbps(100)), &switch_tier(gbps(100)));
+        let between =
+            |link: &&LinkSpec| matches!((link.a, link.b), (Node::Switch(_), Node::Switch(_)));
+        let mut closing = ring.links.iter().find(between).expect("a link").clone();
+        closing.a = Node::Switch(SwitchId::new(switches - 1));
+        closing.b = Node::Switch(SwitchId::new(0));
+        ring.links.push(closing);
+        let mut net: Network<u32> = ring.build(0).unwrap();
+        let planned = net.route(host(0), host(1), 0, 0).expect("a path");
+        let planned = net.route_ports(planned);
+        let links = vec![planned[1]];
+        net.prepare_detours(&[Avoided {
+            local: links.clone(),
+            global: links,
+            ..Avoided::default()
+        }]);
+        net.set_detours(Some(0));
+        let around = net.reroute(host(0), host(1), 0, 0).expect("a path");
+        (planned, net.route_ports(around))
+    };
+    assert_eq!(avoiding(63).1.len(), 64);
+    let (planned, around) = avoiding(64);
+    assert_eq!(around, planned);
 }
