@@ -20,6 +20,8 @@ pub(super) struct Parts<'a> {
     pub(super) workloads: &'a [Workload],
     /// Hosts have the LogGOPS model.
     pub(super) loggops: bool,
+    /// By class: wire bytes of its largest packet.
+    pub(super) largest: &'a [u64],
     /// Rates are compared with fair shares.
     pub(super) fair_shares: bool,
     /// The faults of the scenario itself.
@@ -33,7 +35,7 @@ impl Parts<'_> {
     pub(super) fn check(&self, root: &Section<'_>) {
         let &Self { topology, algorithms, workloads, .. } = self;
         check_names(root, workloads);
-        check_classes(root, topology, workloads);
+        check_classes(root, topology, workloads, self.largest);
         if self.fair_shares {
             self.check_fair_shares(root);
         }
@@ -106,8 +108,33 @@ fn check_names(root: &Section<'_>, workloads: &[Workload]) {
     }
 }
 
-/// Reports classes without traffic, which are mistakes.
-fn check_classes(root: &Section<'_>, topology: &TopologySpec, workloads: &[Workload]) {
+/// Returns the wire bytes of the largest packet of each class, and of a class that no workload has, those of a control
+/// packet. `packet` is the largest of all.
+pub(super) fn largest_packets(
+    topology: &TopologySpec,
+    workloads: &[Workload],
+    packet: u64,
+) -> Vec<u64> {
+    let has_data = |class: usize| workloads.iter().any(|of| usize::from(of.class) == class);
+    let control = u64::from(topology.header);
+    let classes = 0..topology.classes.len();
+    classes.map(|class| if has_data(class) { packet } else { control }).collect()
+}
+
+/// Reports classes without traffic, which are mistakes, and those whose limit no packet meets.
+fn check_classes(
+    root: &Section<'_>,
+    topology: &TopologySpec,
+    workloads: &[Workload],
+    largest: &[u64],
+) {
+    for (class, packet) in topology.classes.iter().zip(largest) {
+        let message = format_args!(
+            "has a class `{}` whose `limit` of {} does not hold one packet of {packet}B",
+            class.name, class.limit
+        );
+        root.check(class.limit.get() >= *packet, "topology", message);
+    }
     for (index, class) in (0..).zip(&topology.classes) {
         let used = workloads.iter().any(|workload| workload.class == index)
             || topology.ack_class == Some(index)

@@ -23,8 +23,12 @@ pub(super) static PFC: Keys = Keys::of(&[
     key("classes", Kind::Texts, "The classes that are paused; all if not given"),
 ]);
 
-/// Reads it; the outer `None` means that something is wrong.
-pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<PfcConfig>> {
+/// Reads it; `packet` is the size of the largest packet. The outer `None` means that something is wrong.
+pub(super) fn read(
+    topology: &Section<'_>,
+    classes: &[Class],
+    packet: u64,
+) -> Option<Option<PfcConfig>> {
     if topology.node("pfc").is_none() {
         return Some(None);
     }
@@ -38,6 +42,12 @@ pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<P
         if let Err(why) = config.check() {
             section.problem("resume", why);
         }
+        let most = config.pause.get().saturating_add(config.headroom.get());
+        let message = format_args!(
+            "of {} and `pause` of {} together do not hold one packet of {packet}B",
+            config.headroom, config.pause
+        );
+        section.check(most >= packet, "headroom", message);
         Some(config)
     })();
     section.finish();

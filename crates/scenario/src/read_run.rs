@@ -114,7 +114,16 @@ pub(super) fn read_run(
     let record_names_ports = matches!(root.node("record"), Some(Node { value: Value::Table(record), .. }) if record.get("packets").is_some());
     let names_links = root.node("fault").is_some() || root.node("measure").is_some();
     let built = if names_links || record_names_ports { topology.build().ok() } else { None };
-    let limits = Limits { duration, drain: drain.unwrap_or(Span::MAX), packet };
+    let largest = contradictions::largest_packets(&topology, &workloads, packet);
+    let limits = Limits {
+        duration,
+        drain: drain.unwrap_or(Span::MAX),
+        packet,
+        classes: &topology.classes,
+        largest: &largest,
+        control: u64::from(sizes.control),
+        credits: algorithms.iter().find_map(|named| named.config.credit_limit()),
+    };
     let faults = read_faults(&root, built.as_ref(), &limits);
     if let Some(faults) = &faults
         && !options.expects_faults
@@ -137,6 +146,7 @@ pub(super) fn read_run(
         algorithms: &algorithms,
         workloads: &workloads,
         loggops: frame.loggops.is_some(),
+        largest: &largest,
         fair_shares: measure.as_ref().is_some_and(|measure| measure.fair_share.is_some()),
         faults: faults.as_deref().filter(|_| !options.expects_faults).unwrap_or_default(),
         memory: options.memory.as_ref(),

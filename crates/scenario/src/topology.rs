@@ -107,7 +107,7 @@ impl TopologySpec {
         let ack_class = read_ack_class(&section, &classes);
         let plain = section.get::<Vec<String>>("plain").unwrap_or_default();
         let instant_signals = section.word("signals") == Some("instant");
-        let pfc = pfc::read(&section, &classes);
+        let pfc = pfc::read(&section, &classes, packet);
         if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
             section.problem("ecn", "has no effect: every class has its own; remove it");
         }
@@ -271,10 +271,17 @@ impl TopologySpec {
 
 fn read_shared(section: &Section<'_>, packet: u64) -> Option<Shared> {
     let shared = section.section("shared")?;
-    let size = shared.require("size");
-    let alpha = shared.require("alpha");
+    let size: Option<Bytes> = shared.require("size");
+    let alpha: Option<f64> = shared.require("alpha");
     if let Some(size) = size {
         check_holds_packet(&shared, "size", size, packet);
+    }
+    if let (Some(size), Some(alpha)) = (size, alpha) {
+        let most = Bytes::new((size.get() as f64 * alpha) as u64);
+        let message = format_args!(
+            "of {alpha} lets a queue hold at most {most} of {size}, which is less than one packet of {packet}B"
+        );
+        shared.check(most.get() >= packet, "alpha", message);
     }
     shared.finish();
     Some(Shared { size: size.unwrap_or(Bytes::MAX), alpha: alpha.unwrap_or(1.0) })

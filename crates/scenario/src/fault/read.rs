@@ -1,11 +1,13 @@
 //! Reads `[[fault]]`.
 
+use apus_cc::CreditLimit;
 use apus_fabric::Buffer;
 use apus_sim::plan::FaultKind;
-use apus_units::{PortId, Span};
+use apus_units::{Bytes, Span};
 
 use super::names::{Units, find_links, find_switches};
 use super::{Choice, FaultSpec, Repeat, SPACINGS};
+use crate::classes::Class;
 use crate::section::{Section, Setting};
 use crate::set::Topology;
 
@@ -13,20 +15,27 @@ use crate::set::Topology;
 const MAX_FAULTS: u64 = 100_000;
 
 /// What a fault is checked against.
-pub(crate) struct Limits {
+pub(crate) struct Limits<'a> {
     /// Length of the run.
     pub(crate) duration: Span,
     /// Longest drain.
     pub(crate) drain: Span,
     /// Wire bytes of the largest packet.
     pub(crate) packet: u64,
+    /// Classes of switch ports, and wire bytes of the largest packet of each.
+    pub(crate) classes: &'a [Class],
+    pub(crate) largest: &'a [u64],
+    /// Wire bytes of a control packet.
+    pub(crate) control: u64,
+    /// The limit of ports to credits, if there are any.
+    pub(crate) credits: Option<CreditLimit>,
 }
 
 /// Reads the faults of a run.
 pub(crate) fn read_faults(
     root: &Section<'_>,
     topology: Option<&Topology>,
-    limits: &Limits,
+    limits: &Limits<'_>,
 ) -> Option<Vec<FaultSpec>> {
     let tables = root.sections("fault");
     let mut faults: Vec<FaultSpec> = Vec::new();
@@ -73,7 +82,7 @@ fn overlap(fault: &FaultSpec, other: &FaultSpec) -> bool {
     other.ports().iter().any(|port| ports.binary_search(port).is_ok())
 }
 
-fn read_fault(table: &Section<'_>, topology: &Topology, limits: &Limits) -> Option<FaultSpec> {
+fn read_fault(table: &Section<'_>, topology: &Topology, limits: &Limits<'_>) -> Option<FaultSpec> {
     let is_switch = table.node("switch").is_some();
     let found = if is_switch {
         table.no_effect("link", "with a `switch`, which fails with all its links");
@@ -82,7 +91,7 @@ fn read_fault(table: &Section<'_>, topology: &Topology, limits: &Limits) -> Opti
         find(table, "link", |name| find_links(topology, name))
     };
     let at: Span = table.get_or_default("at");
-    let Limits { duration, drain, .. } = *limits;
+    let &Limits { duration, drain, .. } = limits;
     table.check(at < duration, "at", format_args!("is {at}, but the run ends at {duration}"));
     let end = duration.saturating_add(drain);
     let until: Option<Span> = table.get("until");
@@ -102,7 +111,7 @@ fn read_fault(table: &Section<'_>, topology: &Topology, limits: &Limits) -> Opti
     let repeat = read_repeat(table, of_each, chosen as u64)?;
     let ((name, units), kind) = (found?, kind?);
     if let FaultKind::Slow(fraction) = kind {
-        check_memory(table, topology, &units, (fraction, limits.packet));
+        check_memory(table, topology, &units, (fraction, limits));
     }
     table.record(if is_switch { "switch" } else { "link" }, name.value());
     Some(FaultSpec { name, is_switch, at, until, kind, repeat, choice, units })
@@ -197,26 +206,37 @@ fn read_repeat(table: &Section<'_>, of_each: Span, chosen: u64) -> Option<Option
     Some(Some(Repeat { lasts, every, is_random }))
 }
 
-/// Notes a port whose memory on a slow link does not hold a packet.
+/// Notes what does not hold a packet on a slow link: the memory of a port, the limit of a class, or that of credits.
 fn check_memory(
     table: &Section<'_>,
     topology: &Topology,
     units: &Units,
-    (fraction, packet): (f64, u64),
+    (fraction, limits): (f64, &Limits<'_>),
 ) {
-    let memory = |port: PortId| -> u64 {
-        let link = &topology.links[port.index() / 2];
-        let config = if port.index().is_multiple_of(2) { &link.ab } else { &link.ba };
-        let own = match config.buffer {
-            Buffer::Own(own) => own,
-            Buffer::Shared { .. } => apus_units::Bytes::MAX,
-        };
-        own.get()
+    let ports = || {
+        units.iter().flatten().map(|port| {
+            let link = &topology.links[port.index() / 2];
+            if port.index().is_multiple_of(2) { &link.ab } else { &link.ba }
+        })
     };
-    let least = units.iter().flatten().map(|&port| memory(port)).min().unwrap_or(u64::MAX);
-    let left = (least as f64 * fraction) as u64;
-    let message = format_args!(
-        "leaves {left} B of the memory of a port, which does not hold one packet of {packet} B"
-    );
-    table.check(left >= packet, "fraction", message);
+    let check = |bytes: Option<Bytes>, packet: u64, what: &str| {
+        let Some(bytes) = bytes.filter(|bytes| *bytes < Bytes::MAX) else { return };
+        let left = (bytes.get() as f64 * fraction) as u64;
+        let message =
+            format_args!("leaves {left} B of {what}, which does not hold one packet of {packet} B");
+        table.check(left >= packet, "fraction", message);
+    };
+    let own = ports().filter_map(|port| match port.buffer {
+        Buffer::Own(own) => Some(own),
+        Buffer::Shared { .. } => None,
+    });
+    check(own.min(), limits.packet, "the memory of a port");
+    for (number, (class, largest)) in limits.classes.iter().zip(limits.largest).enumerate() {
+        let limit = ports().filter_map(|port| port.classes.get(number)).map(|class| class.limit);
+        check(limit.min(), *largest, &format!("the limit of class `{}`", class.name));
+    }
+    if let Some(credits) = limits.credits.filter(|credits| credits.queue_in_bytes) {
+        let bytes = Bytes::new(u64::from(credits.queue).saturating_mul(limits.control));
+        check(Some(bytes), limits.control, "the queue of credits");
+    }
 }

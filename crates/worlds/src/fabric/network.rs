@@ -131,7 +131,8 @@ fn two_classes(draw: &mut Draw, buffer: u64) -> String {
             let _ = writeln!(table, "priority = {priority}");
         }
         if draw.chance(300) {
-            let _ = writeln!(table, "limit = \"{}B\"", buffer / 2);
+            // A slow link leaves a quarter of it, which holds a packet.
+            let _ = writeln!(table, "limit = \"{}B\"", (buffer / 2).max(20_000));
         }
     }
     table
