@@ -28,8 +28,8 @@ pub(super) struct Chooser {
     rule: SwitchChoice,
     /// By switch.
     switches: Vec<SwitchState>,
-    /// By port: its load, and when that was looked at.
-    loads: Vec<(Time, u8)>,
+    /// By port: its bytes, of which each class makes its load, and when they were looked at; [`Time::MAX`] if never.
+    loads: Vec<(Time, u64)>,
 }
 
 struct SwitchState {
@@ -56,7 +56,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             self.choosers.push(Chooser {
                 rule,
                 switches: (0..self.names.len()).map(state).collect(),
-                loads: vec![(Time::ZERO, u8::MAX); self.ports.len()],
+                loads: vec![(Time::MAX, 0); self.ports.len()],
             });
             self.choosers.len() - 1
         });
@@ -123,13 +123,13 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let Chooser { rule, switches, loads } = &mut self.choosers[rule];
         let state = &mut switches[switch.index()];
         let mut load = |levels: &[f64; 3], period, port: PortId| {
-            let (at, load) = &mut loads[port.index()];
-            if *load == u8::MAX || now.since(*at) > period {
-                let fill = ports[port.index()].fill(class, now);
-                *load = levels.iter().filter(|level| fill >= **level).count() as u8; // at most 3
-                *at = now;
+            let (at, bytes) = &mut loads[port.index()];
+            let port = &ports[port.index()];
+            if *at == Time::MAX || now.since(*at) > period {
+                (*at, *bytes) = (now, port.queued(now).bytes);
             }
-            *load
+            let fill = port.fill(class, *bytes);
+            levels.iter().filter(|level| fill >= **level).count() as u8 // at most 3
         };
         let chosen = match rule {
             SwitchChoice::InTurn => {

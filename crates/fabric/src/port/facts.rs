@@ -56,12 +56,11 @@ impl<W: SwitchHalf> Port<W> {
         waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
     }
 
-    /// Returns the part of its buffer that its packets take, those of `class` by the limit of that class.
-    /// 0 without a limit.
-    pub(crate) fn fill(&self, class: ClassId, now: Time) -> f64 {
+    /// Returns the part of its buffer that these bytes take, by the limit of `class`. 0 without a limit.
+    pub(crate) fn fill(&self, class: ClassId, bytes: u64) -> f64 {
         let own = self.classes.get(class.index()).or(self.classes.last());
         let limit = own.map_or(self.limit, |own| own.limit().min(self.limit));
-        self.queued(now).bytes as f64 / limit as f64
+        bytes as f64 / limit as f64
     }
 
     /// Returns `true` if its link carries packets.

@@ -2,9 +2,9 @@
 
 use apus_cc::SwitchChoice;
 use apus_fabric::{Avoided, Node, Sent, Way};
-use apus_units::{Bytes, HostId, PortId, Span, SwitchId};
+use apus_units::{Bytes, ClassId, HostId, PortId, Span, SwitchId};
 
-use crate::support::{Delivery, Sim, Tier, Topology, gbps};
+use crate::support::{ClassConfig, Delivery, Sim, Tier, Topology, gbps};
 
 /// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with room for 100 kB. The hosts
 /// are ten times as fast, so that queues are at the leaves.
@@ -127,4 +127,37 @@ fn switches_choose_among_detours() {
         let is_known = |delivery: &Delivery| back.number_of(delivery.packet.route).is_some();
         assert!(sim.delivered.iter().all(is_known), "the receiver knows the path");
     }
+}
+
+/// A queue of 12 kB is little for a class with 1 MB of room, and much for one with 20 kB: each sees its own load, also
+/// within the period of the other.
+#[test]
+fn each_class_has_its_own_load_of_a_port() {
+    let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
+    let spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::MAX);
+    let classes = [1_000_000, 20_000]
+        .map(|limit| ClassConfig { limit: Bytes::new(limit), ..ClassConfig::default() });
+    let topology = Topology::leaf_spine(2, 1, 4, &hosts, &spines)
+        .with_switch_ports(|port| port.classes = classes.to_vec());
+    let mut sim = Sim::build(&topology);
+    let period = Span::from_ms(1);
+    let rule = SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period };
+    let way = sim.net.let_switches_choose(rule, 7);
+    send(&mut sim, 2, Way::FORWARD, 0..12);
+    send(&mut sim, 0, way, 12..13);
+    let set = sim.net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
+    for id in 13..37 {
+        let mut packet = sim.packet(set.route(0), 500, id);
+        (packet.way, packet.class) = (way, ClassId::new(1));
+        assert_eq!(sim.send(packet), Sent::Accepted);
+    }
+    sim.run();
+    let leaf = Node::Switch(SwitchId::new(0));
+    let small = |port: PortId| {
+        let (from, to) = sim.net.port_ends(port);
+        let is_uplink = from == leaf && matches!(to, Node::Switch(_));
+        is_uplink.then(|| sim.net.class_counters(port, ClassId::new(1), sim.now()).offered.packets)
+    };
+    let small: Vec<u64> = sim.net.ports().filter_map(small).collect();
+    assert_eq!((small[2], small.iter().sum::<u64>()), (0, 24), "{small:?}");
 }
