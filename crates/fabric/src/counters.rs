@@ -78,7 +78,7 @@ impl Count {
 
 /// Counters of an egress port up to some instant.
 ///
-/// `offered = dropped + sent + queued` at any instant.
+/// `offered + lost = dropped + sent + queued` at any instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Packets that were to go out through the port.
@@ -87,6 +87,9 @@ pub struct PortCounters {
     pub dropped: Count,
     /// Packets whose last bit has left.
     pub sent: Count,
+    /// Packets that were dropped after that, by an [`Impairment`](crate::Impairment) of the link: they count in `sent`
+    /// and in `dropped`.
+    pub lost: Count,
     /// Packets in the port, the packet in service included.
     pub queued: Count,
     /// Accepted packets whose ECN codepoint was changed to `Congested` by the switch half of this
@@ -112,7 +115,7 @@ pub struct PortCounters {
 
 /// Counters of one class of an egress port up to some instant.
 ///
-/// `offered = dropped + sent + queued` at any instant.
+/// `offered + lost = dropped + sent + queued` at any instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClassCounters {
     /// Packets of the class that were to go out through the port.
@@ -121,17 +124,23 @@ pub struct ClassCounters {
     pub dropped: Count,
     /// Packets of the class whose last bit has left.
     pub sent: Count,
+    /// Packets of the class that count in `sent` and in `dropped`: see [`PortCounters::lost`].
+    pub lost: Count,
     /// Packets of the class in the port, a packet in service included.
     pub queued: Count,
 }
 
 impl ClassCounters {
-    pub(crate) fn new(offered: Count, dropped: Count, queued: Count) -> Self {
-        let sent = Count {
-            packets: offered.packets - dropped.packets - queued.packets,
-            bytes: offered.bytes - dropped.bytes - queued.bytes,
-        };
-        Self { offered, dropped, sent, queued }
+    pub(crate) fn new(offered: Count, [dropped, lost]: [Count; 2], queued: Count) -> Self {
+        Self { offered, dropped, sent: sent(offered, [dropped, lost], queued), lost, queued }
+    }
+}
+
+/// Returns the packets whose last bit has left. Of those dropped, `lost` ones had left too.
+fn sent(offered: Count, [dropped, lost]: [Count; 2], queued: Count) -> Count {
+    Count {
+        packets: offered.packets + lost.packets - dropped.packets - queued.packets,
+        bytes: offered.bytes + lost.bytes - dropped.bytes - queued.bytes,
     }
 }
 
@@ -180,15 +189,13 @@ impl Tally {
         self.joins(Time::ZERO + span, bytes);
     }
 
-    /// The counters of a port that holds `queued`.
-    pub(crate) fn counters(&self, queued: Count) -> PortCounters {
+    /// The counters of a port that holds `queued`, and whose link has `lost` packets.
+    pub(crate) fn counters(&self, queued: Count, lost: Count) -> PortCounters {
         PortCounters {
             offered: self.offered,
             dropped: self.dropped,
-            sent: Count {
-                packets: self.offered.packets - self.dropped.packets - queued.packets,
-                bytes: self.offered.bytes - self.dropped.bytes - queued.bytes,
-            },
+            sent: sent(self.offered, [self.dropped, lost], queued),
+            lost,
             queued,
             marked: self.marked,
             trimmed: 0,

@@ -259,6 +259,7 @@ impl<W: SwitchHalf> Port<W> {
     /// Wire bytes that have left the port, or are not in it yet: the last `joining`.
     pub(super) fn sent_bytes(&self, joining: u32) -> Bytes {
         let Count { bytes, .. } = self.tally.offered;
-        Bytes::new(bytes - self.tally.dropped.bytes - u64::from(joining) - self.queue_bytes)
+        let lost = self.stops.as_ref().map_or(0, |stops| stops.lost().bytes);
+        Bytes::new(bytes + lost - self.tally.dropped.bytes - u64::from(joining) - self.queue_bytes)
     }
 }

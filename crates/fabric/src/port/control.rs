@@ -11,7 +11,7 @@ use super::class::Waiting;
 use super::service::InService;
 use super::{Port, SharedBuffer};
 use crate::config::{Buffer, PortConfig};
-use crate::counters::DropReason;
+use crate::counters::{Count, DropReason};
 use crate::event::{FabricEvent, Schedule};
 use crate::impairment::{Fate, Impairment};
 use crate::network::Common;
@@ -25,6 +25,8 @@ pub(super) struct Stops {
     pub(super) variable: bool,
     pub(super) up: bool,
     impairment: Option<Impairment>,
+    /// Packets that had left when the impairment dropped them, of the port and of each class.
+    lost: (Count, Box<[Count]>),
     /// Rate and bytes of the port, and bytes of each class, as configured.
     configured: (Rate, u64, Box<[u64]>),
     /// Packets that have departed and are held back, with the time at which each enters the link,
@@ -48,7 +50,8 @@ impl Stops {
         };
         let of_classes = config.classes.iter().map(|class| class.limit.get()).collect();
         let configured = (config.rate, limit, of_classes);
-        Self { memory, pausable, variable, up: true, impairment, configured, held_back }
+        let lost = (Count::default(), config.classes.iter().map(|_| Count::default()).collect());
+        Self { memory, pausable, variable, up: true, impairment, lost, configured, held_back }
     }
 
     /// Rate of the port as configured.
@@ -64,6 +67,16 @@ impl Stops {
     /// Returns `true` if the port shares its memory.
     pub(super) fn shares_memory(&self) -> bool {
         self.memory.is_some()
+    }
+
+    /// Packets that had left when the link lost them.
+    pub(super) fn lost(&self) -> Count {
+        self.lost.0
+    }
+
+    /// The same of a class.
+    pub(super) fn lost_of(&self, class: ClassId) -> Count {
+        self.lost.1[class.index()]
     }
 
     /// Packets held back.
@@ -125,6 +138,10 @@ impl<W: SwitchHalf> Port<W> {
         };
         match fate {
             Some(Fate::Drop(reason)) => {
+                if !served.lost {
+                    stops.lost.0.add(served.bytes);
+                    stops.lost.1[class].add(served.bytes);
+                }
                 let lost = Waiting { packet: served.packet, bytes: served.bytes };
                 self.lose(class, lost, reason, common);
             }

@@ -147,10 +147,15 @@ impl<W: SwitchHalf> Port<W> {
     pub(crate) fn class_counters(&self, class: ClassId, now: Time) -> ClassCounters {
         let queued = self.class_queued(class, now);
         if self.kind == PortKind::Fifo {
-            return ClassCounters::new(self.tally.offered, self.tally.dropped, queued);
+            return ClassCounters::new(
+                self.tally.offered,
+                [self.tally.dropped, Count::default()],
+                queued,
+            );
         }
         let own = &self.classes[class.index()];
-        ClassCounters::new(own.offered, own.dropped, queued)
+        let lost = self.stops.as_ref().map_or(Count::default(), |stops| stops.lost_of(class));
+        ClassCounters::new(own.offered, [own.dropped, lost], queued)
     }
 
     /// The most bytes of packets sent in a class that it has held, if the port counts them.
@@ -184,7 +189,8 @@ impl<W: SwitchHalf> Port<W> {
             // now is subtracted.
             tally.stays_less(self.free_at.since(now), self.in_service.bytes);
         }
-        let mut counters = tally.counters(self.queued(now));
+        let lost = self.stops.as_ref().map_or(Count::default(), |stops| stops.lost());
+        let mut counters = tally.counters(self.queued(now), lost);
         counters.pauses = self.classes.iter().map(|class| u64::from(class.pauses)).sum();
         if let Some(trimmer) = &self.trimmer {
             (counters.trimmed, counters.headers_lost) = trimmer.counts();

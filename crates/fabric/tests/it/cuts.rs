@@ -3,9 +3,9 @@
 use crate::support::{ClassConfig, PortConfig, Sim, UNLIMITED, gbps, ps, wire};
 use apus_algorithms::BuiltInSwitch;
 use apus_algorithms::dctcp::switch::EcnMarker;
-use apus_cc::Ecn;
-use apus_fabric::{DropReason, Impairment, RateLimit};
-use apus_units::{Bytes, PortId, Span};
+use apus_cc::{CongestionHeader, Ecn, Fields, PortView, SwitchFeedback, SwitchHalf, Verdict};
+use apus_fabric::{Count, DropReason, Impairment, Node, RateLimit};
+use apus_units::{Bytes, ClassId, HostId, PortId, Span};
 
 const PORT: PortId = PortId::new(0);
 /// Time of 1500 B at 100 Gb/s, and the delay of the link.
@@ -16,7 +16,7 @@ fn variable(buffer: Bytes) -> PortConfig {
     PortConfig { variable: true, ..PortConfig::new(gbps(100), buffer) }
 }
 
-fn send(sim: &mut Sim, packets: u32) {
+fn send<W: SwitchHalf>(sim: &mut Sim<W>, packets: u32) {
     let route = sim.route(0, 1);
     for id in 0..packets {
         sim.send_bytes(route, 1500, id);
@@ -131,4 +131,72 @@ fn tokens_stay_when_a_link_becomes_slow_or_fast() {
     }
     sim.run();
     assert_eq!(sim.arrivals_ps(), [T + D, 8 * T + D, 12 * T + D, 16 * T + D]);
+}
+
+/// Writes the bytes that the port has sent into each packet that joins it.
+#[derive(Clone, Debug, Default)]
+struct Meter;
+
+impl SwitchHalf for Meter {
+    fn on_enqueue(
+        &mut self,
+        header: &mut CongestionHeader,
+        _: Bytes,
+        view: &PortView<'_>,
+    ) -> Verdict {
+        let [a, b, c, d, ..] = view.sent.get().to_le_bytes();
+        header.fields = Fields::data(1, [a, b, c, d, 0, 0]);
+        Verdict::Forward
+    }
+
+    fn feedback(&self) -> SwitchFeedback {
+        SwitchFeedback::Nothing
+    }
+}
+
+/// Packets that the link loses have occupied it: they count as sent, for switch halves and in all counters.
+#[test]
+fn packets_lost_on_the_link_were_sent() {
+    let port = apus_fabric::PortConfig {
+        variable: true,
+        ..apus_fabric::PortConfig::new(gbps(100), UNLIMITED)
+    };
+    let topology: apus_fabric::Topology<Meter> = apus_fabric::Topology {
+        hosts: 2,
+        switches: Vec::new(),
+        links: vec![apus_fabric::LinkSpec {
+            a: Node::Host(HostId::new(0)),
+            b: Node::Host(HostId::new(1)),
+            delay: Span::from_us(1),
+            ab: port.clone(),
+            ba: port,
+        }],
+    };
+    let mut sim = Sim::build(&topology);
+    let loss = Some(Impairment::loss(1.0, 1));
+    sim.net.set_impairment(ps(0), PORT, loss, &mut sim.engine).expect("variable");
+    send(&mut sim, 2);
+    sim.run();
+    let now = sim.now();
+    sim.net.set_impairment(now, PORT, None, &mut sim.engine).expect("variable");
+    let route = sim.route(0, 1);
+    sim.send_bytes(route, 1500, 2);
+    sim.run();
+    assert_eq!(sim.ids(), [2]);
+    let seen = sim.delivered[0].packet.congestion.fields;
+    let [a, b, ..] = 3000_u32.to_le_bytes();
+    assert_eq!(seen, Fields::data(1, [a, b, 0, 0, 0, 0]));
+    let count = |packets: u64| Count { packets, bytes: 1500 * packets };
+    let counters = sim.net.port_counters(PORT, sim.now());
+    assert_eq!((counters.offered, counters.sent), (count(3), count(3)));
+    assert_eq!((counters.dropped, counters.lost), (count(2), count(2)));
+    let class = sim.net.class_counters(PORT, ClassId::new(0), sim.now());
+    assert_eq!((class.sent, class.lost), (count(3), count(2)));
+    // A packet that is in service when the link fails has not left.
+    let now = sim.now();
+    send(&mut sim, 1);
+    sim.net.set_link_up(now, PORT, false, &mut sim.engine).expect("variable");
+    sim.run();
+    let counters = sim.net.port_counters(PORT, sim.now());
+    assert_eq!((counters.sent, counters.dropped, counters.lost), (count(3), count(3), count(2)));
 }
