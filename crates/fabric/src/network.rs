@@ -329,7 +329,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// flow, the same in both directions; another `label` draws another path (which may turn out to be the same).
     ///
     /// # Errors
-    /// If no path exists.
+    /// If no path exists, or there are too many routes.
     pub fn route(
         &mut self,
         src: impl Into<Terminal>,
@@ -338,14 +338,14 @@ impl<P, W: SwitchHalf> Network<P, W> {
         label: u32,
     ) -> Result<RouteId, RouteError> {
         self.paths.find(src.into(), dst.into(), key, label, &mut self.scratch)?;
-        Ok(self.common.routes.insert(&self.scratch))
+        self.common.routes.insert(&self.scratch)
     }
 
     /// Stores all shortest paths between two hosts, in both directions, and returns those from `src`, or those around
     /// [links that are avoided](Self::set_detours). They are stored once, whatever the number of flows.
     ///
     /// # Errors
-    /// If no path exists.
+    /// If no path exists, or there are too many routes.
     pub fn path_set(
         &mut self,
         src: impl Into<Terminal>,
@@ -359,7 +359,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// Stores all shortest paths like [`Network::path_set`], and returns them whatever links are avoided.
     ///
     /// # Errors
-    /// If no path exists.
+    /// If no path exists, or there are too many routes.
     pub fn planned_path_set(
         &mut self,
         src: impl Into<Terminal>,
@@ -374,7 +374,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
     /// simulation: equal paths are stored once, so that the memory of routes is bounded.
     ///
     /// # Errors
-    /// If no path exists.
+    /// If no path exists, or there are too many routes.
     pub fn reroute(
         &mut self,
         src: impl Into<Terminal>,
@@ -386,15 +386,18 @@ impl<P, W: SwitchHalf> Network<P, W> {
         self.paths.find(src, dst, key, label, &mut self.scratch)?;
         let word = absorb(mix(key), u64::from(label));
         self.paths.detour(src, dst, word, &mut self.scratch);
-        Ok(self.common.routes.insert_shared(&self.scratch))
+        self.common.routes.insert_shared(&self.scratch)
     }
 
     /// Stores the detours of the [sets of paths](Self::path_set) stored so far for each of these states, in
     /// which switches avoid links. All parts of a network must do so at the same point, so that
     /// identifiers agree. Those of sets that are stored later follow as they are needed.
-    pub fn prepare_detours(&mut self, states: &[Avoided]) {
+    ///
+    /// # Errors
+    /// If there are too many of them.
+    pub fn prepare_detours(&mut self, states: &[Avoided]) -> Result<(), RouteError> {
         let chosen = !self.choosers.is_empty();
-        self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes, chosen);
+        self.path_sets.prepare(states, &mut self.paths, &mut self.common.routes, chosen)
     }
 
     /// Returns `true` if switches [avoid links](Self::set_detours) now.

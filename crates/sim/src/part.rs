@@ -117,7 +117,7 @@ impl<F: AlgorithmFactory> Part<F> {
             network,
         };
         let mut hosts = make_hosts(plan, first_host..end, &mut world)?;
-        world.network.prepare_detours(&detours::states(plan).0);
+        world.network.prepare_detours(&detours::states(plan).0).map_err(PlanError::Route)?;
         for host in &mut hosts {
             host.start(&mut world);
         }

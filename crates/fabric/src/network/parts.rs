@@ -90,8 +90,11 @@ impl<P, W: SwitchHalf> Network<P, W> {
     }
 
     /// Stores a path that another part resolved.
+    ///
+    /// # Panics
+    /// If all routes together have 2^32 egress ports: those that are found during a run are few.
     pub fn import_route(&mut self, path: &[PortId]) -> RouteId {
-        self.common.routes.insert_shared(path)
+        self.common.routes.insert_shared(path).expect("fewer than 2^32 words of routes")
     }
 
     /// Packets in ports and on links of this part, without those that [fly](Schedule::fly), for the check over all parts.

@@ -49,6 +49,8 @@ pub enum RouteError {
         /// The destination.
         dst: HostId,
     },
+    /// All routes together have 2^32 egress ports or more.
+    TooMany,
 }
 
 impl fmt::Display for RouteError {
@@ -64,6 +66,10 @@ impl fmt::Display for RouteError {
                 f,
                 "no path leads from {src} to {dst}; connect them by links through at most \
                  {MAX_SWITCHES} switches"
+            ),
+            Self::TooMany => f.write_str(
+                "all routes together have at most 2^32 egress ports; use fewer flows, or let them use fewer paths or \
+                 avoid fewer links",
             ),
         }
     }

@@ -143,12 +143,12 @@ impl PathSets {
         paths: &mut Paths,
         routes: &mut RouteTable,
         chosen: bool,
-    ) {
+    ) -> Result<(), RouteError> {
         for avoided in states {
             paths.set_avoided(Some(avoided));
             let mut differ = ByPair::new();
             for (&pair, set) in &self.planned {
-                if let Some(around) = set_around(avoided, (pair, set), paths, routes, chosen) {
+                if let Some(around) = set_around(avoided, (pair, set), paths, routes, chosen)? {
                     self.detours.insert(around.lowest(), around);
                     differ.insert(pair, around);
                 }
@@ -157,6 +157,7 @@ impl PathSets {
         }
         paths.set_avoided(None);
         self.prepared = routes.end().get();
+        Ok(())
     }
 
     /// Returns the paths of a network without failures. With `chosen`, switches may choose among them.
@@ -171,7 +172,7 @@ impl PathSets {
         let set = match self.planned.get(&pair) {
             Some(set) => *set,
             None => {
-                let set = store(paths.find_all(pair.0, pair.1)?, routes);
+                let set = store(paths.find_all(pair.0, pair.1)?, routes)?;
                 if chosen {
                     set.let_switches_choose(routes);
                 }
@@ -201,7 +202,7 @@ impl PathSets {
                     planned
                 } else {
                     let (avoided, sets) = &mut self.states[state];
-                    let around = set_around(avoided, (pair, &planned), paths, routes, chosen);
+                    let around = set_around(avoided, (pair, &planned), paths, routes, chosen)?;
                     self.detours.extend(around.map(|around| (around.lowest(), around)));
                     *sets.entry(pair).or_insert(around.unwrap_or(planned))
                 }
@@ -218,30 +219,34 @@ fn set_around(
     paths: &Paths,
     routes: &mut RouteTable,
     chosen: bool,
-) -> Option<PathSet> {
+) -> Result<Option<PathSet>, RouteError> {
     let is_avoided = |number| routes.ports(set.route(number)).any(|port| avoided.concerns(port));
     if !(0..set.count).any(is_avoided) {
-        return None;
+        return Ok(None);
     }
-    let around = store_detours(pair, set, paths, routes);
+    let around = store_detours(pair, set, paths, routes)?;
     if chosen {
         around.let_switches_choose(routes);
     }
-    Some(around)
+    Ok(Some(around))
 }
 
 /// Stores paths of equal length, each followed by its reverse.
-fn store((paths, port_pairs): (Vec<Vec<PortId>>, u32), routes: &mut RouteTable) -> PathSet {
-    let ids: Vec<[u32; 2]> = paths
+fn store(
+    (paths, port_pairs): (Vec<Vec<PortId>>, u32),
+    routes: &mut RouteTable,
+) -> Result<PathSet, RouteError> {
+    let ids: Result<Vec<[u32; 2]>, RouteError> = paths
         .iter()
         .map(|path| {
             let back: Vec<PortId> = path.iter().rev().copied().map(opposite).collect();
-            [routes.insert(path).get(), routes.insert(&back).get()]
+            Ok([routes.insert(path)?.get(), routes.insert(&back)?.get()])
         })
         .collect();
+    let ids = ids?;
     let stride = ids.get(1).map_or(1, |second| second[0] - ids[0][0]);
     // At most 65536.
-    PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, port_pairs }
+    Ok(PathSet { first: ids[0], stride, count: ids.len() as u32, variants: 1, port_pairs })
 }
 
 /// Stores the paths of a pair of hosts around avoided links, all in the same room, each followed by that of the
@@ -251,7 +256,7 @@ fn store_detours(
     set: &PathSet,
     paths: &Paths,
     routes: &mut RouteTable,
-) -> PathSet {
+) -> Result<PathSet, RouteError> {
     let variants = (MAX_WITH_VARIANTS / set.count).clamp(1, MAX_VARIANTS);
     let pair = u64::from(low.host.get()) << 32 | u64::from(high.host.get());
     let mut all = Vec::new();
@@ -265,10 +270,11 @@ fn store_detours(
         all.extend([there, back]);
     }
     let room = all.iter().map(Vec::len).max().unwrap_or(0);
-    let ids: Vec<u32> = all.iter().map(|path| routes.insert_in(path, room).get()).collect();
+    let ids = all.iter().map(|path| Ok(routes.insert_in(path, room)?.get()));
+    let ids: Vec<u32> = ids.collect::<Result<_, RouteError>>()?;
     let stride = (2 * room + 2) as u32; // at most 130
     let first = [ids[0], ids[1]];
-    PathSet { first, stride, count: set.count * variants, variants, port_pairs: set.port_pairs }
+    Ok(PathSet { first, stride, count: set.count * variants, variants, port_pairs: set.port_pairs })
 }
 
 /// A path that is not complete.

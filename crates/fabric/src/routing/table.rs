@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use apus_units::PortId;
 
-use super::MAX_SWITCHES;
+use super::{MAX_SWITCHES, RouteError};
 use crate::packet::{Fields, Way};
 
 /// A resolved route: where its egress ports start in the table of the network.
@@ -47,32 +47,40 @@ struct Choices {
 }
 
 impl RouteTable {
+    /// # Errors
+    /// If the table would outgrow 2^32 words.
+    ///
     /// # Panics
-    /// If the table outgrows 2^32 words, or the path has more hops than a packet takes (which neither
+    /// If the path has more hops than a packet takes (which neither
     /// [`super::Paths`] nor [`crate::Topology::path`] gives).
-    pub(crate) fn insert(&mut self, path: &[PortId]) -> RouteId {
+    pub(crate) fn insert(&mut self, path: &[PortId]) -> Result<RouteId, RouteError> {
         assert!(path.len() <= usize::from(MAX_SWITCHES) + 1, "a packet takes at most 64 hops");
+        let start = start_of(self.words.len(), path.len())?;
         self.words.push(path.len() as u32);
-        let start = u32::try_from(self.words.len()).expect("fewer than 2^32 words of routes");
         self.words.extend(path.iter().map(|port| port.get()));
-        RouteId(start)
+        Ok(RouteId(start))
     }
 
     /// Stores a path like `insert`, in the room of one with `room` hops.
-    pub(crate) fn insert_in(&mut self, path: &[PortId], room: usize) -> RouteId {
-        let route = self.insert(path);
+    pub(crate) fn insert_in(
+        &mut self,
+        path: &[PortId],
+        room: usize,
+    ) -> Result<RouteId, RouteError> {
+        start_of(self.words.len(), room)?;
+        let route = self.insert(path)?;
         self.words.resize(self.words.len() + room.saturating_sub(path.len()), 0);
-        route
+        Ok(route)
     }
 
     /// Stores a path like `insert`, or returns an equal path that this function stored before.
-    pub(crate) fn insert_shared(&mut self, path: &[PortId]) -> RouteId {
+    pub(crate) fn insert_shared(&mut self, path: &[PortId]) -> Result<RouteId, RouteError> {
         if let Some(route) = self.shared.get(path) {
-            return *route;
+            return Ok(*route);
         }
-        let route = self.insert(path);
+        let route = self.insert(path)?;
         self.shared.insert(path.into(), route);
-        route
+        Ok(route)
     }
 
     /// Lets switches choose among these routes from one host to another, which may differ in length.
@@ -150,6 +158,13 @@ impl RouteTable {
     }
 }
 
+/// Returns where a route of `hops` starts behind so many words, if it ends below 2^32.
+fn start_of(words: usize, hops: usize) -> Result<u32, RouteError> {
+    let start = words.saturating_add(1);
+    u32::try_from(start.saturating_add(hops)).map_err(|_| RouteError::TooMany)?;
+    u32::try_from(start).map_err(|_| RouteError::TooMany)
+}
+
 /// Takes a packet that follows its route forwards to its next hop, and returns the egress port by which it
 /// leaves; `None`, without effect, for other packets, and for those that may visit no further switch.
 #[inline(always)]
@@ -160,4 +175,18 @@ pub(crate) fn forward(fields: &mut Fields, words: &[u32]) -> Option<PortId> {
     fields.ttl -= 1;
     fields.hop += 1;
     Some(PortId::new(words[fields.route.0 as usize + usize::from(fields.hop)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_fewer_than_2_32_words() {
+        assert_eq!(start_of(0, 6), Ok(1));
+        let most = u32::MAX as usize;
+        assert_eq!(start_of(most - 7, 6), Ok(u32::MAX - 6));
+        assert_eq!(start_of(most - 6, 6), Err(RouteError::TooMany));
+        assert_eq!(start_of(usize::MAX, 6), Err(RouteError::TooMany));
+    }
 }

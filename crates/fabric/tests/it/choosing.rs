@@ -113,7 +113,7 @@ fn switches_choose_among_detours() {
         }
         let lost = sim.net.ports().find(|&port| sim.net.port_name(port) == "leaf 0 -> spine 2");
         let avoided = Avoided { local: lost.into_iter().collect(), ..Avoided::default() };
-        sim.net.prepare_detours(&[avoided]);
+        sim.net.prepare_detours(&[avoided]).expect("few routes");
         sim.net.set_detours(Some(0));
         let set = sim.net.path_set(ends.0, ends.1).expect("paths");
         for id in 0..12 {

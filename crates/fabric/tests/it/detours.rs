@@ -48,7 +48,7 @@ fn flows_of_a_lost_port_move_and_others_as_the_rule_says() {
         let mut net = leaf_spine();
         let lost = "leaf 0 -> spine 2";
         let avoided = avoiding(&[port(&net, lost)], &[], rehash);
-        net.prepare_detours(&[avoided]);
+        net.prepare_detours(&[avoided]).expect("few routes");
         let before = paths(&mut net, 0, 2);
         net.set_detours(Some(0));
         let after = paths(&mut net, 0, 2);
@@ -80,7 +80,8 @@ fn a_dead_link_from_a_core_needs_other_switches_to_avoid_it() {
     net.prepare_detours(&[
         avoiding(&link, &[], Rehash::Resilient),
         avoiding(&link, &link, Rehash::Resilient),
-    ]);
+    ])
+    .expect("few routes");
     let (there, back) = (paths(&mut net, 0, 4), paths(&mut net, 4, 0));
     assert!(uses(&there) > 800 && uses(&there) == uses(&back));
     net.set_detours(Some(0));
@@ -108,7 +109,7 @@ fn without_another_path_the_planned_one_stays() {
     let before = path(&mut net, 0, 5, 7);
     let links: Vec<PortId> = net.ports().collect();
     let all = avoiding(&links, &links, Rehash::Modulo);
-    net.prepare_detours(&[all]);
+    net.prepare_detours(&[all]).expect("few routes");
     net.set_detours(Some(0));
     assert_eq!(path(&mut net, 0, 5, 7), before);
 }
@@ -122,7 +123,7 @@ fn numbers_of_paths_stay_and_those_of_a_dead_path_spread() {
     let planned = net.path_set(src, dst).expect("paths");
     assert_eq!((planned.count(), planned.variants()), (4, 1));
     let lost = port(&net, "leaf 0 -> spine 2");
-    net.prepare_detours(&[avoiding(&[lost], &[], Rehash::Resilient)]);
+    net.prepare_detours(&[avoiding(&[lost], &[], Rehash::Resilient)]).expect("few routes");
     net.set_detours(Some(0));
     let (there, back) =
         (net.path_set(src, dst).expect("paths"), net.path_set(dst, src).expect("paths"));
@@ -167,7 +168,8 @@ fn a_host_with_several_ports_uses_those_that_are_left() {
     net.prepare_detours(&[
         avoiding(&[lost], &[], Rehash::Resilient),
         avoiding(&[lost], &[lost], Rehash::Resilient),
-    ]);
+    ])
+    .expect("few routes");
     let (there, back) = (paths(&mut net, 0, 1), paths(&mut net, 1, 0));
     let quarter = FLOWS as f64 / 4.0;
     // Five deviations of the binomial distribution.
@@ -201,7 +203,7 @@ fn hosts_leave_a_network_that_does_not_join_them() {
     let one = Topology::leaf_spine(2, 1, 1, &host_tier(gbps(100)), &tier);
     let mut net: Network<u32> = one.in_planes(2).build(3).expect("a network");
     let lost = port(&net, "plane 1 leaf 0 -> plane 1 spine 0");
-    net.prepare_detours(&[avoiding(&[lost], &[lost], Rehash::Resilient)]);
+    net.prepare_detours(&[avoiding(&[lost], &[lost], Rehash::Resilient)]).expect("few routes");
     let before = net.path_set(HostId::new(0), HostId::new(1)).expect("paths");
     assert_eq!((before.count(), before.port_pairs()), (2, 2));
     net.set_detours(Some(0));
@@ -225,7 +227,7 @@ fn paths_that_are_stored_later_avoid_links_too() {
     let lost = ["leaf 0 -> spine 2", "leaf 0 -> spine 1"];
     let mut net = leaf_spine();
     let states = lost.map(|lost| avoiding(&[port(&net, lost)], &[], Rehash::Resilient));
-    net.prepare_detours(&states);
+    net.prepare_detours(&states).expect("few routes");
     net.set_detours(Some(0));
     let set = net.path_set(src, dst).expect("paths");
     assert_eq!((through(&net, set, lost[0]), net.path_set(src, dst)), (0, Ok(set)));

@@ -222,7 +222,8 @@ fn a_detour_longer_than_a_packet_lives_is_none() {
             local: links.clone(),
             global: links,
             ..Avoided::default()
-        }]);
+        }])
+        .expect("few routes");
         net.set_detours(Some(0));
         let around = net.reroute(host(0), host(1), 0, 0).expect("a path");
         (planned, net.route_ports(around))
