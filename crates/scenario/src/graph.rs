@@ -61,13 +61,7 @@ impl GraphSpec {
     /// Egress ports of the longest of all shortest paths between hosts, at most: twice the distance of
     /// the farthest switch from the first one, and the links of the hosts.
     pub(super) fn longest_path(&self) -> u64 {
-        let mut peers = vec![Vec::new(); self.switches.len()];
-        for link in &self.links {
-            if let (End::Switch(a), End::Switch(b)) = (link.a, link.b) {
-                peers[a as usize].push(b);
-                peers[b as usize].push(a);
-            }
-        }
+        let peers = self.peers();
         let (mut reached, mut farthest) = (vec![false; peers.len()], 0);
         let mut next = VecDeque::new();
         if let Some(first) = reached.first_mut() {
@@ -83,6 +77,55 @@ impl GraphSpec {
             }
         }
         2 * farthest + 2
+    }
+
+    /// The switches behind the links of each switch.
+    fn peers(&self) -> Vec<Vec<u32>> {
+        let mut peers = vec![Vec::new(); self.switches.len()];
+        for link in &self.links {
+            if let (End::Switch(a), End::Switch(b)) = (link.a, link.b) {
+                peers[a as usize].push(b);
+                peers[b as usize].push(a);
+            }
+        }
+        peers
+    }
+
+    /// Shortest paths between two switches with hosts, on average over those that have one.
+    pub(super) fn paths(&self) -> u64 {
+        let peers = self.peers();
+        let mut has_hosts = vec![false; peers.len()];
+        for link in &self.links {
+            if let (End::Host(_), End::Switch(edge)) | (End::Switch(edge), End::Host(_)) =
+                (link.a, link.b)
+            {
+                has_hosts[edge as usize] = true;
+            }
+        }
+        let (mut pairs, mut paths) = (0, 0_u64);
+        for edge in (0..peers.len()).filter(|edge| has_hosts[*edge]) {
+            // By switch: its distance, and its shortest paths.
+            let mut of = vec![(u32::MAX, 0_u64); peers.len()];
+            of[edge] = (0, 1);
+            let mut next = VecDeque::from([edge]);
+            while let Some(switch) = next.pop_front() {
+                let (distance, count) = of[switch];
+                if switch != edge && has_hosts[switch] {
+                    pairs += 1;
+                    paths = paths.saturating_add(count);
+                }
+                for peer in peers[switch].iter().map(|peer| *peer as usize) {
+                    if of[peer].0 == u32::MAX {
+                        of[peer].0 = distance + 1;
+                        next.push_back(peer);
+                    }
+                    if of[peer].0 == distance + 1 {
+                        of[peer].1 = of[peer].1.saturating_add(count);
+                    }
+                }
+            }
+        }
+        paths.div_ceil(pairs.max(1)).max(1)
     }
 
     /// Reads the links; `default` contains the topology's settings for all of them.

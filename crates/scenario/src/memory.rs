@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 
 use apus_algorithms::AlgorithmConfig;
+use apus_cc::PathPolicy;
 use apus_sim::memory::idle_connection_bytes;
 use apus_transport::memory::busy_flow_bytes;
 use apus_units::Bytes;
@@ -56,10 +57,33 @@ const PER_OP: u64 = 64;
 const GROWTH: u64 = 2;
 /// Routes are found by 32-bit indices into one table of their egress ports.
 const MAX_ROUTE_WORDS: u64 = u32::MAX as u64;
+/// Most paths that are stored of a pair of hosts.
+const MAX_PATHS: u64 = 1 << 16;
 
 /// Words of the routes of a connection, there and back: its egress ports and their number.
 fn route_words(topology: &TopologySpec) -> u64 {
     2 * (1 + topology.longest_path())
+}
+
+/// Words of the sets of paths over which packets are spread, each stored once for a pair of hosts. Those around failed
+/// links are not part of it.
+fn set_words(topology: &TopologySpec, workloads: &[Workload]) -> u64 {
+    let spread = workloads.iter().filter(|workload| workload.spread.is_some());
+    let connections = spread.map(Workload::connections).fold(0, u64::saturating_add);
+    // A rank may use one NIC of its host.
+    let ends = u64::from(topology.hosts()) * u64::from(topology.planes());
+    let pairs = connections.min(ends * ends.saturating_sub(1) / 2);
+    pairs.saturating_mul(topology.paths().min(MAX_PATHS)).saturating_mul(route_words(topology))
+}
+
+/// Words per word of a set of paths, with those by which switches choose the rest of a path.
+fn words_of_choices(workloads: &[Workload]) -> u64 {
+    let policies = workloads.iter().filter_map(|workload| workload.spread.as_ref());
+    if policies.map(|spread| spread.policy.at_switches()).any(|rule| rule.is_some()) {
+        3
+    } else {
+        1
+    }
 }
 
 /// Ops of a workload that memory holds before they are submitted, at most.
@@ -82,13 +106,16 @@ fn outstanding(workload: &Workload) -> u32 {
     }
 }
 
-/// Estimates the memory of a run on one thread: network, hosts, connections and their ops. Packets in
-/// switches, which their buffers bound, and recorded tables are not part of it.
+/// Estimates the memory of a run on one thread: network, hosts, connections and their ops, and sets of paths. Packets in
+/// switches, which their buffers bound, paths around failed links and recorded tables are not part of it.
 pub(super) fn estimate(topology: &TopologySpec, workloads: &[Workload]) -> Bytes {
     let routes = GROWTH * route_words(topology) * size_of::<u32>() as u64;
     let per_connection =
         idle_connection_bytes::<AlgorithmConfig>() as u64 + routes + PER_CONNECTION;
-    let network = BASE + PER_HOST.saturating_mul(u64::from(topology.hosts()));
+    let sets = set_words(topology, workloads).saturating_mul(words_of_choices(workloads));
+    let sets = sets.saturating_mul(GROWTH * size_of::<u32>() as u64);
+    let hosts = PER_HOST.saturating_mul(u64::from(topology.hosts()));
+    let network = sets.saturating_add(BASE + hosts);
     let workload = |workload: &Workload| {
         let each = per_connection + busy_flow_bytes(outstanding(workload));
         let connections = workload.connections().saturating_mul(each);
@@ -115,13 +142,28 @@ pub(super) fn check(
         root.problem("workload", message);
         return;
     }
+    let of_sets = set_words(topology, workloads);
+    if of_sets.saturating_add(connections * route_words(topology)) > MAX_ROUTE_WORDS {
+        let message = format_args!(
+            "spreads packets over about {} paths between two hosts, but all routes together have at most 2^32 egress \
+             ports; use fewer hosts or flows, or `balancer = \"ecmp\"`",
+            topology.paths()
+        );
+        root.problem("workload", message);
+        return;
+    }
     let Some(limit) = limit else { return };
     let needed = estimate(topology, workloads);
     if needed > limit.bytes {
         let ops: u64 = workloads.iter().map(known_ops).sum();
         let ops = if ops == 0 { String::new() } else { format!(" for {ops} ops") };
+        let paths = if of_sets == 0 {
+            String::new()
+        } else {
+            format!(", over {} paths between two hosts", topology.paths())
+        };
         let message = format_args!(
-            "opens {connections} connections{ops}, which take about {} of memory, but {}; use fewer \
+            "opens {connections} connections{ops}{paths}, which take about {} of memory, but {}; use fewer \
              hosts or flows, let ops share flows, or raise --max-memory",
             rounded(needed),
             limit.reason

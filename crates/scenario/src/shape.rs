@@ -279,6 +279,18 @@ impl Shape {
         }
     }
 
+    /// Shortest paths between two hosts: of most pairs, and in a graph on average.
+    pub(super) fn paths(&self) -> u64 {
+        let of_plane = match *self {
+            Self::Star { .. } | Self::Dumbbell { .. } | Self::ParkingLot { .. } => 1,
+            Self::LeafSpine { spines, .. } => u64::from(spines),
+            Self::FatTree { k, .. } => u64::from(k / 2).pow(2),
+            Self::Rails { size, .. } => u64::from(size.spines.max(1)),
+            Self::Graph(ref graph) => graph.paths(),
+        };
+        of_plane.saturating_mul(u64::from(self.planes()))
+    }
+
     fn links(&self) -> u64 {
         let between = match *self {
             Self::Graph(ref graph) => return graph.links.len() as u64,

@@ -145,6 +145,11 @@ impl TopologySpec {
         self.shape.longest_path()
     }
 
+    /// Shortest paths between two hosts: of most pairs, and in a graph on average.
+    pub(super) fn paths(&self) -> u64 {
+        self.shape.paths()
+    }
+
     /// Every kind of link.
     pub(super) fn links(&self) -> Vec<Links> {
         self.shape.kinds_of_links(self.edge)

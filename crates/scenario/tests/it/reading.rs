@@ -260,6 +260,56 @@ fn connections_beyond_the_memory_limit_are_refused_with_estimate_and_limit() {
     assert_eq!(enough.runs[0].setup.to_toml(), good(&text).runs[0].setup.to_toml());
 }
 
+/// Routes of a pair of hosts over 16 spines: 4 egress ports and their number, there and back, in words of 4 B with room to
+/// grow, and the places and lists by which switches choose.
+#[test]
+fn sets_of_paths_count_as_memory() {
+    let leaf_spine = |spines: u32, balancer: &str| {
+        format!(
+            "duration = \"1ms\"\nalgorithm = {{ name = \"swift\" }}\nrouting = {{ balancer = \"{balancer}\" }}\n\
+             topology = {{ kind = \"leaf-spine\", leaves = 16, spines = {spines}, hosts_per_leaf = 8, \
+             rate = \"100Gbps\", delay = \"1us\", buffer = \"4MB\" }}\n\
+             workload = [{{ kind = \"all-to-all\", size = \"64kB\" }}]\n"
+        )
+    };
+    let of = |text: &str| good(text).runs[0].setup.estimated_memory().get();
+    let pairs = 128 * 127 / 2;
+    let one = |spines| of(&leaf_spine(spines, "oblivious"));
+    assert_eq!(one(16) - one(1), 15 * pairs * 2 * 5 * 4 * 2);
+    let chosen = |spines| of(&leaf_spine(spines, "round-robin"));
+    assert_eq!(chosen(16) - chosen(1), 3 * (one(16) - one(1)));
+    let ecmp = |spines| of(&leaf_spine(spines, "ecmp"));
+    assert_eq!(ecmp(16), ecmp(1));
+    // A list of links: 16 paths between the leaves too.
+    let mut links: String = (0..2)
+        .flat_map(|leaf| {
+            (0..16).map(move |spine| format!("{{ a = \"l{leaf}\", b = \"s{spine}\" }}, "))
+        })
+        .collect();
+    links += "{ a = \"h0\", b = \"l0\" }, { a = \"h1\", b = \"l1\" }";
+    let list = |balancer: &str| {
+        format!(
+            "duration = \"1ms\"\nalgorithm = {{ name = \"swift\" }}\nrouting = {{ balancer = \"{balancer}\" }}\n\
+             topology = {{ kind = \"links\", rate = \"100Gbps\", delay = \"1us\", buffer = \"4MB\", link = [{links}] }}\n\
+             workload = [{{ kind = \"permutation\", size = \"64kB\" }}]\n"
+        )
+    };
+    // Estimated with the same longest path for both.
+    let spread = of(&list("oblivious")) - of(&list("ecmp"));
+    assert_eq!(spread % 16, 0);
+    assert!((16 * 2 * 5 * 4 * 2..=16 * 2 * 7 * 4 * 2).contains(&spread), "{spread}");
+}
+
+#[test]
+fn sets_of_paths_beyond_the_table_of_routes_are_refused() {
+    let text = "duration = \"1ms\"\nalgorithm = { name = \"swift\" }\nrouting = { balancer = \"oblivious\" }\n\
+                topology = { kind = \"fat-tree\", k = 32, rate = \"100Gbps\", delay = \"1us\", buffer = \"4MB\" }\n\
+                workload = [{ kind = \"all-to-all\", size = \"64kB\" }]\n";
+    let error = read(text).expect_err("2^25 pairs with 256 paths").to_string();
+    let part = "spreads packets over about 256 paths between two hosts, but all routes together";
+    assert!(error.contains(part), "{error}");
+}
+
 /// A corpus of mistakes: the first line of each file gives line and message.
 #[test]
 fn wrong_scenarios_are_refused_with_line_and_remedy() {
