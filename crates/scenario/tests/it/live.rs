@@ -246,7 +246,7 @@ fn leaf_spine(routing: &str, fault: &str) -> Live<AlgorithmConfig> {
 fn transfer(live: &mut Live<AlgorithmConfig>, from: u32, to: u32) -> f64 {
     let begin = live.now();
     for message in 0..64 {
-        live.receive(key(from, to, message), 1 << 16, u64::from(message)).expect("good");
+        live.receive(key(from, to, message), 1 << 16, message).expect("good");
         live.send(key(from, to, message), 1 << 16, None).expect("good");
     }
     (0..64).for_each(|_| assert!(matches!(live.next(Time::MAX), Next::Event(_))));
