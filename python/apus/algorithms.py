@@ -1271,7 +1271,7 @@ class Mswift(Algorithm):
                 link, without its share of hop scaling.
             hop_scale: target added per switch on the forward path (time). Default: 1us.
             initial_cwnd: first window in packets (number). Default: 16. From the network in mswift,
-                lswift: the BDP in packets.
+                lswift: the BDP in packets, at most max_cwnd.
             max_cwnd: largest window in packets (number). Default: 256. From the network in mswift,
                 lswift: the larger of 256 packets and 2 BDP.
         """

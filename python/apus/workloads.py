@@ -226,8 +226,8 @@ def all_to_all(
             "bruck", "rail").
         window: With the pattern `window`: blocks that a rank sends at a time (whole number, at
             least 1; default "4").
-        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node;
-            `ranks_per_host` if not given (whole number, at least 2).
+        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
+            the ranks of a host, of which all must have as many (whole number, at least 2).
         ranks: Number of ranks; as many as there are places for if not given (whole number, at least
             2).
         channels: Equal parts of the data, each a collective of its own beside the others (whole
@@ -767,8 +767,8 @@ def all_reduce(
             2).
         chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
             or of the chain (whole number, at least 1; default "8").
-        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node;
-            `ranks_per_host` if not given (whole number, at least 2).
+        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
+            the ranks of a host, of which all must have as many (whole number, at least 2).
         channels: Equal parts of the data, each a collective of its own beside the others (whole
             number, from 1 to 256; default "1").
         compute: Time that every rank computes before each iteration (time; default "0s").
