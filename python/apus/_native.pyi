@@ -266,6 +266,7 @@ class TimeoutEvent:
         *,
         now: float = ...,
         next_seq: int = ...,
+        is_same_flight: bool = ...,
     ) -> TimeoutEvent: ...
     @property
     def now(self) -> float:
@@ -273,6 +274,9 @@ class TimeoutEvent:
     @property
     def next_seq(self) -> int:
         """The number the next packet sent will carry."""
+    @property
+    def is_same_flight(self) -> bool:
+        """Whether the packets had left before the last timeout, where each has its own."""
 
 @final
 class SignalEvent:

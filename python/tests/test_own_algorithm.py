@@ -185,7 +185,8 @@ def test_an_object_can_be_driven_by_hand() -> None:
     assert own.allowance() == pytest.approx(25.2)
     own.on_ack(apus.AckEvent(now=1.0, rtt=20e-6))
     assert own.allowance() == pytest.approx(12.6)
-    assert repr(apus.TimeoutEvent(now=0.5)) == "TimeoutEvent(now=0.5, next_seq=0)"
+    text = "TimeoutEvent(now=0.5, next_seq=0, is_same_flight=False)"
+    assert repr(apus.TimeoutEvent(now=0.5)) == text
 
 
 def test_an_object_is_pickled_by_the_path_of_its_class() -> None:

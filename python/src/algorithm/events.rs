@@ -30,6 +30,15 @@ pub fn span(seconds: f64, what: &str) -> PyResult<Span> {
     Err(PyValueError::new_err(format!("{what} must be from 0 to 86400 seconds, not {seconds}")))
 }
 
+/// Returns a number or a truth value as Python writes it.
+fn literal(value: impl std::fmt::Debug) -> String {
+    match format!("{value:?}").as_str() {
+        "true" => "True".to_owned(),
+        "false" => "False".to_owned(),
+        number => number.to_owned(),
+    }
+}
+
 /// Declares a class of events: its attributes, and their defaults in calls by name.
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident { $($(#[$own:meta])* $field:ident: $type:ty = $default:expr,)+ })+) => {
@@ -50,7 +59,7 @@ macro_rules! events {
 
                 fn __repr__(&self) -> String {
                     let mut text = stringify!($name).to_owned() + "(";
-                    $(text += &format!("{}={:?}, ", stringify!($field), self.$field);)+
+                    $(text += &format!("{}={}, ", stringify!($field), literal(self.$field));)+
                     text.truncate(text.len() - 2);
                     text + ")"
                 }
