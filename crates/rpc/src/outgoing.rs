@@ -23,14 +23,15 @@ pub(crate) struct Outgoing {
     /// Messages that the connection had no room for, in order.
     backlog: Mutex<VecDeque<Vec<u8>>>,
     has_backlog: AtomicBool,
-    /// Wakers of readers of bodies that the connection had no room for.
-    waiters: Mutex<Vec<Waker>>,
+    /// Wakers of readers of bodies that the connection had no room for; `None` if all bodies have ended.
+    waiters: Mutex<Option<Vec<Waker>>>,
 }
 
 impl Outgoing {
     pub(crate) fn new(connection: Connection, keeper: Arc<Keeper>) -> Self {
         let (backlog, has_backlog) = (Mutex::default(), AtomicBool::new(false));
-        Self { connection, keeper, backlog, has_backlog, waiters: Mutex::default() }
+        let waiters = Mutex::new(Some(Vec::new()));
+        Self { connection, keeper, backlog, has_backlog, waiters }
     }
 
     /// Returns why [`Connection::block_on`] ended without a result, if not at its deadline.
@@ -75,25 +76,33 @@ impl Outgoing {
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
     }
 
-    fn waiters(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn waiters(&self) -> MutexGuard<'_, Option<Vec<Waker>>> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the caller when it should submit again what the connection had no room for.
     pub(crate) fn wait_for_room(&self, waker: &Waker) {
         let mut waiters = self.waiters();
-        if !waiters.iter().any(|other| other.will_wake(waker)) {
-            waiters.push(waker.clone());
+        match waiters.as_mut() {
+            Some(waiters) if waiters.iter().any(|other| other.will_wake(waker)) => {}
+            Some(waiters) => waiters.push(waker.clone()),
+            None => return waker.wake_by_ref(),
         }
         drop(waiters);
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
     }
 
+    /// Wakes those that wait for room, now that all bodies have ended. Their tasks may keep this.
+    pub(crate) fn end_waits(&self) {
+        let waiters = self.waiters().take();
+        waiters.into_iter().flatten().for_each(Waker::wake);
+    }
+
     /// Submits messages again that the connection had no room for, and wakes those that wait for room. Returns when to call it
     /// again.
     pub(crate) fn retry(&self, now: Instant) -> Option<Instant> {
-        let waiters = std::mem::take(&mut *self.waiters());
-        waiters.into_iter().for_each(Waker::wake);
+        let waiters = self.waiters().as_mut().map(std::mem::take);
+        waiters.into_iter().flatten().for_each(Waker::wake);
         if !self.has_backlog.load(Ordering::Acquire) {
             return None;
         }

@@ -117,7 +117,8 @@ pub(super) fn largest_packets(
 ) -> Vec<u64> {
     let has_data = |class: usize| workloads.iter().any(|of| usize::from(of.class) == class);
     let control = u64::from(topology.header);
-    let classes = 0..topology.classes.len();
+    // Without classes all traffic is one.
+    let classes = 0..topology.classes.len().max(1);
     classes.map(|class| if has_data(class) { packet } else { control }).collect()
 }
 
@@ -134,6 +135,16 @@ fn check_classes(
             class.name, class.limit
         );
         root.check(class.limit.get() >= *packet, "topology", message);
+    }
+    if let Some(pfc) = &topology.pfc {
+        let packets = pfc.classes.iter().filter_map(|class| largest.get(class.index()));
+        let packet = packets.max().copied().unwrap_or_default();
+        let most = pfc.pause.get().saturating_add(pfc.headroom.get());
+        let message = format_args!(
+            "of {} and `pause` of {} together do not hold one packet of {packet}B",
+            pfc.headroom, pfc.pause
+        );
+        root.check(most >= packet, "topology.pfc.headroom", message);
     }
     for (index, class) in (0..).zip(&topology.classes) {
         let used = workloads.iter().any(|workload| workload.class == index)

@@ -11,6 +11,7 @@ use apus_units::{Bytes, HostId, Rate, Span, SwitchId};
 use super::declared::{Keys, Kind, key};
 use super::links::{BUFFER, DELAY, RATE};
 use super::links::{Links, Memory, check_holds_packet, read_links};
+use super::memory::MAX_PATHS;
 use super::section::{Section, Setting};
 use crate::import::{End, Graph, Servers};
 
@@ -91,7 +92,7 @@ impl GraphSpec {
         peers
     }
 
-    /// Shortest paths between two switches with hosts, on average over those that have one.
+    /// Shortest paths between two switches with hosts that are stored, on average over those that have one.
     pub(super) fn paths(&self) -> u64 {
         let peers = self.peers();
         let mut has_hosts = vec![false; peers.len()];
@@ -112,7 +113,7 @@ impl GraphSpec {
                 let (distance, count) = of[switch];
                 if switch != edge && has_hosts[switch] {
                     pairs += 1;
-                    paths = paths.saturating_add(count);
+                    paths = paths.saturating_add(count.min(MAX_PATHS));
                 }
                 for peer in peers[switch].iter().map(|peer| *peer as usize) {
                     if of[peer].0 == u32::MAX {

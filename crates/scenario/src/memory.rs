@@ -58,7 +58,7 @@ const GROWTH: u64 = 2;
 /// Routes are found by 32-bit indices into one table of their egress ports.
 const MAX_ROUTE_WORDS: u64 = u32::MAX as u64;
 /// Most paths that are stored of a pair of hosts.
-const MAX_PATHS: u64 = 1 << 16;
+pub(super) const MAX_PATHS: u64 = 1 << 16;
 
 /// Words of the routes of a connection, there and back: its egress ports and their number.
 fn route_words(topology: &TopologySpec) -> u64 {
@@ -70,8 +70,12 @@ fn route_words(topology: &TopologySpec) -> u64 {
 fn set_words(topology: &TopologySpec, workloads: &[Workload]) -> u64 {
     let spread = workloads.iter().filter(|workload| workload.spread.is_some());
     let connections = spread.map(Workload::connections).fold(0, u64::saturating_add);
+    if connections == 0 {
+        return 0;
+    }
     // A rank may use one NIC of its host.
-    let ends = u64::from(topology.hosts()) * u64::from(topology.planes());
+    let nics = topology.nics().map_or(1, |(nics, _)| u64::from(nics.count));
+    let ends = u64::from(topology.hosts()) * nics;
     let pairs = connections.min(ends * ends.saturating_sub(1) / 2);
     pairs.saturating_mul(topology.paths().min(MAX_PATHS)).saturating_mul(route_words(topology))
 }

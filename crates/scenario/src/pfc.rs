@@ -23,12 +23,8 @@ pub(super) static PFC: Keys = Keys::of(&[
     key("classes", Kind::Texts, "The classes that are paused; all if not given"),
 ]);
 
-/// Reads it; `packet` is the size of the largest packet. The outer `None` means that something is wrong.
-pub(super) fn read(
-    topology: &Section<'_>,
-    classes: &[Class],
-    packet: u64,
-) -> Option<Option<PfcConfig>> {
+/// Reads it. The outer `None` means that something is wrong.
+pub(super) fn read(topology: &Section<'_>, classes: &[Class]) -> Option<Option<PfcConfig>> {
     if topology.node("pfc").is_none() {
         return Some(None);
     }
@@ -42,12 +38,6 @@ pub(super) fn read(
         if let Err(why) = config.check() {
             section.problem("resume", why);
         }
-        let most = config.pause.get().saturating_add(config.headroom.get());
-        let message = format_args!(
-            "of {} and `pause` of {} together do not hold one packet of {packet}B",
-            config.headroom, config.pause
-        );
-        section.check(most >= packet, "headroom", message);
         Some(config)
     })();
     section.finish();

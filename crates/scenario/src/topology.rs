@@ -107,7 +107,7 @@ impl TopologySpec {
         let ack_class = read_ack_class(&section, &classes);
         let plain = section.get::<Vec<String>>("plain").unwrap_or_default();
         let instant_signals = section.word("signals") == Some("instant");
-        let pfc = pfc::read(&section, &classes, packet);
+        let pfc = pfc::read(&section, &classes);
         if ecn.is_some() && !classes.is_empty() && classes.iter().all(|c| c.ecn.is_some()) {
             section.problem("ecn", "has no effect: every class has its own; remove it");
         }

@@ -90,7 +90,8 @@ impl<W: SwitchHalf> Port<W> {
         for (_, bytes) in departures.take_while(|(departs, _)| *departs <= now) {
             each(0, bytes);
         }
-        if self.in_service.bytes > 0 && self.free_at <= now {
+        // A packet that a failure of the link has met is dropped when its service ends.
+        if self.in_service.bytes > 0 && !self.in_service.lost && self.free_at <= now {
             each(usize::from(self.in_service.class), self.in_service.bytes);
         }
         for (class, bytes, _) in self.served_by(now) {

@@ -196,6 +196,9 @@ fn packets_lost_on_the_link_were_sent() {
     let now = sim.now();
     send(&mut sim, 1);
     sim.net.set_link_up(now, PORT, false, &mut sim.engine).expect("variable");
+    // Neither at the end of its service, before that is handled.
+    let counters = sim.net.port_counters(PORT, now + Span::from_ps(T));
+    assert_eq!((counters.sent, counters.dropped), (count(3), count(2)));
     sim.run();
     let counters = sim.net.port_counters(PORT, sim.now());
     assert_eq!((counters.sent, counters.dropped, counters.lost), (count(3), count(3), count(2)));

@@ -123,9 +123,15 @@ impl Sending {
     /// Ends the body because the receiver reads no further. A body that was made to its end does not fail: the receiver may have
     /// all of it.
     pub(crate) fn close(&self) {
-        if !self.state().ended {
-            self.fail(BodyError::GivenUp);
+        let mut state = self.state();
+        if !state.ended {
+            drop(state);
+            return self.fail(BodyError::GivenUp);
         }
+        // That of a write that was given up. Its task may keep this body.
+        let waker = state.waker.take();
+        drop(state);
+        drop(waker);
     }
 
     /// Returns `true` if the receiver has ended the body early, or its call or connection has ended. The end of the writer is no
@@ -138,7 +144,9 @@ impl Sending {
     fn withdraw(&self) {
         let mut state = self.state();
         (state.ended, state.consumed) = (true, state.written);
+        let waker = state.waker.take();
         drop(state);
+        drop(waker);
         self.region.revoke();
     }
 

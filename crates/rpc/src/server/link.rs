@@ -400,9 +400,15 @@ impl Link {
         }
     }
 
-    /// Gives up all calls, because the connection has ended or is to end.
+    /// Gives up all calls, because the connection has ended or is to end. Further messages have no effect.
     pub(super) fn end(&self, end: End) {
         self.ended.store(true, Ordering::Release);
+        self.give_up_calls(end);
+        self.outgoing.end_waits();
+    }
+
+    /// Gives up all calls.
+    pub(super) fn give_up_calls(&self, end: End) {
         for _ in 0..self.slots.end(end) {
             self.call_over();
         }

@@ -303,9 +303,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.core.draining.store(true, Ordering::SeqCst);
         self.core.pool.stop();
-        // A handler may wait for a body, and a peer may never send or read it.
+        // A handler may wait for a body, and a peer may never send or read it. Calls that come meanwhile are answered.
         let links = self.core.links().clone();
-        links.iter().for_each(|link| link.end(End::ClosedHere));
+        links.iter().for_each(|link| link.give_up_calls(End::ClosedHere));
         let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = accepts {
             waker.wake();

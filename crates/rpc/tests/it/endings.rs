@@ -187,6 +187,30 @@ fn calls_to_a_host_that_drains_do_not_run() {
     drop(server);
 }
 
+/// The drop waits for a handler. A call that comes meanwhile is answered at once, and may be made elsewhere.
+#[test]
+fn calls_to_a_server_that_is_dropped_do_not_run() {
+    let door = Door::new();
+    let (methods, _) = counted(&door);
+    let Pair { client, server, client_host: _client_host, server_host: _server_host } =
+        pair(methods);
+    let [wait, echo] = ["wait", "echo"].map(|name| client.method(name).expect("it"));
+    let running = client.call(wait, b"").start().expect("room");
+    door.wait_for(1);
+    let drops = std::thread::spawn(move || drop(server));
+    let stopping = || {
+        let call = client.call(echo, b"x").deadline(PATIENCE);
+        call.wait().err().filter(|error| *error == CallError::Stopping)
+    };
+    until("the drop has begun", || stopping().is_some());
+    // Also when it has given up the calls that it found.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(stopping().map(|error| error.executed()), Some(Executed::NotRun));
+    door.open();
+    running.wait().expect("it was finished");
+    drops.join().expect("no panic");
+}
+
 #[test]
 fn host_that_drains_waits_for_the_calls_of_its_clients() {
     let door = Door::new();

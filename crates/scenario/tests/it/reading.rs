@@ -260,6 +260,17 @@ fn connections_beyond_the_memory_limit_are_refused_with_estimate_and_limit() {
     assert_eq!(enough.runs[0].setup.to_toml(), good(&text).runs[0].setup.to_toml());
 }
 
+/// Headroom for acknowledgements alone need not hold a packet of data.
+#[test]
+fn pauses_of_a_class_need_room_for_its_own_packets() {
+    let text = "duration = \"1ms\"\nalgorithm = { name = \"swift\" }\n[topology]\nkind = \"star\"\nhosts = 4\n\
+                rate = \"100Gbps\"\ndelay = \"1us\"\nbuffer = \"4MB\"\nack_class = \"acks\"\n\
+                pfc = { classes = [\"acks\"], pause = \"1kB\", resume = \"500B\", headroom = \"1kB\" }\n\
+                [[topology.class]]\nname = \"data\"\n[[topology.class]]\nname = \"acks\"\n\
+                [[workload]]\nkind = \"incast\"\nsize = \"64kB\"\nclass = \"data\"\n";
+    good(text);
+}
+
 /// Routes of a pair of hosts over 16 spines: 4 egress ports and their number, there and back, in words of 4 B with room to
 /// grow, and the places and lists by which switches choose.
 #[test]
