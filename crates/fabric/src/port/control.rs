@@ -74,7 +74,7 @@ impl Stops {
         self.lost.0
     }
 
-    /// The same of a class.
+    /// Packets of a class that had left when the link lost them.
     pub(super) fn lost_of(&self, class: ClassId) -> Count {
         self.lost.1[class.index()]
     }

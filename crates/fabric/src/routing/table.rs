@@ -158,7 +158,10 @@ impl RouteTable {
     }
 }
 
-/// Returns where a route of `hops` starts behind so many words, if it ends below 2^32.
+/// Returns where the next route, of `hops` ports, starts in a table that has `words` words.
+///
+/// # Errors
+/// If it would end at 2^32 or behind it.
 fn start_of(words: usize, hops: usize) -> Result<u32, RouteError> {
     let start = words.saturating_add(1);
     u32::try_from(start.saturating_add(hops)).map_err(|_| RouteError::TooMany)?;

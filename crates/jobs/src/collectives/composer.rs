@@ -16,8 +16,8 @@ impl Composer {
         Self(Weave::new(ranks))
     }
 
-    /// Has messages of collectives use the tags from `first` on, so that those of other operations are below. There must be
-    /// some tags from there to [`ANY`](crate::graph::ANY) for each rank.
+    /// Gives messages of collectives the tags from `first` on; those of other operations must be below. A collective needs a few
+    /// tags per rank between `first` and [`ANY`](crate::graph::ANY).
     #[must_use]
     pub fn with_tags_from(self, first: u32) -> Self {
         Self(self.0.with_tags_from(first))

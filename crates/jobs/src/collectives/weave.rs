@@ -80,8 +80,8 @@ impl Weave {
     }
 
     /// Adds a collective of the current group as a part of the job. A rank enters it when all that its next step waits for has
-    /// ended. What it has to send, receive and pass on begins after that, so that the collective ends nowhere before all
-    /// have entered whose data it needs there.
+    /// ended, and sends, receives and passes on nothing of it before. So the collective ends at a rank only after all ranks
+    /// whose data it needs have entered.
     pub(super) fn collective(
         &mut self,
         name: &'static str,
@@ -200,7 +200,7 @@ impl Weave {
         self.is_within = false;
     }
 
-    /// Returns the first of `count` tags in sequence. They repeat before 2^32; messages of equal tags match in
+    /// Returns the first of `count` tags in sequence. They begin again before 2^32; messages of equal tags match in
     /// their order.
     pub(super) fn tags(&mut self, count: u32) -> u32 {
         let first = if self.next_tag < ANY - count { self.next_tag } else { self.first_tag };

@@ -168,7 +168,7 @@ fn the_bound_counts_the_longest_queues_of_credits() {
         let summary = simulation.run("expresspass", &mut |_| {}).expect("bounded");
         summary.credits.bound_bytes.expect("bounded")
     };
-    // As many times the credits, so many times the wait for them, which is nearly all of the bound.
+    // The wait for credits is nearly all of the bound, and grows with their queue.
     let ratio = bound(60_000_000) as f64 / bound(6_000_000) as f64;
     assert!((ratio - 10.0).abs() < 0.01, "{ratio}");
 }
