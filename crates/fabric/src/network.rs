@@ -57,6 +57,13 @@ pub enum Outcome {
     Forwarded,
     /// The packet that arrived at a switch is gone.
     Dropped(DropReason),
+    /// A switch paused a class of a host's port or ended a pause ([`Network::is_paused`]).
+    Paused {
+        /// The host.
+        host: HostId,
+        /// Its port.
+        port: PortId,
+    },
 }
 
 /// A network of one topology, built by [`Topology::build`](crate::Topology::build). `P` is the

@@ -228,9 +228,14 @@ impl<F: AlgorithmFactory> Host<F> {
         if let Some(jobs) = &mut self.jobs {
             jobs.send_from_outside(now, rank, message);
         }
-        if now < self.wake_at {
-            self.wake_at = now;
-            world.schedule_host(self.id, now);
+        self.wake_by(now, world);
+    }
+
+    /// Wakes the host at `at`, if it would not wake before.
+    fn wake_by(&mut self, at: Time, world: &mut World<F>) {
+        if at < self.wake_at {
+            self.wake_at = at;
+            world.schedule_host(self.id, at);
         }
     }
 
@@ -240,10 +245,7 @@ impl<F: AlgorithmFactory> Host<F> {
             jobs.on_notice(notice);
         }
         // In a time window this host may be ahead of the sender of the notice, so nothing else is scheduled.
-        if notice.at < self.wake_at {
-            self.wake_at = notice.at;
-            world.schedule_host(self.id, notice.at);
-        }
+        self.wake_by(notice.at, world);
     }
 
     /// Handles the wake-up event of the host.

@@ -318,7 +318,11 @@ impl<F: AlgorithmFactory> Part<F> {
         self.handled.note(now, number);
         match event {
             Entity::Fabric(event) => {
-                let Outcome::Delivered { host, packet } = world.handle(now, event) else { return };
+                let (host, packet) = match world.handle(now, event) {
+                    Outcome::Delivered { host, packet } => (host, packet),
+                    Outcome::Paused { host, port } => return self.on_pause(now, host, port),
+                    Outcome::Forwarded | Outcome::Dropped(_) => return,
+                };
                 let host = &mut self.hosts[host.index() - self.first_host as usize];
                 if let FabricEvent::Arrival(port) = event {
                     look_behind(world, host, port);
@@ -331,6 +335,12 @@ impl<F: AlgorithmFactory> Part<F> {
             }
         }
         self.pass_notices();
+    }
+
+    #[cold]
+    fn on_pause(&mut self, now: Time, host: HostId, port: PortId) {
+        let host = &mut self.hosts[host.index() - self.first_host as usize];
+        host.on_pause(now, port, &mut self.world);
     }
 
     /// Passes notices on to the hosts of this part, and keeps those for others.

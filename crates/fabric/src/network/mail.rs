@@ -102,6 +102,25 @@ impl<P, W: SwitchHalf> Network<P, W> {
         Ok(())
     }
 
+    /// Returns `true` if switches may pause ports.
+    #[must_use]
+    pub fn has_pfc(&self) -> bool {
+        self.common.pfc.is_some()
+    }
+
+    /// Returns `true` if packets of `class` wait in a port because the class is paused there. At a port with fewer classes,
+    /// the last takes these packets.
+    #[must_use]
+    pub fn is_paused(&self, port: PortId, class: ClassId) -> bool {
+        self.ports[port.index()].is_paused(class)
+    }
+
+    /// Returns `true` if a class of a port is paused.
+    #[must_use]
+    pub fn has_paused_class(&self, port: PortId) -> bool {
+        self.ports[port.index()].has_paused_class()
+    }
+
     /// Sends the pauses and their ends that the last packet or change has caused, in their order: a packet that arrives may
     /// pause a link, and one that leaves at the same time end the pause. A pause frame precedes all queued packets and is
     /// not delayed by the packet in service.
@@ -145,6 +164,9 @@ impl<P, W: SwitchHalf> Network<P, W> {
                 let found = &mut self.ports[port.index()];
                 found.set_paused(now, class, paused, &mut self.common, schedule);
                 self.answer_now(now, schedule);
+                if let Node::Host(host) = self.port_ends(port).0 {
+                    return Outcome::Paused { host, port };
+                }
             }
             None => {}
         }

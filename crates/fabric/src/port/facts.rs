@@ -38,6 +38,16 @@ impl<W: SwitchHalf> Port<W> {
         self.stops.as_ref().is_some_and(|stops| stops.pausable)
     }
 
+    /// Returns `true` if this class, or the last one if there are fewer, is paused.
+    pub(crate) fn is_paused(&self, class: ClassId) -> bool {
+        let own = self.classes.get(class.index()).or(self.classes.last());
+        own.is_some_and(|class| class.paused)
+    }
+
+    pub(crate) fn has_paused_class(&self) -> bool {
+        self.classes.iter().any(|class| class.paused)
+    }
+
     /// Returns `true` if its link may fail, lose packets and change its rate.
     pub(crate) fn is_variable(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| stops.variable)

@@ -115,3 +115,57 @@ hold = "20us"
     let with = settled_us(true).expect("the flow takes the link");
     assert!(with < without / 2.0, "{with} us with PRU, {without} us without");
 }
+
+/// Eight hosts send to the ninth, with windows of 100 packets, through a switch that pauses them.
+const PAUSED: &str = r#"
+duration = "2ms"
+warmup = "500us"
+algorithm = { name = "constant", window = 100.0 }
+packets = { payload = "4936B", header = "64B", control = "46B" }
+host = { model = "ideal", nic = "NIC" }
+[topology]
+kind = "star"
+hosts = 10
+rate = "100Gbps"
+delay = "1048ns"
+buffer = "unlimited"
+pfc = { pause = "50kB", resume = "45kB", headroom = "100kB" }
+[[workload]]
+name = "incast"
+kind = "flows"
+size = "1GB"
+"#;
+
+fn paused(scenario: &str) -> Summary {
+    let flow = |from: u32| format!("[[workload.flow]]\nfrom = {from}\nto = 8\n");
+    let flows: String = (0..8).map(flow).collect();
+    run_scenario(&format!("{scenario}{flows}"))
+}
+
+/// IEEE 802.1Qbb: while a class is paused, a NIC sends none of it. One that pulls leaves the packets with their flows: the
+/// network holds what the switch may hold, per link 50 kB and what is sent before the pause takes effect (2.1 us there and
+/// back and two packets, 37 kB): 700 kB for all, 56 us. One that queues holds eight windows of 500 kB: 320 us.
+#[test]
+fn a_pulling_nic_leaves_packets_with_their_flows_while_its_port_is_paused() {
+    let pulled = paused(&PAUSED.replace("NIC", "pull"));
+    let rtt = pulled.fabric_rtt_us;
+    assert!(rtt.max.unwrap() < 56.0 + 5.0 + 5.0, "{rtt:?}");
+    assert!(pulled.busiest_port.utilisation > 0.99, "{:?}", pulled.busiest_port);
+    let queued = paused(&PAUSED.replace("NIC", "queue")).fabric_rtt_us;
+    assert!((319.0..321.0).contains(&queued.mean.unwrap()), "{queued:?}");
+}
+
+/// A flow of another class goes on while the incast's packets wait.
+#[test]
+fn a_pause_of_one_class_stops_no_flow_of_another() {
+    let classes = "[[topology.class]]\nname = \"lossless\"\n[[topology.class]]\nname = \"other\"\n\
+                   [[workload]]\nname = \"other\"\nkind = \"flows\"\nsize = \"1GB\"\nclass = \"other\"\n\
+                   [[workload.flow]]\nfrom = 0\nto = 9\n\
+                   [[workload]]\nname = \"incast\"\nclass = \"lossless\"";
+    let scenario =
+        PAUSED.replace("NIC", "pull").replace("pause =", "classes = [\"lossless\"], pause =");
+    let summary = paused(&scenario.replace("[[workload]]\nname = \"incast\"", classes));
+    let goodput = summary.workload["other"].goodput_gbps;
+    // The incast takes an eighth of the receiver's link; headers are 64 B of 5000 B.
+    assert!((84.0..100.0).contains(&goodput), "{goodput} Gb/s");
+}

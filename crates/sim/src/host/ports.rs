@@ -5,7 +5,7 @@ use std::mem::replace;
 use apus_cc::{AlgorithmFactory, SwitchHalf};
 use apus_fabric::{Network, RouteId};
 use apus_transport::{Transmit, Turn};
-use apus_units::{HostId, PortId, Rate, Span, Time};
+use apus_units::{ClassId, HostId, PortId, Rate, Span, Time};
 use apus_wire::Header;
 
 use super::{FlowPaths, Host};
@@ -39,19 +39,24 @@ impl NicPort {
 #[derive(Debug)]
 pub(crate) struct NicPorts {
     first: NicPort,
-    others: Option<Box<Several>>,
+    /// `None` if the only port takes the packets of any flow.
+    choice: Option<Box<Choice>>,
 }
 
-/// The further ports of a host with several.
+/// State of a host where the NIC looks at whose packet it takes: a host with several ports, or one with ports that switches
+/// may pause.
 #[derive(Debug)]
-struct Several {
-    ports: Vec<NicPort>,
+struct Choice {
+    /// The ports after the first.
+    others: Vec<NicPort>,
     /// Port from which the search for a free one begins.
     next: u32,
     /// Ports whose links worked when data was last polled, as bits.
     up: u64,
-    /// All data that is left waits for a port that is busy, and nothing has happened at the host since.
+    /// All data that is left waits for a port that is busy or paused, and nothing has happened at the host since.
     is_blocked: bool,
+    /// A class of a port is paused.
+    is_paused: bool,
 }
 
 impl NicPorts {
@@ -63,15 +68,20 @@ impl NicPorts {
         let mut ports = network.host_ports(host).map(port);
         let first = ports.next().unwrap_or_else(|| port(network.host_port(host)));
         let others: Vec<NicPort> = ports.collect();
-        let several = || Box::new(Several { ports: others, next: 0, up: 0, is_blocked: false });
-        let is_several = network.host_ports(host).len() > 1;
-        Self { first, others: is_several.then(several) }
+        let looks = !others.is_empty() || network.has_pfc();
+        let (next, up) = (0, 0);
+        let choice = || Box::new(Choice { others, next, up, is_blocked: false, is_paused: false });
+        Self { first, choice: looks.then(choice) }
+    }
+
+    fn are_several(&self) -> bool {
+        self.choice.as_ref().is_some_and(|choice| !choice.others.is_empty())
     }
 
     #[inline]
     fn number_of(&self, id: PortId) -> usize {
-        let Some(several) = &self.others else { return 0 };
-        several.ports.iter().position(|port| port.id == id).map_or(0, |other| other + 1)
+        let Some(choice) = &self.choice else { return 0 };
+        choice.others.iter().position(|port| port.id == id).map_or(0, |other| other + 1)
     }
 
     /// Returns the bit of a port in the set of ports of a flow.
@@ -80,8 +90,8 @@ impl NicPorts {
     }
 
     fn port(&self, number: usize) -> &NicPort {
-        let other = number.checked_sub(1).zip(self.others.as_ref());
-        other.and_then(|(other, several)| several.ports.get(other)).unwrap_or(&self.first)
+        let other = number.checked_sub(1).zip(self.choice.as_ref());
+        other.and_then(|(other, choice)| choice.others.get(other)).unwrap_or(&self.first)
     }
 
     /// Returns the port of this number.
@@ -90,8 +100,8 @@ impl NicPorts {
     }
 
     fn port_mut(&mut self, number: usize) -> &mut NicPort {
-        let other = number.checked_sub(1).zip(self.others.as_mut());
-        match other.and_then(|(other, several)| several.ports.get_mut(other)) {
+        let other = number.checked_sub(1).zip(self.choice.as_mut());
+        match other.and_then(|(other, choice)| choice.others.get_mut(other)) {
             Some(port) => port,
             None => &mut self.first,
         }
@@ -100,7 +110,7 @@ impl NicPorts {
     /// Returns the port where a route begins.
     #[inline]
     pub(super) fn first_of<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> PortId {
-        match self.others {
+        match self.choice {
             None => self.first.id,
             Some(_) => world.network.first_port(route),
         }
@@ -108,7 +118,7 @@ impl NicPorts {
 
     /// Returns when the port where a route begins has sent all packets of the stack.
     pub(super) fn drained_at<F: AlgorithmFactory>(&self, route: RouteId, world: &World<F>) -> Time {
-        match self.others {
+        match self.choice {
             None => self.first.drained,
             Some(_) => self.port(self.number_of(world.network.first_port(route))).drained,
         }
@@ -121,7 +131,7 @@ impl NicPorts {
         (host, peer): (HostId, HostId),
         network: &Network<Header, W>,
     ) {
-        if self.others.is_some() {
+        if self.are_several() {
             // At most 64 ports.
             let number = |route| self.number_of(network.first_port(route)) as u8;
             paths.set_ports(|route| (number(route), network.is_cut(host, peer, route)));
@@ -137,13 +147,21 @@ impl NicPorts {
     /// Something happens at the host, after which a packet may have a free port.
     #[inline]
     pub(super) fn unblock(&mut self) {
-        if let Some(several) = &mut self.others {
-            several.is_blocked = false;
+        if let Some(choice) = &mut self.choice {
+            choice.is_blocked = false;
         }
     }
 
+    /// Returns the ports that are not paused for a class, as bits.
+    fn open_to<W: SwitchHalf>(&self, class: ClassId, network: &Network<Header, W>) -> u64 {
+        let ports = self.all().enumerate();
+        ports.fold(0, |open, (number, port)| {
+            open | u64::from(!network.is_paused(port.id, class)) << number
+        })
+    }
+
     fn all(&self) -> impl Iterator<Item = &NicPort> {
-        let others = self.others.iter().flat_map(|several| &several.ports);
+        let others = self.choice.iter().flat_map(|choice| &choice.others);
         core::iter::once(&self.first).chain(others)
     }
 }
@@ -155,7 +173,7 @@ impl<F: AlgorithmFactory> Host<F> {
         let backlog = self.model.nic_backlog;
         self.model.nic == Nic::Queue
             || self.ports.first.has_room(now, backlog)
-            || self.ports.others.is_some()
+            || self.ports.choice.is_some()
                 && self.ports.all().any(|port| port.has_room(now, backlog))
     }
 
@@ -165,13 +183,15 @@ impl<F: AlgorithmFactory> Host<F> {
             return now;
         }
         let backlog = self.model.nic_backlog;
-        let Some(several) = &self.ports.others else {
+        let Some(choice) = &self.ports.choice else {
             return self.ports.first.room_at(now, backlog);
         };
         let ports = self.ports.all();
         // Flows that wait for a busy port do not hear of one that was free all the time.
-        let waited_for = ports.filter(|port| !several.is_blocked || !port.has_room(now, backlog));
-        waited_for.map(|port| port.room_at(now, backlog)).min().unwrap_or(now)
+        let waited_for = ports.filter(|port| !choice.is_blocked || !port.has_room(now, backlog));
+        // The end of a pause wakes the host.
+        let otherwise = if choice.is_paused { Time::MAX } else { now };
+        waited_for.map(|port| port.room_at(now, backlog)).min().unwrap_or(otherwise)
     }
 
     /// Returns the next data packet for a port with room.
@@ -182,14 +202,15 @@ impl<F: AlgorithmFactory> Host<F> {
         local: Time,
         world: &World<F>,
     ) -> Option<Transmit> {
-        if self.ports.others.is_none() {
+        if self.ports.choice.is_none() {
             return self.endpoint.poll_data(local);
         }
-        self.poll_data_of_ports(now, local, world)
+        self.choose_data(now, local, world)
     }
 
-    #[inline(never)] // most hosts have one port
-    fn poll_data_of_ports(&mut self, now: Time, local: Time, world: &World<F>) -> Option<Transmit> {
+    /// Returns the next data packet of the flows whose port has room and is not paused for their class.
+    #[inline(never)] // most hosts have one port, and no pauses
+    fn choose_data(&mut self, now: Time, local: Time, world: &World<F>) -> Option<Transmit> {
         let takes_all = self.model.nic == Nic::Queue;
         let backlog = self.model.nic_backlog;
         let (mut free, mut up) = (0_u64, 0_u64);
@@ -200,24 +221,26 @@ impl<F: AlgorithmFactory> Host<F> {
             up |= u64::from(world.network.is_up(port.id)) << number;
         }
         let usable = |ports: u64| if ports & up == 0 { ports & free } else { ports & free & up };
-        let several = self.ports.others.as_mut()?;
-        let first = several.next;
-        if replace(&mut several.up, up) != up {
+        let choice = self.ports.choice.as_mut()?;
+        let first = choice.next;
+        if replace(&mut choice.up, up) != up {
             self.endpoint.forget_ports();
         }
+        let is_paused = choice.is_paused && !takes_all;
         let (ports, flows, spreads) = (&self.ports, &self.flows, &self.spreads);
         let mut moved_to = None;
         let has_room = |ports| usable(ports) != 0;
         let transmit = self.endpoint.poll_data_of(local, has_room, |id, next| {
             let flow = &flows[id.index()];
+            let open = if is_paused { ports.open_to(flow.class, &world.network) } else { !0 };
             let of_flow = match next.filter(|_| flow.is_spread) {
                 None => 1 << ports.number_of(world.network.first_port(flow.route)),
                 Some(next) => {
                     let paths = &spreads[flow.path_label as usize];
                     if paths.names_ports() {
-                        let found = paths.on_a_port(&next, usable(paths.ports()), up, first);
-                        let Some((ev, port)) = found else {
-                            return Turn::Wait(paths.waits_for(&next, up));
+                        let free = usable(paths.ports()) & open;
+                        let Some((ev, port)) = paths.on_a_port(&next, free, up, first) else {
+                            return Turn::Wait(paths.waits_for(&next, up) & open);
                         };
                         moved_to = (ev != next.ev).then_some(port);
                         return if ev == next.ev { Turn::Send } else { Turn::SendBy(ev) };
@@ -225,19 +248,38 @@ impl<F: AlgorithmFactory> Host<F> {
                     paths.ports()
                 }
             };
-            if has_room(of_flow) { Turn::Send } else { Turn::Wait(of_flow) }
+            // A flow whose ports are paused waits for none of them: the end of the pause asks all flows again.
+            if has_room(of_flow & open) { Turn::Send } else { Turn::Wait(of_flow & open) }
         });
         let has_data = self.endpoint.has_data();
-        let several = self.ports.others.as_mut()?;
-        several.is_blocked = transmit.is_none() && has_data;
-        several.next = moved_to.map_or(several.next, |port| port + 1);
+        let choice = self.ports.choice.as_mut()?;
+        choice.is_blocked = transmit.is_none() && has_data;
+        choice.next = moved_to.map_or(choice.next, |port| port + 1);
         transmit
+    }
+
+    /// A class of a port is paused, or its pause has ended: the NIC takes no packets of a paused class, which stay with their
+    /// flows.
+    pub(crate) fn on_pause(&mut self, now: Time, id: PortId, world: &mut World<F>) {
+        let network = &world.network;
+        let any = self.ports.all().any(|port| network.has_paused_class(port.id));
+        // What the port still holds leaves first.
+        let drained = network.busy_until(id);
+        let port = self.ports.port_mut(self.ports.number_of(id));
+        port.drained = port.drained.max(drained);
+        if let Some(choice) = &mut self.ports.choice {
+            (choice.is_blocked, choice.is_paused) = (false, any);
+        }
+        self.endpoint.forget_ports();
+        if self.endpoint.has_data() {
+            self.wake_by(now, world);
+        }
     }
 
     /// Notes that the stack has passed a packet to the port where its route begins.
     #[inline]
     pub(super) fn occupy_port(&mut self, now: Time, bytes: u32, route: RouteId, world: &World<F>) {
-        let port = match self.ports.others {
+        let port = match self.ports.choice {
             None => &mut self.ports.first,
             Some(_) => {
                 let number = self.ports.number_of(world.network.first_port(route));
