@@ -134,7 +134,7 @@ impl<W: SwitchHalf> Sim<W> {
                 let packet = self.net.take(packet);
                 self.delivered.push(Delivery { at: time, host, packet });
             }
-            Outcome::Forwarded => {}
+            Outcome::Forwarded | Outcome::Paused { .. } => {}
             Outcome::Dropped(reason) => self.dropped.push((time, reason)),
         }
         true
