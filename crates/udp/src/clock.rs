@@ -48,7 +48,11 @@ impl Converted {
     }
 
     fn update(&mut self, reading: i128, now: Time) {
-        self.converter.update(foreign(self.epoch, reading), now);
+        match u64::try_from(reading - self.epoch).ok().and_then(|since| since.checked_mul(1_000)) {
+            Some(since) => self.converter.update(Time::from_ps(since), now),
+            // The clock was set by more than can be represented.
+            None => *self = Self::new(reading, now),
+        }
     }
 
     /// Returns `None` if the timestamp is not plausible.
@@ -241,6 +245,24 @@ mod tests {
         assert_eq!(clock.sent(&departure, now), Some(by_nic), "departures by the same conversion");
         // If the NIC's timestamp is not plausible, the kernel's counts.
         assert_ne!(clock.received(&meta(Some(nic(at(3)) - 60_000_000_000)), now), by_nic);
+    }
+
+    /// A clock that is set back by two hours, and one that is set from 1970, are right again after the next comparison.
+    #[test]
+    fn a_clock_that_was_set_is_converted_again() {
+        let at = |s| Time::ZERO + Span::from_secs(s);
+        let hours = |n: i128| n * 3_600_000_000_000;
+        let now = hours(500_000);
+        for (before, after) in [(now, now - hours(2)), (0, now), (now, 0)] {
+            let mut clock = Converted::new(before, at(0));
+            clock.update(before + 1_000_000_000, at(1));
+            clock.update(after, at(2));
+            clock.update(after + 1_000_000_000, at(3));
+            let stamp = after + 1_500_000_000;
+            let converted = clock.convert(stamp, at(4)).expect("plausible");
+            let error = converted.max(at(3) + Span::from_ms(500)).since(converted.min(at(3) + Span::from_ms(500)));
+            assert!(error < Span::from_us(1), "{error}");
+        }
     }
 
     #[test]

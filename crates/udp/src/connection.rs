@@ -18,7 +18,7 @@ use crate::connection_state::Message;
 use crate::containment::ContainedWaker;
 use crate::driver::{Driver, HostId};
 use crate::error::{End, SubmitError};
-use crate::mailbox::{Command, Opened};
+use crate::mailbox::{ConnectionCommand, Opened};
 use crate::message_receiver::{Attach, MessageReceiver};
 use crate::ops::{EngineLink, Op};
 use crate::pending::{Buffers, Completion, Notify, Pending};
@@ -331,10 +331,9 @@ impl Connection {
     /// Has the engine deliver messages to `receiver`, beginning with those that were not taken. [`Connection::receive`] and
     /// its other forms get none afterwards. A later call replaces the receiver, which then gets no further call.
     pub fn receive_with(&self, receiver: impl MessageReceiver + 'static) {
-        let EngineLink { state, mailbox, .. } = &*self.link;
         let queued = self.opened.messages.clone();
-        let attach = Attach::new(Box::new(receiver), Arc::clone(state), queued);
-        mailbox.post(Command::Attach { session: state.session, attach });
+        let attach = Attach::new(Box::new(receiver), Arc::clone(&self.link.state), queued);
+        self.link.ask(ConnectionCommand::Attach(attach));
     }
 
     /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does. Returns
@@ -381,8 +380,7 @@ impl Connection {
     fn ask_state(&self, flow: usize) -> oneshot::Receiver<(Snapshot, FlowCounters)> {
         assert!(flow < self.flows(), "flow {flow} of {}", self.flows());
         let (reply, receiver) = oneshot::channel();
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        mailbox.post(Command::Inspect { session: state.session, flow, reply });
+        self.link.ask(ConnectionCommand::Inspect { flow, reply });
         receiver
     }
 
@@ -405,16 +403,14 @@ impl Connection {
 
     fn ask_paths(&self) -> oneshot::Receiver<Paths> {
         let (reply, receiver) = oneshot::channel();
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        mailbox.post(Command::Paths { session: state.session, reply });
+        self.link.ask(ConnectionCommand::Paths { reply });
         receiver
     }
 
     /// Begins to record this connection in a file of `qlog`, from now to its end, unless it is recorded already. The host's
     /// log has a warning if that fails.
     pub fn record(&self, qlog: &Qlog) {
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        mailbox.post(Command::Record { session: state.session, qlog: qlog.clone() });
+        self.link.ask(ConnectionCommand::Record(qlog.clone()));
     }
 
     fn take(&self, message: Message) -> Message {
@@ -456,8 +452,7 @@ impl Connection {
     }
 
     fn post_close(&self, closed: Option<oneshot::Sender<()>>) {
-        let EngineLink { state, mailbox, .. } = &*self.link;
-        state.set_closing();
-        mailbox.post(Command::Close { session: state.session, closed });
+        self.link.state.set_closing();
+        self.link.ask(ConnectionCommand::Close { closed });
     }
 }

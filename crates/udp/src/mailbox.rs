@@ -20,7 +20,7 @@ use crate::message_receiver::Attach;
 use crate::pending::Pending;
 use crate::qlog::Qlog;
 use crate::report::{Paths, Report};
-use crate::session::{KeyRing, SessionId};
+use crate::session::KeyRing;
 use crate::sleepers::{Sleeper, Sleepers};
 use crate::status::EngineStatus;
 
@@ -35,28 +35,34 @@ pub(crate) struct ConnectRequest {
 
 /// A request to an engine other than an op.
 pub(crate) enum Command {
-    /// Gives up an op.
-    Cancel { session: SessionId, ticket: u64 },
     /// Opens a connection.
     Connect(ConnectRequest),
     /// Replaces the ring of keys.
     Keys(KeyRing),
     /// Another engine of the host receives the packets of this peer, to which this engine opens a connection.
     ServedBy { peer: SocketAddr, engine: u32 },
-    /// Closes a connection after its outstanding ops.
-    Close { session: SessionId, closed: Option<oneshot::Sender<()>> },
     /// Takes no new connections and ops, and reports by `done` when every connection has ended.
     Drain { done: oneshot::Sender<()> },
     /// Reports the connections and peers, for metrics.
     Report { reply: oneshot::Sender<Report> },
-    /// Begins to record a connection.
-    Record { session: SessionId, qlog: Qlog },
-    /// Delivers the messages of a connection to the application's receiver.
-    Attach { session: SessionId, attach: Attach },
+    /// Asks something of a connection. It names the connection by its state: numbers of sessions come again.
+    Of(Arc<ConnectionState>, ConnectionCommand),
+}
+
+/// What a handle asks of its connection.
+pub(crate) enum ConnectionCommand {
+    /// Gives up an op.
+    Cancel { ticket: u64 },
+    /// Closes it after its outstanding ops.
+    Close { closed: Option<oneshot::Sender<()>> },
+    /// Begins to record it.
+    Record(Qlog),
+    /// Delivers its messages to the application's receiver.
+    Attach(Attach),
     /// Reports the state of a flow.
-    Inspect { session: SessionId, flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
-    /// Reports the ports of a connection.
-    Paths { session: SessionId, reply: oneshot::Sender<Paths> },
+    Inspect { flow: usize, reply: oneshot::Sender<(Snapshot, FlowCounters)> },
+    /// Reports its ports.
+    Paths { reply: oneshot::Sender<Paths> },
 }
 
 /// The application's end of an open connection. Dropping it closes the connection.
@@ -68,7 +74,7 @@ pub(crate) struct Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.mailbox.post(Command::Close { session: self.state.session, closed: None });
+        self.mailbox.ask(&self.state, ConnectionCommand::Close { closed: None });
     }
 }
 
@@ -145,6 +151,11 @@ impl Mailbox {
         // The queue is unbounded and never closed.
         let _ = self.control.push(command);
         self.notify();
+    }
+
+    /// Posts what a handle asks of its connection. As a control command, it passes a ring that is full of ops.
+    pub(crate) fn ask(&self, of: &Arc<ConnectionState>, command: ConnectionCommand) {
+        self.post(Command::Of(Arc::clone(of), command));
     }
 
     /// Returns the numbers of control commands and of ops. Every counted command was posted after ops that are counted too.

@@ -9,7 +9,7 @@ use crate::connection_state::ConnectionState;
 use crate::containment::ContainedWaker;
 use crate::driver::Driver;
 use crate::error::{Cause, End, OpError};
-use crate::mailbox::{Command, Mailbox};
+use crate::mailbox::{ConnectionCommand, Mailbox};
 use crate::pending::OpResult;
 
 /// How a connection's handle reaches its engine.
@@ -22,8 +22,12 @@ pub(crate) struct EngineLink {
 impl EngineLink {
     /// Asks the engine to give up an op.
     pub(crate) fn cancel(&self, ticket: u64) {
-        // As a control command, it passes a ring that is full because of the op to be given up.
-        self.mailbox.post(Command::Cancel { session: self.state.session, ticket });
+        self.ask(ConnectionCommand::Cancel { ticket });
+    }
+
+    /// Asks something of the connection.
+    pub(crate) fn ask(&self, request: ConnectionCommand) {
+        self.mailbox.ask(&self.state, request);
     }
 }
 

@@ -231,8 +231,10 @@ pub(crate) struct Regions {
     table: RwLock<Vec<Option<Arc<Registered>>>>,
     /// Whether a region was ever registered for some peers only.
     any_restricted: AtomicBool,
-    /// Number of withdrawals, by which engines notice them.
+    /// Number of withdrawals and changes of grants, by which engines notice them.
     pub(crate) withdrawals: AtomicU64,
+    /// Number of changes of grants.
+    grants: AtomicU64,
     /// One bit per engine that has not ended.
     engines: AtomicU64,
     /// Where the secret parts of keys come from.
@@ -246,6 +248,7 @@ impl Regions {
             table: RwLock::new(Vec::new()),
             any_restricted: AtomicBool::new(false),
             withdrawals: AtomicU64::new(0),
+            grants: AtomicU64::new(0),
             engines: AtomicU64::new(u64::MAX >> (64 - engines)),
             random: Mutex::new(randomness.into()),
         }
@@ -270,6 +273,8 @@ impl Regions {
         let drawn = drawn.ok_or_else(|| io::Error::other("the system gives no randomness"))?;
         let [a, b, c, d, e, f, g, h, ..] = *drawn;
         let secret = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+        // Code of the application, which may wait for a thread that uses the table.
+        let length = memory.bytes().len() as u64;
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let place = match table.iter().position(Option::is_none) {
             Some(place) => place,
@@ -284,7 +289,7 @@ impl Regions {
             key: RegionKey::new(key),
             access,
             grant: grant.map(RwLock::new),
-            length: memory.bytes().len() as u64,
+            length,
             memory: RwLock::new(memory),
             // Under the table's lock, as in `leave`, so that no engine is missed.
             uses: Uses::new(self.engines.load(Ordering::Acquire)),
@@ -303,23 +308,34 @@ impl Regions {
 
     /// Records that engine `engine` has ended and uses no region any more.
     pub(crate) fn leave(&self, engine: u32) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         self.engines.fetch_and(!(1 << engine), Ordering::AcqRel);
         for region in table.iter().flatten() {
             region.uses.leave(engine);
         }
-        remove_free(&mut table);
+        drop(table);
+        self.remove_free();
     }
 
-    /// Removes the withdrawn regions that no engine uses.
+    /// Removes the withdrawn regions that no engine uses. Their memory is dropped when the table is unlocked, since that
+    /// runs code of the application.
     fn remove_free(&self) {
-        remove_free(&mut self.table.write().unwrap_or_else(PoisonError::into_inner));
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let take = |place: &mut Option<_>| place.take_if(|r: &mut Arc<Registered>| r.uses.is_free());
+        let free: Vec<_> = table.iter_mut().filter_map(take).collect();
+        drop(table);
+        drop(free);
     }
 
     /// Returns `true` if there may be regions that only some peers may use.
     #[inline]
     pub(crate) fn any_restricted(&self) -> bool {
         self.any_restricted.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of changes of grants.
+    pub(crate) fn grants(&self) -> u64 {
+        self.grants.load(Ordering::Acquire)
     }
 
     /// Returns the regions that only some peers may use.
@@ -358,12 +374,6 @@ impl Regions {
             self.remove_free();
         }
         held
-    }
-}
-
-fn remove_free(table: &mut [Option<Arc<Registered>>]) {
-    for place in table {
-        place.take_if(|region| region.uses.is_free());
     }
 }
 
@@ -453,6 +463,7 @@ impl Region {
         }
         // Waits for the packets that engines handle at this moment.
         *place.write().unwrap_or_else(PoisonError::into_inner) = grant;
+        self.regions.grants.fetch_add(1, Ordering::AcqRel);
         self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
         true
     }

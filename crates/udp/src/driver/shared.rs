@@ -343,6 +343,8 @@ impl Shared {
             // A thread that holds the lock does the same when it unlocks the engine.
             if let Some(engine) = self.try_lock() {
                 self.unlock(engine, false);
+                // An op that came meanwhile found the engine locked.
+                self.flush();
             }
         }
     }

@@ -55,7 +55,7 @@ use crate::backlog::Backlog;
 use crate::config::{Config, Mode};
 use crate::containment::contain;
 use crate::error::{End, StartError};
-use crate::mailbox::{Command, Mailbox};
+use crate::mailbox::{Command, ConnectionCommand, Mailbox};
 use crate::pending::Pending;
 use crate::region::{LockedRegion, Regions};
 use crate::session::{KeyRing, Randomness, SessionId, Sessions};
@@ -398,34 +398,45 @@ impl<N: Network> Engine<N> {
     fn on_command(&mut self, now: Time, command: Command) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         match command {
-            Command::Cancel { session, ticket } => {
-                ops.cancel(now, session, connections.flows(session), ticket);
-            }
             Command::Connect(request) => connections.connect(now, request, ops, &self.network),
             Command::Keys(keys) => connections.set_keys(now, keys, ops, &self.network),
             Command::ServedBy { peer, engine } => connections.hand_over(now, peer, engine, ops),
             Command::Drain { done } => connections.begin_drain(now, done, ops),
-            Command::Record { session, qlog } => connections.begin_record(now, session, &qlog),
             Command::Report { reply } => {
                 // The wait may have been given up.
                 let _ = reply.send(connections.report(&ops.endpoint));
             }
-            Command::Close { session, closed } => {
+            Command::Of(state, command) => match (state.ended(), command) {
+                (None, command) => self.on_command_of(now, state.session, command),
+                (Some(_), ConnectionCommand::Attach(attach)) => drop(attach.deliver_queued()),
+                // Dropping the command ends the wait for its answer.
+                (Some(_), _) => {}
+            },
+        }
+    }
+
+    fn on_command_of(&mut self, now: Time, session: SessionId, command: ConnectionCommand) {
+        let Protocol { connections, ops, .. } = &mut self.protocol;
+        match command {
+            ConnectionCommand::Cancel { ticket } => {
+                ops.cancel(now, session, connections.flows(session), ticket);
+            }
+            ConnectionCommand::Record(qlog) => connections.begin_record(now, session, &qlog),
+            ConnectionCommand::Close { closed } => {
                 connections.begin_close(session, closed, ops);
                 self.close_if_idle(now, session);
             }
-            Command::Attach { session, attach } => match connections.inbox(session) {
+            ConnectionCommand::Attach(attach) => match connections.inbox(session) {
                 Some(inbox) => inbox.attach(attach),
-                // The connection has ended.
                 None => drop(attach.deliver_queued()),
             },
-            Command::Paths { session, reply } => {
+            ConnectionCommand::Paths { reply } => {
                 // The wait may have been given up. Without an answer the connection has ended.
                 if let Some(paths) = connections.paths(session, &ops.endpoint) {
                     let _ = reply.send(paths);
                 }
             }
-            Command::Inspect { session, flow, reply } => {
+            ConnectionCommand::Inspect { flow, reply } => {
                 let flow = connections.flows(session).get(flow);
                 let state = flow
                     .and_then(|&flow| ops.endpoint.snapshot(flow).zip(ops.endpoint.counters(flow)));
@@ -441,10 +452,13 @@ impl<N: Network> Engine<N> {
     fn on_op(&mut self, now: Time, pending: Pending) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         let session = pending.connection.session;
-        // Dropping the op of a connection that has ended reports its end.
-        if let Some(&flow) = connections.flows(session).get(pending.flow) {
-            ops.submit(now, flow, pending);
-            connections.watch_path(now);
+        let live = pending.connection.ended().is_none();
+        match connections.flows(session).get(pending.flow).filter(|_| live) {
+            Some(&flow) => {
+                ops.submit(now, flow, pending);
+                connections.watch_path(now);
+            }
+            None => ops.end_ended(pending),
         }
     }
 

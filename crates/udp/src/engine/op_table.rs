@@ -1,6 +1,7 @@
 //! The ops of an engine's applications: those that wait, those that the transport has, their deadlines and ends.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::mem::take;
 use std::sync::Arc;
 
 use apus_transport::{Arrival, Completion, Handled, Observed, Op, Outcome, SubmitError as Refused};
@@ -136,7 +137,7 @@ impl OpTable {
                 | Refused::NotAWord
                 | Refused::Unaligned,
             ) => {
-                pending.end(Err(OpError::NotSent(Cause::Unsendable)));
+                self.end_unsent(pending, Cause::Unsendable);
                 return None;
             }
         };
@@ -245,10 +246,24 @@ impl OpTable {
             self.deadlines.remove(&deadline);
         }
         let session = pending.connection.session;
-        pending.end(Err(OpError::NotSent(cause)));
+        self.end_unsent(pending, cause);
         // It may have been the last op for which a close waits.
         self.report_idle(session, flow);
         true
+    }
+
+    /// Ends an op that the transport never had.
+    fn end_unsent(&self, pending: Pending, cause: Cause) {
+        add(&self.status.stats.ops, 1);
+        pending.connection.ops.count(pending.kind, 0, false);
+        pending.end(Err(OpError::NotSent(cause)));
+    }
+
+    /// Ends an op that came after the end of its connection.
+    #[cold]
+    pub(super) fn end_ended(&self, pending: Pending) {
+        let end = pending.connection.end();
+        self.end_unsent(pending, Cause::Ended(end));
     }
 
     /// Ends the op at `index`, if it has this ticket.
@@ -332,12 +347,12 @@ impl OpTable {
     /// Ends all ops of flows whose connection has ended.
     pub(super) fn end_flows(&mut self, now: Time, flows: &[FlowId]) {
         for flow in flows {
-            if let Some(ops) = self.flows.get_mut(flow.index()) {
-                for waits in ops.waiting.drain(..) {
-                    if let Some(deadline) = deadline(&waits, Place::Queue(*flow)) {
-                        self.deadlines.remove(&deadline);
-                    }
+            let waiting = self.flows.get_mut(flow.index()).map(|ops| take(&mut ops.waiting));
+            for waits in waiting.into_iter().flatten() {
+                if let Some(deadline) = deadline(&waits, Place::Queue(*flow)) {
+                    self.deadlines.remove(&deadline);
                 }
+                self.end_ended(waits);
             }
             self.endpoint.abort(now, *flow);
         }
@@ -429,7 +444,7 @@ impl OpTable {
         for (_, op) in std::mem::replace(&mut self.outstanding, Slab::new()) {
             contain(|| op.pending.end(Err(UNKNOWN)));
         }
-        for pending in std::mem::take(&mut self.flows).into_iter().flat_map(|ops| ops.waiting) {
+        for pending in take(&mut self.flows).into_iter().flat_map(|ops| ops.waiting) {
             contain(|| pending.end(Err(UNKNOWN)));
         }
         self.deadlines.clear();

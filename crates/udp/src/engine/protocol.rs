@@ -218,6 +218,8 @@ impl Protocol {
         // The peer keeps its right to the region until the packet is handled.
         let region = segment.kind.region().and_then(|key| self.regions.restricted(key));
         let right = region.as_ref().map(|region| {
+            // A change of the grant waits for engines that hold the right, and they may wait for the lock of the region.
+            locked.release();
             let caller = self.connections.caller(owner.session);
             caller.map_or(Err(RejectReason::NoRegion), |caller| region.hold(&caller))
         });

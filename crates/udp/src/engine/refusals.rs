@@ -1,6 +1,8 @@
 //! Reads of peers that were refused after their requests had been acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::Bound;
 
 use apus_units::{FlowId, OpId, Span, Time};
 use apus_wire::RejectReason;
@@ -12,22 +14,17 @@ const AT_ONCE: usize = 64;
 /// Time after which the next ones are repeated. deviation: no source; the queue of the transport is sent within it.
 const BETWEEN: Span = Span::from_ms(1);
 
-struct Refusal {
-    flow: FlowId,
-    op: OpId,
-    reason: RejectReason,
-}
-
 /// Refusals that are repeated in turn until the peer confirms them.
 pub(super) struct Refusals {
-    open: VecDeque<Refusal>,
-    /// Number of open refusals of each flow that has any.
-    counts: BTreeMap<FlowId, u32>,
+    /// Open refusals by flow and op, so that the packets of one peer cost nothing for those of others.
+    open: BTreeMap<(FlowId, OpId), RejectReason>,
     /// Maximum number of a flow. A peer has at most as many ops that have not ended, and an op that is refused ends with its
     /// confirmation. So refusals beyond it are those of a peer that does not confirm, and only its own ops wait.
     limit: u32,
-    /// Number of refusals that are still to be repeated in this round.
-    left: usize,
+    /// Number of open refusals of each flow that has any.
+    counts: BTreeMap<FlowId, u32>,
+    /// The refusal that was repeated last, in a round that has not ended.
+    last: Option<(FlowId, OpId)>,
     /// When the next ones are repeated.
     pub(super) next_at: Time,
     /// Time between two rounds.
@@ -38,10 +35,10 @@ impl Refusals {
     /// Returns no refusals; they are repeated every `retry`. A flow may have `max_ops` ops.
     pub(super) fn new(retry: Span, max_ops: u32) -> Self {
         Self {
-            open: VecDeque::new(),
-            counts: BTreeMap::new(),
+            open: BTreeMap::new(),
             limit: max_ops,
-            left: 0,
+            counts: BTreeMap::new(),
+            last: None,
             next_at: Time::MAX,
             retry,
         }
@@ -63,10 +60,9 @@ impl Refusals {
         endpoint: &mut Endpoint,
     ) {
         endpoint.refuse_answer(now, flow, op, reason);
-        let count = self.counts.entry(flow).or_default();
-        if *count < self.limit {
-            *count += 1;
-            self.open.push_back(Refusal { flow, op, reason });
+        let count = self.counts.get(&flow).copied().unwrap_or(0);
+        if count < self.limit && self.open.insert((flow, op), reason).is_none() {
+            self.counts.insert(flow, count + 1);
             self.next_at = self.next_at.min(now + self.retry);
         }
     }
@@ -77,45 +73,42 @@ impl Refusals {
         if now < self.next_at {
             return;
         }
-        if self.left == 0 {
-            self.left = self.open.len();
-        }
-        for _ in 0..self.left.min(AT_ONCE) {
-            let Some(refusal) = self.open.pop_front() else { break };
-            let Refusal { flow, op, reason } = refusal;
+        let after = self.last.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut next = self.open.range((after, Bound::Unbounded));
+        for (&(flow, op), &reason) in next.by_ref().take(AT_ONCE) {
             endpoint.refuse_answer(now, flow, op, reason);
-            self.open.push_back(refusal);
+            self.last = Some((flow, op));
         }
-        self.left = self.left.saturating_sub(AT_ONCE);
-        self.next_at = match self.left {
-            _ if self.open.is_empty() => Time::MAX,
-            0 => now + self.retry,
-            _ => now + BETWEEN,
-        };
+        if next.next().is_some() {
+            self.next_at = now + BETWEEN;
+            return;
+        }
+        self.last = None;
+        self.next_at = if self.open.is_empty() { Time::MAX } else { now + self.retry };
     }
 
     /// Forgets the refusal of a read that the peer has given up, which confirms it.
     pub(super) fn on_cancelled(&mut self, flow: FlowId, op: OpId) {
-        if self.counts.contains_key(&flow) {
-            self.retain(|refusal| (refusal.flow, refusal.op) != (flow, op));
+        if self.open.remove(&(flow, op)).is_some()
+            && let Entry::Occupied(mut count) = self.counts.entry(flow)
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
         }
     }
 
     /// Forgets the refusals of flows that have ended.
     pub(super) fn on_flows_ended(&mut self, flows: &[FlowId]) {
-        self.retain(|refusal| !flows.contains(&refusal.flow));
-    }
-
-    fn retain(&mut self, keep: impl Fn(&Refusal) -> bool) {
-        let counts = &mut self.counts;
-        self.open.retain(|refusal| {
-            let keeps = keep(refusal);
-            if !keeps && let Some(count) = counts.get_mut(&refusal.flow) {
-                *count -= 1;
+        for &flow in flows {
+            if self.counts.remove(&flow).is_some() {
+                let of_flow = self.open.range((flow, OpId::new(0))..=(flow, OpId::new(u64::MAX)));
+                let ops: Vec<_> = of_flow.map(|(key, _)| *key).collect();
+                for key in ops {
+                    self.open.remove(&key);
+                }
             }
-            keeps
-        });
-        self.counts.retain(|_, count| *count > 0);
-        self.left = self.left.min(self.open.len());
+        }
     }
 }

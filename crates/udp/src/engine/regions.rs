@@ -1,5 +1,6 @@
 //! An engine's access to the regions of its host.
 
+use std::mem::replace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,13 +24,15 @@ pub(super) struct RegionAccess {
     /// The region that packets named last. Rationale: a lookup takes two locks.
     last: Option<Arc<Registered>>,
     seen_withdrawals: u64,
+    /// Number of changes of grants after which the rights to answers that are being sent were checked.
+    seen_grants: u64,
     /// When [`RegionAccess::handle_withdrawals`] is due.
     pub(super) next_check: Time,
 }
 
 impl RegionAccess {
     pub(super) fn new(engine: u32, regions: Arc<Regions>) -> Self {
-        Self { engine, regions, last: None, seen_withdrawals: 0, next_check: Time::MAX }
+        Self { engine, regions, last: None, seen_withdrawals: 0, seen_grants: 0, next_check: Time::MAX }
     }
 
     /// Returns the region with this key, even if it is withdrawn and still in use.
@@ -102,7 +105,10 @@ impl RegionAccess {
         caller: impl Fn(FlowId) -> Option<Caller>,
     ) {
         self.last = None;
-        for region in self.regions.restricted() {
+        let grants = self.regions.grants();
+        let changed = replace(&mut self.seen_grants, grants) != grants;
+        let checked = if changed { self.regions.restricted() } else { Vec::new() };
+        for region in checked {
             let allowed = |flow| caller(flow).is_some_and(|caller| region.hold(&caller).is_ok());
             let answers = ops.endpoint.answers_of(region.key);
             let lost: Vec<_> = answers.filter(|(flow, _)| !allowed(*flow)).collect();

@@ -262,13 +262,18 @@ impl Transmitter {
         self.restart_departures(network);
         let burst = &self.outbox.bursts()[index];
         let Some(to) = burst.to else { return };
-        let code = error.raw_os_error();
-        // A device without checksum offload refuses segmentation by EIO or EINVAL.
-        let segmented = burst.packets > 1 && matches!(code, Some(libc::EIO | libc::EINVAL));
-        if segmented && send_apart(burst, protocol, network) {
-            protocol.connections.disable_segmentation(to);
-            // The kernel numbered none of them.
-            return on_left(at, burst, &mut None, protocol);
+        let mut code = error.raw_os_error();
+        // A device without checksum offload refuses segmentation by EIO or EINVAL, and old kernels do so for packets that are
+        // longer than the path's MTU.
+        if burst.packets > 1 && matches!(code, Some(libc::EIO | libc::EINVAL)) {
+            match send_apart(burst, protocol, network) {
+                Ok(()) => {
+                    protocol.connections.disable_segmentation(to);
+                    // The kernel numbered none of them.
+                    return on_left(at, burst, &mut None, protocol);
+                }
+                Err(error) => code = error.raw_os_error(),
+            }
         }
         add(&protocol.status.stats.send_failures, burst.packets as u64);
         if code == Some(libc::EMSGSIZE) {
@@ -318,13 +323,15 @@ fn on_left(at: Time, burst: &Burst, departures: &mut Option<Departures>, protoco
     }
 }
 
-/// Sends the datagrams of a burst one by one. Returns `false` if the kernel refuses that too, so that segmentation was
-/// not the reason.
-fn send_apart<N: Network>(burst: &Burst, protocol: &Protocol, network: &N) -> bool {
-    burst.split().all(|datagram| {
+/// Sends the datagrams of a burst one by one. An error is that of the first one that the kernel refuses, so that
+/// segmentation was not the reason.
+fn send_apart<N: Network>(burst: &Burst, protocol: &Protocol, network: &N) -> io::Result<()> {
+    burst.split().try_for_each(|datagram| {
         add(&protocol.status.stats.send_calls, 1);
-        // A datagram without room in the kernel is lost; a timer retransmits it.
-        let sent = network.send(std::iter::once(datagram));
-        sent.is_ok() || sent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        match network.send(std::iter::once(datagram)) {
+            // A datagram without room in the kernel is lost; a timer retransmits it.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     })
 }

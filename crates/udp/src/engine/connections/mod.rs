@@ -271,7 +271,7 @@ impl Connections {
     /// Returns the messages of a session that is connected.
     #[inline]
     pub(super) fn inbox(&mut self, session: SessionId) -> Option<&mut Inbox> {
-        self.table.get_mut(session.index())?.as_mut()?.inbox.as_mut()
+        self.get_mut(session)?.inbox.as_mut()
     }
 
     /// Returns when a timer of the sessions or a probe is due.
@@ -362,10 +362,13 @@ impl Connections {
         for session in sessions {
             self.end(now, session, End::Stopped, ops);
             self.sessions.close(now, session);
-            if let Some(connection) = self.get_mut(session) {
-                // Dropping the requests ends the waits for them.
-                connection.closing = None;
-                connection.take_opening();
+            let Some(connection) = self.get_mut(session) else { continue };
+            // Dropping the requests ends the waits for them.
+            connection.closing = None;
+            connection.take_opening();
+            if connection.state().is_some() {
+                connection.stage = Stage::Ended;
+                self.count(-1);
             }
         }
     }

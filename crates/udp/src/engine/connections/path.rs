@@ -102,16 +102,17 @@ impl PathSearch {
         if shrunk { Step::Shrink } else { self.step(now, wait) }
     }
 
-    /// Handles the answer to a probe of `length` bytes. Returns `true` if longer packets may be sent now.
-    pub(super) fn on_answer(&mut self, now: Time, length: u32) -> bool {
+    /// Handles the answer to a probe of `length` bytes. Returns whether longer packets may be sent now; `None` if the probe
+    /// was given up, or never sent.
+    pub(super) fn on_answer(&mut self, now: Time, length: u32) -> Option<bool> {
         if self.probing.is_none_or(|probing| probing.length != length) {
-            return false; // the probe was given up, or never sent
+            return None;
         }
         let grown = length > self.confirmed;
         self.confirmed = self.confirmed.max(length);
         self.max = self.max.max(self.confirmed);
         self.choose(now);
-        grown
+        Some(grown)
     }
 
     /// Handles the number of timeouts of the path's flows: if it has grown, the confirmed length is probed again.
@@ -248,11 +249,11 @@ mod tests {
     fn answers_to_no_current_probe_change_nothing() {
         let mut now = Time::ZERO;
         let mut path = PathSearch::new(now, 9000);
-        assert!(!path.on_answer(now, 65_000));
+        assert_eq!(path.on_answer(now, 65_000), None);
         assert_eq!(path.confirmed, 1280);
         search(&mut path, &mut now, 1400);
         let found = path.confirmed;
-        assert!(!path.on_answer(now, 9000), "an answer to a probe that was given up");
+        assert_eq!(path.on_answer(now, 9000), None, "an answer to a probe that was given up");
         assert_eq!(path.confirmed, found);
     }
 }

@@ -81,7 +81,9 @@ impl Connections {
         let Some(peer) = self.peer(session) else { return };
         let length = length as u32 + ip_udp_bytes(peer.address);
         let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
-        if path.on_answer(now, length) {
+        // An answer to no probe costs no look at all paths: a peer may send any number of them.
+        let Some(grown) = path.on_answer(now, length) else { return };
+        if grown {
             self.apply_path(now, session, &mut ops.endpoint);
         }
         self.next_probe = now;

@@ -214,8 +214,7 @@ fn a_connection_closes_after_its_last_op_and_the_peer_learns_it() {
     let mut pair = Pair::connect(&config());
     let message = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(50_000).into()));
     let (closed, is_closed) = oneshot::channel();
-    let session = pair.client.state.session;
-    pair.client.mailbox.post(Command::Close { session, closed: Some(closed) });
+    pair.client.mailbox.ask(&pair.client.state, ConnectionCommand::Close { closed: Some(closed) });
     pair.run(Span::from_ms(1));
     message.try_recv().expect("ended").expect("delivered before the end");
     is_closed.try_recv().expect("closed");
@@ -237,8 +236,7 @@ fn a_stopped_engine_ends_the_waits_for_connections_and_closings() {
     let mut pair = Pair::connect(&config());
     let message = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(10).into()));
     let (closed, is_closed) = oneshot::channel();
-    let session = pair.client.state.session;
-    pair.client.mailbox.post(Command::Close { session, closed: Some(closed) });
+    pair.client.mailbox.ask(&pair.client.state, ConnectionCommand::Close { closed: Some(closed) });
     pair.hosts[0].engine.step(true);
     pair.client.mailbox.stop();
     pair.hosts[0].engine.step(true);
