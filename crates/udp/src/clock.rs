@@ -22,6 +22,9 @@ const PAIRS: u32 = 3;
 /// datagram waits in a socket.
 const MAX_AGE: Span = Span::from_secs(10);
 
+/// Time for which an engine runs at most: [`Time`] ends at 2^64 ps, 213.5 days. Half a day is left for timers.
+pub(crate) const LIFETIME: Span = Span::from_secs(213 * 86_400);
+
 /// Time since the engine started, on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -260,7 +263,9 @@ mod tests {
             clock.update(after + 1_000_000_000, at(3));
             let stamp = after + 1_500_000_000;
             let converted = clock.convert(stamp, at(4)).expect("plausible");
-            let error = converted.max(at(3) + Span::from_ms(500)).since(converted.min(at(3) + Span::from_ms(500)));
+            let error = converted
+                .max(at(3) + Span::from_ms(500))
+                .since(converted.min(at(3) + Span::from_ms(500)));
             assert!(error < Span::from_us(1), "{error}");
         }
     }

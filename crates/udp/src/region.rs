@@ -321,7 +321,8 @@ impl Regions {
     /// runs code of the application.
     fn remove_free(&self) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        let take = |place: &mut Option<_>| place.take_if(|r: &mut Arc<Registered>| r.uses.is_free());
+        let take =
+            |place: &mut Option<_>| place.take_if(|r: &mut Arc<Registered>| r.uses.is_free());
         let free: Vec<_> = table.iter_mut().filter_map(take).collect();
         drop(table);
         drop(free);
@@ -542,6 +543,39 @@ mod tests {
         assert!(!crate::driver::holds_locks());
         let again = region.lock(None).expect("free");
         assert_eq!(&again[..], [0, 7, 0, 0]);
+    }
+
+    /// Memory whose owner uses the table in its destructor and its length.
+    struct Shy(Arc<Regions>);
+
+    impl Drop for Shy {
+        fn drop(&mut self) {
+            assert!(self.0.table.try_write().is_ok(), "the table is locked");
+        }
+    }
+
+    impl Memory for Shy {
+        fn bytes(&self) -> &[u8] {
+            assert!(self.0.table.try_write().is_ok(), "the table is locked");
+            &[]
+        }
+
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            &mut []
+        }
+    }
+
+    #[test]
+    fn code_of_the_application_runs_while_the_table_is_unlocked() {
+        let regions = Arc::new(Regions::new(1, Randomness::System));
+        let shy = || Box::new(Shy(Arc::clone(&regions)));
+        let first = Region::new(&regions, shy(), Access::ALL, None).expect("room");
+        drop(first);
+        assert!(!regions.release_withdrawn(0, |_| false));
+        assert!(regions.table.read().expect("lock").iter().all(Option::is_none), "removed");
+        drop(Region::new(&regions, shy(), Access::ALL, None).expect("room"));
+        regions.leave(0);
+        assert!(regions.table.read().expect("lock").iter().all(Option::is_none), "removed");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use apus_units::{Span, Time};
 use apus_wire::RejectReason;
 use tracing::{Level, debug, enabled, error, info, warn};
 
+use crate::clock::LIFETIME;
 use crate::error::{ConnectError, DroppedHandshake, End, HandshakeFault};
 use crate::session::{Dropped, KeyRing};
 
@@ -267,6 +268,16 @@ impl Log {
     /// The engine has no connection any more.
     pub(super) fn drained(&self) {
         info!(target: "apus_udp::host", host = %self.host, "drained");
+    }
+
+    /// The engine has run as long as its clock counts.
+    pub(super) fn outlived(&self) {
+        error!(
+            target: "apus_udp::host",
+            host = %self.host,
+            days = LIFETIME.as_ps() / Span::from_secs(86_400).as_ps(),
+            "the engine has run as long as its clock counts and stops; start another host"
+        );
     }
 
     /// The engine has failed.

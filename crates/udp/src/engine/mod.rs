@@ -52,6 +52,7 @@ use apus_transport::EndpointConfig;
 use apus_units::{Span, Time};
 
 use crate::backlog::Backlog;
+use crate::clock::LIFETIME;
 use crate::config::{Config, Mode};
 use crate::containment::contain;
 use crate::error::{End, StartError};
@@ -465,6 +466,11 @@ impl<N: Network> Engine<N> {
     /// Runs the timers that are due: of transport and sessions, deadlines, probes, clocks, withdrawn regions.
     fn handle_timers(&mut self, now: Time) {
         let Protocol { connections, ops, .. } = &mut self.protocol;
+        if now >= Time::ZERO + LIFETIME {
+            // The next step stops the engine.
+            connections.log.outlived();
+            return self.mailbox.stop();
+        }
         ops.endpoint.handle_timeout(now);
         if connections.records() {
             connections.record_timeouts(now, &ops.endpoint);

@@ -32,7 +32,14 @@ pub(super) struct RegionAccess {
 
 impl RegionAccess {
     pub(super) fn new(engine: u32, regions: Arc<Regions>) -> Self {
-        Self { engine, regions, last: None, seen_withdrawals: 0, seen_grants: 0, next_check: Time::MAX }
+        Self {
+            engine,
+            regions,
+            last: None,
+            seen_withdrawals: 0,
+            seen_grants: 0,
+            next_check: Time::MAX,
+        }
     }
 
     /// Returns the region with this key, even if it is withdrawn and still in use.

@@ -4,7 +4,9 @@ use apus_cc::FlowInfo;
 use apus_units::FlowId;
 
 use super::*;
+use crate::connection_state::Message;
 use crate::error::HandshakeFault;
+use crate::message_receiver::{Attach, MessageReceiver};
 use crate::session::{Cipher, SharedKey};
 
 fn request(host: &VirtualHost, request: ConnectRequest) {
@@ -32,6 +34,67 @@ fn impossible_requests_are_refused_with_the_value_and_the_limit() {
     assert!(error.contains("class 8") && error.contains("0 to 7"), "{error}");
     let v6 = "[2001:db8::1]:7000".parse().expect("an address");
     assert!(matches!(refused(&config(), v6, vec![0]), ConnectError::Family { .. }));
+}
+
+/// A receiver that fails the test if it gets a message.
+struct Never;
+
+impl MessageReceiver for Never {
+    fn receive(&mut self, _: Message) {
+        unreachable!("a message of another connection");
+    }
+
+    fn ended(&mut self, end: End) {
+        assert_eq!(end, End::Silent);
+    }
+}
+
+/// Slots of sessions, and after 4096 sessions their numbers, come again. A connection that has ended has the number of a live one
+/// here: what its handle asks for does not reach the live one.
+#[test]
+fn the_handle_of_an_ended_connection_asks_nothing_of_another() {
+    let mut pair = Pair::connect(&config());
+    let live = &pair.server.state;
+    let old = ConnectionState::new(
+        live.session,
+        live.peer,
+        PeerIdentity::default(),
+        Arc::clone(&live.engine),
+        live.limits,
+        1,
+        None,
+    );
+    old.set_ended(End::Silent);
+    let old = Arc::new(old);
+    let (_sender, queued) = async_channel::unbounded();
+    let attach = Attach::new(Box::new(Never), Arc::clone(&old), queued);
+    let (answer, state) = oneshot::channel();
+    for command in [
+        ConnectionCommand::Attach(attach),
+        ConnectionCommand::Inspect { flow: 0, reply: answer },
+        ConnectionCommand::Close { closed: None },
+    ] {
+        pair.server.mailbox.ask(&old, command);
+    }
+    let message = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(100).into()));
+    pair.run(Span::from_ms(1));
+    message.try_recv().expect("ended").expect("delivered");
+    pair.server.messages.try_recv().expect("to the receiver of its connection");
+    assert!(matches!(state.try_recv(), Err(oneshot::TryRecvError::Disconnected)));
+    assert_eq!((pair.client.state.ended(), pair.server.state.ended()), (None, None));
+}
+
+/// A clock of 2^64 ps ends after 213.5 days.
+#[test]
+fn an_engine_stops_before_its_clock_ends() {
+    let mut pair = Pair::connect(&config());
+    let now = Time::ZERO + Span::from_secs(213 * 86_400);
+    pair.hosts[0].engine.network.now.set(now);
+    pair.hosts[0].engine.step(true);
+    pair.hosts[0].engine.step(true);
+    assert_eq!(pair.client.state.ended(), Some(End::Stopped));
+    pair.run(Span::from_ms(1));
+    assert_eq!(pair.server.state.ended(), Some(End::ClosedByPeer));
 }
 
 #[test]

@@ -70,6 +70,21 @@ fn a_refusal_for_another_reason_loses_the_burst_and_keeps_segmentation() {
     assert!(route.segmentation);
 }
 
+/// Before Linux 6.14, a burst with packets above the path's MTU is refused like one that cannot be segmented.
+#[test]
+fn a_burst_that_is_refused_for_its_length_shortens_packets() {
+    let (mut pair, message) = pair_with_message();
+    pair.hosts[0].engine.network.errors.borrow_mut().push_back(libc::EINVAL);
+    pair.hosts[0].engine.network.mtu.set(Some(800));
+    pair.hosts[0].engine.network.longest.set(800 - 28);
+    step(&mut pair);
+    let connections = &pair.hosts[0].engine.protocol.connections;
+    let flow = connections.flows(pair.client.state.session)[0];
+    assert!(connections.route(flow).expect("open").segmentation);
+    pair.run(Span::from_secs(61)); // the timeout of the packets that were lost
+    message.try_recv().expect("ended").expect("delivered");
+}
+
 #[test]
 fn swift_figure_2_a_report_of_the_departure_corrects_t1() {
     let mut config = config();
