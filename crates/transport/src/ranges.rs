@@ -17,15 +17,25 @@ pub struct RangeSet {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Rest(Vec<(u64, u64)>);
 
-/// Maximum number of ranges in a set in addition to the first: further ranges out of order are
+/// Maximum number of ranges, in addition to the first, in the set of the oldest op of a flow: further ranges out of order are
 /// refused until the gaps fill, so that a peer cannot make a set expensive.
 const MAX_RANGES: usize = 1024;
 
+/// Ranges that each set has room for. Rationale: the least capacity of a vector.
+const MIN_RANGES: usize = 4;
+
+/// Returns the maximum number of ranges in the set of an op behind `place` others of its flow: half of it for each doubling of
+/// its place, so that a flow with 1024 ops has room for 11 times [`MAX_RANGES`]. An op only moves forward, so that no set exceeds its limit.
+/// deviation: no source; packets in flight belong to the oldest ops.
+fn max_ranges(place: usize) -> usize {
+    (MAX_RANGES >> place.saturating_add(1).ilog2().min(16)).max(MIN_RANGES)
+}
+
 impl RangeSet {
-    /// Returns `true` if a range that starts at `start` may be inserted.
+    /// Returns `true` if a range that starts at `start` may be inserted into the set of an op behind `place` others of its flow.
     #[must_use]
-    pub fn has_room_for(&self, start: u64) -> bool {
-        start <= self.contiguous || self.rest().len() < MAX_RANGES
+    pub fn has_room_for(&self, start: u64, place: usize) -> bool {
+        start <= self.contiguous || self.rest().len() < max_ranges(place)
     }
 
     /// Adds `[start, start + length)`; returns how many of its bytes were not yet in the set.
@@ -59,12 +69,12 @@ impl RangeSet {
             (Some(&(s, _)), Some(&(_, e))) => (s.min(start), e.max(end)),
             _ => (start, end),
         };
-        rest.splice(first..last, [merged]);
-        if let Some(&(s, e)) = rest.first()
-            && s <= self.contiguous
-        {
-            self.contiguous = e;
-            rest.remove(0);
+        if merged.0 <= self.contiguous {
+            // Without a place of its own for a moment, for which a full vector would grow.
+            self.contiguous = merged.1;
+            rest.drain(first..last);
+        } else {
+            rest.splice(first..last, [merged]);
         }
         end - start - covered
     }

@@ -210,12 +210,12 @@ impl ReceiveSide {
         if index >= u64::from(max_ops) {
             return false;
         }
-        // `max_ops` is a u32, so the index fits.
-        let Some(op) = self.inbound.get(index as usize) else { return true };
+        let index = index as usize; // `max_ops` is a u32, so it fits
+        let Some(op) = self.inbound.get(index) else { return true };
         if segment.kind == SegmentKind::Cancel {
             return true;
         }
-        op.refused.is_none() && op.received.has_room_for(segment.offset) && op.is_of(segment)
+        op.refused.is_none() && op.received.has_room_for(segment.offset, index) && op.is_of(segment)
     }
 
     /// Returns `true` if bytes before an admitted segment of one of the peer's ops are missing.

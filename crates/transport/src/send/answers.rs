@@ -11,12 +11,12 @@ impl SendSide {
     /// this side, of its length, and opening no more gaps than allowed. An answer to an op that is
     /// done is a duplicate.
     pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
-        let Some(stream) = self.ops.get(segment.op.get()) else {
-            return segment.op.get() < self.ops.first;
-        };
+        let number = segment.op.get();
+        let Some(stream) = self.ops.get(number) else { return number < self.ops.first };
+        let place = (number - self.ops.first) as usize; // an index of the queue
         stream.op.kind.is_answered()
             && segment.op_length == stream.op.length
-            && (!stream.is_live() || stream.answer.has_room_for(segment.offset))
+            && (!stream.is_live() || stream.answer.has_room_for(segment.offset, place))
     }
 
     /// Returns `true` if bytes of an admitted answer are missing before `segment`.

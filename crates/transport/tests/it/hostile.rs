@@ -219,6 +219,52 @@ fn gaps_within_an_op_are_bounded() {
     );
 }
 
+/// The limit of an op halves with each doubling of its place among the unfinished ops of its flow, down to 4, so that many ops are
+/// not as expensive as the first. It rises as ops before end.
+#[test]
+fn gaps_within_all_ops_of_a_flow_are_bounded() {
+    let mut endpoint = endpoint();
+    let mut seq = 0;
+    let mut take = |kind: SegmentKind, op: u64, offset: u64, length: u32| {
+        seq += 1;
+        let part = segment(kind, op, offset, length, 4096);
+        matches!(deliver(&mut endpoint, seq, part), Handled::Data { .. })
+    };
+    // Every second byte, from the end.
+    let mut gaps = |kind, op: u64| (0..1500).filter(|i| take(kind, op, 4095 - 2 * i, 1)).count();
+    let places = [0, 1, 2, 3, 6, 7, 127, 255, 1023];
+    let counts = places.map(|op| gaps(SegmentKind::Message, op));
+    assert_eq!(counts, [1024, 512, 512, 256, 256, 128, 8, 4, 4]);
+    assert!(take(SegmentKind::Message, 1, 0, 4095), "no gap is left");
+    assert!(
+        !take(SegmentKind::Message, 2, 1, 1),
+        "an op that has ended keeps its place behind others"
+    );
+    assert!(take(SegmentKind::Message, 0, 0, 4095));
+    assert!(take(SegmentKind::Message, 2, 1, 1), "the first now");
+}
+
+/// As for the ops of the peer.
+#[test]
+fn gaps_within_all_answers_to_a_flow_are_bounded() {
+    let mut endpoint = endpoint();
+    let op = Op { kind: READ, length: 4096, user: 0 };
+    for _ in 0..256 {
+        endpoint.submit(Time::ZERO, FlowId::new(0), op).expect("submit");
+    }
+    let mut seq = 0;
+    let mut gaps = |op: u64| {
+        let mut taken = 0;
+        for index in 0..1500 {
+            seq += 1;
+            let part = segment(SegmentKind::ReadResponse, op, 4095 - 2 * index, 1, 4096);
+            taken += u32::from(deliver(&mut endpoint, seq, part) != Handled::Refused);
+        }
+        taken
+    };
+    assert_eq!([0, 1, 7, 255].map(&mut gaps), [1024, 512, 128, 4]);
+}
+
 #[test]
 fn ops_beyond_the_window_are_refused() {
     let mut endpoint = endpoint();
