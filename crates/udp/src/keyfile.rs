@@ -1,7 +1,9 @@
-//! Key files: made from the system's randomness, and read only if their owner alone may read them.
+//! Key files: made from the system's randomness, and read only if their owner alone may read them. Of a credential of systemd,
+//! which lies in a directory that only the service can enter, the group of the file may read it too.
 //!
 //! The format is [`KeyRing::parse`]'s: lines of shared keys, of the key pair of this host, and of the public keys of peers.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -16,7 +18,7 @@ use crate::session::{Entry, EntryKey, KeyError, KeyId, KeyPair, KeyRing, SharedK
 /// Maximum length of a key file. A file of a thousand keys has a tenth of this.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Reads the keys of a file, which must be readable by its owner only.
+/// Reads the keys of a file, which must be readable by its owner only, or be a credential of systemd.
 ///
 /// # Errors
 /// If the file cannot be read, others may read it, or it is not a key file.
@@ -25,7 +27,7 @@ pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
     KeyRing::of(ring).map_err(|error| KeyFileError { path: path.to_owned(), fault: error.into() })
 }
 
-/// Reads the entries of a key file, which must be readable by its owner only.
+/// Reads the entries of a key file, which must be readable by its owner only, or be a credential of systemd.
 ///
 /// # Errors
 /// If the file cannot be read, others may read it, or a line is invalid.
@@ -34,7 +36,8 @@ pub fn read_entries(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let mode = metadata.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
+        if mode & refused(path, credentials.as_deref()) != 0 {
             return Err(Fault::Readable(mode));
         }
         // Full capacity at once: growing would leave copies of the secrets in memory.
@@ -44,6 +47,16 @@ pub fn read_entries(path: &Path) -> Result<Vec<Entry>, KeyFileError> {
         Ok(entries(&text)?)
     };
     read().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
+}
+
+/// Returns the permissions that a key file must not have.
+fn refused(path: &Path, credentials: Option<&OsStr>) -> u32 {
+    let is_credential = credentials
+        .map(Path::new)
+        .is_some_and(|folder| folder.is_absolute() && path.parent() == Some(folder));
+    // systemd from 254 onwards lets the user of a service read its credentials by an ACL, whose mask a file shows as the
+    // permissions of its group. The directory is closed to others.
+    if is_credential { 0o037 } else { 0o077 }
 }
 
 /// Makes a new shared key and writes it to a new file that only its owner may read.
@@ -256,6 +269,24 @@ mod tests {
         for file in files {
             fs::remove_file(file).unwrap();
         }
+    }
+
+    /// The variable belongs to the process, so that the test asks for the rule.
+    #[test]
+    fn the_group_may_read_a_credential_of_systemd_and_no_other_key_file() {
+        let folder = Some(OsStr::new("/run/credentials/apus.service"));
+        let credential = Path::new("/run/credentials/apus.service/apus.key");
+        let is_refused = |mode: u32, path: &Path| mode & refused(path, folder) != 0;
+        // What systemd makes: with an ACL, and without.
+        assert!(!is_refused(0o440, credential) && !is_refused(0o400, credential));
+        assert!(is_refused(0o444, credential) && is_refused(0o460, credential));
+        let others = ["/etc/apus/apus.key", "/run/credentials/apus.service/keys/apus.key", "a.key"];
+        for other in others {
+            assert!(is_refused(0o440, Path::new(other)), "{other}");
+        }
+        assert_eq!(refused(credential, None), 0o077);
+        // A relative path in a directory without a name is none either.
+        assert_eq!(refused(Path::new("a.key"), Some(OsStr::new(""))), 0o077);
     }
 
     #[test]
