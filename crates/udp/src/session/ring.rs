@@ -165,7 +165,13 @@ impl KeyRing {
         let mut own = Vec::with_capacity(MAX_KEYS);
         let mut peers = Vec::<Listed>::new();
         for Entry { key, retired } in entries {
-            if shared.len().max(own.len()).max(peers.len()) == MAX_KEYS {
+            // Beyond their capacity the vectors would grow, and leave copies of secrets in memory.
+            let of_its_kind = match &key {
+                EntryKey::Shared(_) => shared.len(),
+                EntryKey::Own(..) => own.len(),
+                EntryKey::Peer(..) => peers.len(),
+            };
+            if of_its_kind == MAX_KEYS {
                 return Err(KeyError::TooMany);
             }
             match key {

@@ -129,6 +129,19 @@ fn a_ring_has_a_bounded_number_of_keys() {
     assert_eq!(KeyRing::of(groups(1025)).unwrap_err(), KeyError::TooMany);
     let with_peers = groups(1000).chain([own(1)]).chain((2..19).map(|n| peer(&n.to_string(), n)));
     assert_eq!(KeyRing::of(with_peers).unwrap_err(), KeyError::TooMany, "18,000 pairs");
+    // The limit is that of each kind, in any order of the lines.
+    let peers = |count: u16| {
+        (0..count).map(|n| {
+            let mut public = [1; 32];
+            public[..2].copy_from_slice(&n.to_be_bytes());
+            let key = PeerKey::new(public).unwrap();
+            Entry::new(EntryKey::Peer(format!("peer-{n}"), key))
+        })
+    };
+    assert!(KeyRing::of(peers(1024).chain([group(1), own(1)])).is_ok());
+    assert!(KeyRing::of([own(1), group(1)].into_iter().chain(peers(1024))).is_ok());
+    let beyond = KeyRing::of(peers(1025).chain([group(1), own(1)])).unwrap_err();
+    assert_eq!(beyond, KeyError::TooMany);
 }
 
 /// A vector that grows leaves its former buffer, with the secrets in it, to the allocator.
