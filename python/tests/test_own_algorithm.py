@@ -321,6 +321,35 @@ def test_a_timer_that_does_not_advance_ends_the_run(incast: Path, late: float) -
     assert isinstance(error.value.__cause__, ValueError)
 
 
+def with_timer(at: float) -> type[Constant]:
+    """Return a class with a timer that does not expire."""
+
+    class WithTimer(Constant):
+        """A constant window, and a timer."""
+
+        def next_timer(self) -> float | None:
+            return at
+
+        def on_timer(self, now: float) -> None:
+            raise AssertionError(now)
+
+    return WithTimer
+
+
+# `now` of an engine over UDP counts from its start, and reaches a day.
+@pytest.mark.parametrize("at", [86_401.0, 18_446_744.0])
+def test_a_timer_may_be_days_after_the_start(incast: Path, at: float) -> None:
+    apus.algorithm("with-timer", with_timer(at))
+    apus.run(incast, set={"algorithm.name": "with-timer"})
+
+
+@pytest.mark.parametrize("at", [-1.0, float("nan"), float("inf"), 18_446_745.0])
+def test_a_timer_at_a_time_that_does_not_exist_is_an_error(incast: Path, at: float) -> None:
+    apus.algorithm("with-timer", with_timer(at))
+    with pytest.raises(apus.ScenarioError, match="timer must be from 0 to 18446744 seconds"):
+        apus.run(incast, set={"algorithm.name": "with-timer"})
+
+
 def test_a_timer_of_the_past_expires_at_once_and_may_catch_up_in_steps(incast: Path) -> None:
     ticks: list[float] = []
 

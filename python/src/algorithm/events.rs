@@ -5,7 +5,7 @@ use apus_cc::{
     PacketSizeEvent as PacketSize, SendInfo as Send, SignalEvent as Signal,
     TimeoutEvent as Timeout,
 };
-use apus_units::{Rate, Span};
+use apus_units::{Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -28,6 +28,20 @@ pub fn span(seconds: f64, what: &str) -> PyResult<Span> {
         return Ok(Span::from_ps_f64(seconds * PS));
     }
     Err(PyValueError::new_err(format!("{what} must be from 0 to 86400 seconds, not {seconds}")))
+}
+
+/// Returns a point in time, counted from the start of the run or of the engine: an engine may run for months.
+///
+/// # Errors
+/// If it is negative, not finite, or beyond the last time.
+pub fn time(seconds: f64, what: &str) -> PyResult<Time> {
+    let ps = seconds * PS;
+    // The nearest number to `u64::MAX` is 2^64, which is beyond it.
+    if (0.0..u64::MAX as f64).contains(&ps) {
+        return Ok(Time::from_ps(ps.round() as u64));
+    }
+    let last = u64::MAX as f64 / PS;
+    Err(PyValueError::new_err(format!("{what} must be from 0 to {last:.0} seconds, not {seconds}")))
 }
 
 /// Returns a number or a truth value as Python writes it.

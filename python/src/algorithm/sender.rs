@@ -94,8 +94,7 @@ impl PySender {
         }
         if hooks.on_timer {
             let at: Option<f64> = flow.call_method0(intern!(py, "next_timer"))?.extract()?;
-            let at = at.map(|at| events::span(at, "the time of the timer")).transpose()?;
-            self.timer = at.map(|at| Time::from_ps(at.as_ps()));
+            self.timer = at.map(|at| events::time(at, "the time of the timer")).transpose()?;
         }
         if hooks.path_label {
             self.label = flow.call_method0(intern!(py, "path_label"))?.extract()?;
