@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from apus._metrics import titled
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
 
 _DIGITS = 4
 """Significant digits of a value that the search chooses."""
+
+_RATES = ("bps", "kbps", "Mbps", "Gbps", "Tbps")
+_DECIMAL: Mapping[str, int] = {
+    unit: 3 * thousands
+    for units in (("ps", "ns", "us", "ms", "s"), ("B", "kB", "MB", "GB", "TB"), _RATES)
+    for thousands, unit in enumerate(units)
+}
+"""Decimals of the units of scenarios: a value has no fraction of a ps, B or bps."""
+_BINARY: Mapping[str, int] = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+"""Bytes of the other units."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +153,7 @@ def tune(
 
     The search proposes trials in batches, from the metrics of earlier batches (tree-structured
     Parzen estimator). Equal arguments give equal trials, on any executor. `pip install
-    'apus[tune]'` installs Optuna.
+    optuna` installs Optuna.
 
     Args:
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
@@ -256,11 +267,22 @@ class _Parameter:
         number = trial.suggest_float(self.key, self.low, self.high, log=space.log)
         # Rounding must not leave the range.
         number = min(max(float(f"{number:.{_DIGITS}g}"), self.low), self.high)
-        return f"{number!r}{self.unit}" if self.unit else number
+        return _written(number, self.unit) if self.unit else number
 
     def any_value(self) -> Value:
         """Return a value, to check the scenario with."""
         return self.space.low if isinstance(self.space, Range) else self.space[0]
+
+
+def _written(number: float, unit: str) -> str:
+    """Return a quantity as scenarios read it: no fraction of a base unit, and no exponent."""
+    value = Decimal(repr(number))
+    if unit in _BINARY:
+        # A byte has up to 40 decimals in these units.
+        value, unit = value * _BINARY[unit], "B"
+    if unit in _DECIMAL:
+        value = round(value, _DECIMAL[unit])
+    return f"{value.normalize():f}{unit}"
 
 
 def _check(
@@ -351,7 +373,7 @@ def _optuna() -> Any:  # noqa: ANN401 - an optional library
     try:
         import optuna  # noqa: PLC0415 - an optional library
     except ImportError as error:
-        raise ImportError("tuning needs Optuna: pip install 'apus[tune]'") from error
+        raise ImportError("tuning needs Optuna: pip install optuna") from error
     return optuna
 
 

@@ -78,6 +78,25 @@ def test_values_that_contradict_each_other_are_a_failed_trial(incast: Path) -> N
     assert any(trial.failure is None for trial in tuning)
 
 
+def test_values_of_a_range_are_quantities_that_scenarios_read(incast: Path) -> None:
+    search = {
+        # Fractions of a byte at nearly all values, and numbers that Python writes with exponents.
+        "topology.buffer": apus.Range("100.5KiB", "999.5KiB"),
+        "algorithm.base_target": apus.Range("0.00001s", "0.0001s", log=True),
+        "workload.size": apus.Range("1000B", "100000B", log=True),
+    }
+    tuning = apus.tune(incast, search, trials=12, set={"duration": "200us"})
+    assert not tuning.failures
+    for trial in tuning:
+        size = str(trial.settings["workload.size"]).removesuffix("B")
+        assert 1000 <= int(size) <= 100_000
+        target = str(trial.settings["algorithm.base_target"]).removesuffix("s")
+        assert "e" not in target
+        assert 1e-5 <= float(target) <= 1e-4
+        buffer = str(trial.settings["topology.buffer"]).removesuffix("B")
+        assert 100.5 * 1024 <= int(buffer) <= 999.5 * 1024
+
+
 @pytest.mark.parametrize(
     ("search", "arguments", "message"),
     [
