@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import sys
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ _NOT_CODE = frozenset({"_abc_impl", "_registered"})
 
 
 def hash_of(cls: type, base: type) -> str:
-    """Return a hash of the code of a class and of its bases below `base`.
+    """Return a hash of the code of a class and of its bases, except those of `base`.
 
     Functions, classes and constants of their own modules that the methods name are part of it; what
     they name of other modules is not. The hash is that of compiled code, so that comments do not
@@ -25,7 +27,10 @@ def hash_of(cls: type, base: type) -> str:
     """
     seen: set[int] = set()
     digest = hashlib.sha256()
-    for part in cls.__mro__[: cls.__mro__.index(base)]:
+    for part in cls.__mro__:
+        # A mixin may stand behind `base`. The standard library belongs to the version of Python.
+        if part in base.__mro__ or part.__module__.partition(".")[0] in sys.stdlib_module_names:
+            continue
         for text in _class(part, seen):
             digest.update(text.encode() + b"\n")
     return digest.hexdigest()[:16]
@@ -44,8 +49,7 @@ def _class(cls: type, seen: set[int]) -> Iterator[str]:
 
 def _value(value: object, module: str, seen: set[int]) -> Iterator[str]:
     """Describe a value, which code in this module uses."""
-    if isinstance(value, staticmethod | classmethod):
-        value = value.__func__
+    value = _unwrapped(value)
     if isinstance(value, property):
         for part in (value.fget, value.fset):
             yield from _value(part, module, seen)
@@ -61,8 +65,24 @@ def _value(value: object, module: str, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, ModuleType):
         yield value.__name__
     else:
-        # What can change while an algorithm runs is state.
-        yield f"{type(value).__module__}.{type(value).__qualname__}"
+        # What can change while an algorithm runs is state. In a process that `multiprocessing` has
+        # started, the module of the script has another name.
+        where = type(value).__module__.replace("__mp_main__", "__main__")
+        yield f"{where}.{type(value).__qualname__}"
+
+
+def _unwrapped(value: object) -> object:
+    """Return the function behind a decorator of Python's; other values as they are."""
+    if isinstance(value, staticmethod | classmethod):
+        return _unwrapped(value.__func__)
+    if isinstance(value, functools.cached_property):
+        return value.func
+    if isinstance(value, FunctionType | type):
+        # The code of a wrapper in Python counts too; what it wraps is in its closure.
+        return value
+    # `functools.cache` and `lru_cache`.
+    wrapped: object = getattr(value, "__dict__", {}).get("__wrapped__", value)
+    return wrapped
 
 
 def _function(function: FunctionType, seen: set[int]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Algorithms in Python in sweeps: in other processes, in stores, and in memory."""
 
+import functools
 import gc
 import json
 import multiprocessing
@@ -94,6 +95,59 @@ def test_the_hash_of_a_class_is_that_of_its_code() -> None:
     changed = made(1.0)
     changed.factor = 3.0  # type: ignore[attr-defined]
     assert code(changed) != code(made(1.0))
+
+
+def test_code_behind_mixins_and_caches_is_part_of_the_hash() -> None:
+    def made(gain: float) -> list[type[apus.OwnAlgorithm]]:
+        class Mixin:
+            def gain(self) -> float:
+                return gain
+
+        class Mixed(Constant, Mixin):
+            """Has a base behind `OwnAlgorithm`."""
+
+        class Cached(Constant):
+            """Caches what it returns."""
+
+            @functools.cache  # noqa: B019 - the object of a flow is small
+            def gain(self) -> float:
+                return gain
+
+        class Lazy(Constant):
+            """Computes an attribute once."""
+
+            @functools.cached_property
+            def gain(self) -> float:
+                return gain
+
+        return [Mixed, Cached, Lazy]
+
+    for one, same, other in zip(made(1.0), made(1.0), made(2.0), strict=True):
+        one_hash = hash_of(one, apus.OwnAlgorithm)
+        assert one_hash == hash_of(same, apus.OwnAlgorithm)
+        assert one_hash != hash_of(other, apus.OwnAlgorithm)
+
+
+SCRIPT = """\
+import apus
+class Gain:
+    value = 2.0
+GAIN = Gain()
+class Made(apus.OwnAlgorithm):
+    def on_ack(self, event): pass
+    def on_loss(self, event): pass
+    def on_timeout(self, event): pass
+    def allowance(self): return GAIN.value
+"""
+
+
+def test_a_script_has_the_same_hash_in_a_process_that_it_starts() -> None:
+    def code(module: str) -> str:
+        names: dict[str, Any] = {"__name__": module}
+        exec(SCRIPT, names)
+        return hash_of(names["Made"], apus.OwnAlgorithm)
+
+    assert code("__mp_main__") == code("__main__")
 
 
 def test_a_class_that_is_replaced_is_forgotten() -> None:
