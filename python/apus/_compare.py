@@ -112,10 +112,10 @@ def compare(
     seeds: int = 5,
     metrics: Sequence[str] = (),
     tune_each: bool = False,
-    objective: str = "op_latency_us.p99",
-    keep: float = 98.0,
-    tune_values: int = 8,
-    tune_seeds: int = 3,
+    objective: str | None = None,
+    keep: float | None = None,
+    tune_values: int | None = None,
+    tune_seeds: int | None = None,
     threads: int | None = None,
     watchdog: str = "1s",
     max_memory: str | None = None,
@@ -135,11 +135,12 @@ def compare(
         seeds: Number of seeds, from the scenario's own upwards. If the first two give equal
             results, no other is run.
         metrics: Further metrics (`apus list metrics`).
-        tune_each: First search the best value of each algorithm's own parameter.
-        objective: The metric to search for.
-        keep: Minimum goodput of a value, in percent of the algorithm's best.
-        tune_values: Values per algorithm, its present parameters included.
-        tune_seeds: Seeds per value; they differ from the seeds of the comparison.
+        tune_each: First search the best value of each algorithm's own parameter. Only then are the
+            next four allowed.
+        objective: The metric to search for; "op_latency_us.p99" if not given.
+        keep: Minimum goodput of a value, in percent of the algorithm's best; 98 if not given.
+        tune_values: Values per algorithm, its present parameters included; 8 if not given.
+        tune_seeds: Seeds per value, 3 if not given; they differ from the seeds of the comparison.
         threads: See `apus.run`.
         watchdog: See `apus.run`.
         max_memory: See `apus.run`.
@@ -150,6 +151,15 @@ def compare(
         RunError: A run failed, or made no progress; `result` has the others.
         Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
     """
+    search = {
+        "objective": objective,
+        "keep": keep,
+        "tune_values": tune_values,
+        "tune_seeds": tune_seeds,
+    }
+    for argument, value in search.items():
+        if value is not None and not tune_each:
+            raise ScenarioError(f"{argument}={value!r}: has no effect without tune_each=True")
     labels, parameters = named(algorithms)
     contest: ContestOptions = {
         "algorithms": labels,
@@ -158,10 +168,10 @@ def compare(
         "seeds": seeds,
         "metrics": list(metrics),
         "tune_each": tune_each,
-        "objective": objective,
-        "keep": keep,
-        "tune_values": tune_values,
-        "tune_seeds": tune_seeds,
+        "objective": "op_latency_us.p99" if objective is None else objective,
+        "keep": 98.0 if keep is None else keep,
+        "tune_values": 8 if tune_values is None else tune_values,
+        "tune_seeds": 3 if tune_seeds is None else tune_seeds,
     }
     how: RunOptions = {"threads": threads, "watchdog": watchdog, "max_memory": max_memory}
     text = scenario.to_toml() if isinstance(scenario, Scenario) else None

@@ -57,7 +57,16 @@ def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
         ({"algorithms": []}, "at least one algorithm"),
         ({"algorithms": [apus.Swift]}, r"Swift is a class; write Swift\(\)"),
         ({"algorithms": ["swift"], "seeds": 0}, "seeds=0: must be from 1 to 1000"),
-        ({"algorithms": ["swift"], "keep": 100.0}, "below 100 percent"),
+        ({"algorithms": ["swift"], "tune_each": True, "keep": 100.0}, "below 100 percent"),
+        *(
+            ({"algorithms": ["swift"], name: value}, f"^{name}={value!r}: has no effect without")
+            for name, value in {
+                "objective": "jain",
+                "keep": 98.0,
+                "tune_values": 8,
+                "tune_seeds": 3,
+            }.items()
+        ),
         ({"algorithms": ["swift"], "metrics": ["jan"]}, "unknown metric"),
         ({"algorithms": ["swift"], "set": {"dctcp.g": "1"}}, "dctcp"),
     ],
