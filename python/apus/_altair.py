@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 try:
     import altair as alt
 except ImportError as error:
-    raise ImportError(
-        "charts need altair: pip install 'apus[plot]', or backend='matplotlib'"
-    ) from error
+    raise ImportError("charts need altair: pip install altair, or backend='matplotlib'") from error
 
 _WIDTH, _HEIGHT = 480, 260
 _PANEL_WIDTH, _PANEL_HEIGHT = 220, 180

@@ -31,7 +31,7 @@ class Comparison:
         self._text = native.text
         self._data: Mapping[str, Any] = json.loads(native.json)
         self.html: str = native.html
-        """The page that `apus compare --out` writes."""
+        """The page of `apus compare --out`, without the parts that need recorded runs."""
 
     @property
     def algorithms(self) -> list[str]:

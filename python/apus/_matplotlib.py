@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 try:
     from matplotlib.figure import Figure
 except ImportError as error:
-    raise ImportError("figures need matplotlib: pip install 'apus[plot]'") from error
+    raise ImportError("figures need matplotlib: pip install matplotlib") from error
 
 _COLUMN_IN = 3.4
 """Width of a column of a paper with two columns."""

@@ -58,7 +58,8 @@ def run(
 
     Raises:
         ScenarioError: The scenario or an argument is wrong. Nothing was run.
-        RunError: A run failed, or made no progress; `result` has the others.
+        RunError: A run failed, or made no progress; `result` has the others, and of a run without
+            progress what was measured until it ended.
         Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
 
     """
@@ -97,7 +98,8 @@ def reproduce(
 
     Raises:
         ScenarioError: The experiment is unknown or has no checks. Nothing was run.
-        RunError: A run failed, or made no progress; `result` has the others.
+        RunError: A run failed, or made no progress; `result` has the others, and of a run without
+            progress what was measured until it ended.
         Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
     """
     read = read_options(None, quick=quick, max_memory=max_memory)

@@ -57,7 +57,7 @@ class RunError(ApusError, RuntimeError):
     """A run failed, or ended because it made no progress."""
 
     result: Result | Comparison | None
-    """The runs that have results."""
+    """The runs that have results. A `Result` also has a run without progress, up to its end."""
 
     def __init__(self, message: str, result: Result | Comparison | None = None) -> None:
         super().__init__(message, result)

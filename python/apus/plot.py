@@ -1,8 +1,8 @@
 """Charts of results in one call: `result.plot.rates()`.
 
 Every function takes `backend`: "altair" (default) returns a chart for notebooks and web pages,
-"matplotlib" a figure for papers. `pip install 'apus[plot]'` installs both. Axes name their units.
-Of several seeds a chart over time shows the first one.
+"matplotlib" a figure for papers. `pip install altair matplotlib` installs both. Axes name their
+units. Of several seeds a chart over time shows the first one.
 """
 
 from __future__ import annotations

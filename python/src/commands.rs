@@ -77,7 +77,7 @@ pub struct Compared {
     /// The tables that the command prints.
     #[pyo3(get)]
     text: String,
-    /// The page that the command writes.
+    /// The page that the command writes, without the parts that need recorded runs.
     #[pyo3(get)]
     html: String,
     /// Why runs have no results.
