@@ -23,6 +23,7 @@ class Simulator:
             ("recv", ctypes.c_int, message),
             ("now", u64, [sim]),
             ("run", ctypes.c_int, [sim, u64]),
+            ("stop", None, [sim]),
             ("last_error", ctypes.c_char_p, [sim]),
         ):
             function = getattr(self.c, f"apus_sim_{name}")
@@ -34,7 +35,17 @@ class Simulator:
         # One function for C; the argument is the number of a function here.
         self.waiting: dict[int, Callable[[], None]] = {}
         self.next = 0
-        self.callback = CALLBACK(lambda number: self.waiting.pop(number or 0)())
+        self.callback = CALLBACK(self.called)
+        self.raised: BaseException | None = None
+
+    def called(self, number: int | None) -> None:
+        # ctypes prints an exception that leaves a callback and goes on: the first one ends the run, which raises it.
+        try:
+            if self.raised is None:
+                self.waiting.pop(number or 0)()
+        except BaseException as error:  # Ctrl-C too
+            self.raised = error
+            self.c.apus_sim_stop(self.sim)
 
     def check(self, status: int) -> int:
         if status >= 2:
@@ -62,7 +73,11 @@ class Simulator:
         self.check(self.c.apus_sim_recv(self.sim, rank, sender, tag, size, self.callback, number))
 
     def run(self, until: int = FOREVER) -> int:
-        return self.check(self.c.apus_sim_run(self.sim, until))
+        status = self.c.apus_sim_run(self.sim, until)
+        if self.raised is not None:
+            error, self.raised = self.raised, None
+            raise error
+        return self.check(status)
 
     def close(self) -> None:
         self.c.apus_sim_destroy(self.sim)
@@ -94,4 +109,5 @@ def main() -> None:
     simulator.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -96,6 +96,32 @@ fn a_ring_in_c_takes_its_closed_form() {
     }
 }
 
+/// ctypes prints an exception that leaves a callback, and goes on.
+#[test]
+fn an_exception_in_a_callback_of_python_ends_the_run() {
+    if !has("python3") {
+        return;
+    }
+    let program = "\
+import runpy, sys
+example, library, scenario = sys.argv[1:]
+simulator = runpy.run_path(example)['Simulator'](library, scenario)
+def fail():
+    print('called')
+    raise KeyError('of the callback')
+for rank in (1, 2):
+    simulator.receive(rank, 0, 1000, fail)
+    simulator.send(0, rank, 1000)
+try:
+    simulator.run()
+except KeyError as error:
+    print('raised', error)
+";
+    let mut python = Command::new("python3");
+    python.args(["-c", program]).arg(folder().join("examples/ring.py")).arg(library());
+    assert_eq!(output(python.arg(scenario())), "called\nraised 'of the callback'\n");
+}
+
 #[test]
 fn the_astra_sim_back_end_bears_the_traps_of_its_caller() {
     if !has("c++") {
