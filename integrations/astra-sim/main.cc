@@ -16,20 +16,29 @@ std::map<std::string, std::string> arguments(int count, char** words) {
     std::map<std::string, std::string> all = {
         {"comm-group-configuration", "empty"}, {"logging-configuration", "empty"}, {"logging-folder", "log"},
         {"num-queues-per-dim", "1"},           {"comm-scale", "1"},                {"injection-scale", "1"},
-        {"rendezvous-protocol", "false"},      {"dims", ""}};
+        {"rendezvous-protocol", "false"},      {"dims", ""},                       {"workload-configuration", ""},
+        {"system-configuration", ""},          {"remote-memory-configuration", ""}, {"network-configuration", ""}};
     for (int i = 1; i < count; ++i) {
         const std::string word = words[i];
         const auto equals = word.find('=');
-        if (word.rfind("--", 0) != 0 || equals == std::string::npos) {
-            throw Apus::Error("`" + word + "` is not --name=value");
+        if (word.rfind("--", 0) != 0 || equals == std::string::npos || all.count(word.substr(2, equals - 2)) == 0) {
+            std::string names;
+            for (const auto& argument : all) {
+                names += " --" + argument.first + "=";
+            }
+            throw Apus::Error("`" + word + "` is not one of the arguments" + names);
         }
         all[word.substr(2, equals - 2)] = word.substr(equals + 1);
     }
     for (const char* name :
          {"workload-configuration", "system-configuration", "remote-memory-configuration", "network-configuration"}) {
-        if (all.count(name) == 0) {
+        if (all.at(name).empty()) {
             throw Apus::Error(std::string("--") + name + "= is missing");
         }
+    }
+    const std::string& rendezvous = all.at("rendezvous-protocol");
+    if (rendezvous != "true" && rendezvous != "false") {
+        throw Apus::Error("--rendezvous-protocol=" + rendezvous + " is neither true nor false");
     }
     return all;
 }
