@@ -96,7 +96,13 @@ if (options.includes("--large")) {
   cases.push(["flows-1000000", { "large.toml": large }, ["run", "large.toml"], 15, { runs: 1, causes: true, unfinished: true }]);
   cases.push(["flows-1000000-faults", { "large.toml": largeBroken }, ["run", "large.toml"], 15, { runs: 1, causes: true, unfinished: true, faults: 40 }]);
 }
-const only = options.includes("--only") ? options[options.indexOf("--only") + 1].split(",") : null;
+const only = options.includes("--only") ? (options[options.indexOf("--only") + 1] ?? "").split(",") : null;
+const unknown = only?.find(name => !cases.some(([one]) => one === name));
+if (unknown !== undefined) {
+  console.error(`--only: no report is called "${unknown}"; there are: ${cases.map(([name]) => name).join(", ")} (and others with --large)`);
+  rmSync(scratch, { recursive: true });
+  process.exit(2);
+}
 
 const browser = await puppeteer.launch({ executablePath: chromium, headless: true, userDataDir: join(scratch, "profile"), protocolTimeout: 600_000,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"] });
