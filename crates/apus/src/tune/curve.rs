@@ -58,6 +58,28 @@ impl Sample {
     }
 }
 
+/// Why a value is none to choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fails {
+    /// Too little goodput.
+    Goodput,
+    /// So many ops do not end that the 99th percentile of their latency is unknown, unlike with other values.
+    Unfinished,
+    /// Flows get unequal shares.
+    Fairness,
+}
+
+impl Fails {
+    /// Returns the word of tables and JSON.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Unfinished => "unfinished ops",
+            Self::Fairness => "fairness",
+        }
+    }
+}
+
 /// Metrics of each value, in the table.
 pub(super) const METRICS: [&str; 7] = [
     "goodput_gbps",
@@ -71,6 +93,7 @@ pub(super) const METRICS: [&str; 7] = [
 /// Places in [`METRICS`].
 pub(super) const GOODPUT: usize = 0;
 pub(super) const LATENCY: usize = 3;
+pub(super) const UNFINISHED: usize = 4;
 pub(super) const JAIN: usize = 6;
 /// How far Jain's index may fall below the best one while flow scaling shrinks, where flows always
 /// have something to send: what they get is then not what they asked for.
@@ -88,7 +111,7 @@ pub(super) struct Curve {
     pub(super) rival: f64,
     /// Whether flows must be fair.
     pub(super) fair: bool,
-    /// Smallest value that keeps the goodput; `None` if even the largest does not.
+    /// Smallest value of the range that keeps the goodput; `None` if no value does.
     pub(super) found: Option<Span>,
 }
 
@@ -103,32 +126,44 @@ impl Curve {
         self.samples.iter().find(|sample| sample.value == value)
     }
 
-    /// Returns the best median of a metric, by its place in [`METRICS`].
+    /// Returns the sample with the most goodput, with or without unfinished ops.
+    pub(super) fn most_goodput(&self) -> Option<&Sample> {
+        let goodput = |sample: &Sample| sample.known(GOODPUT).unwrap_or(0.0);
+        self.samples.iter().rev().max_by(|a, b| goodput(a).total_cmp(&goodput(b)))
+    }
+
+    /// Returns the best median of a metric among values that finish their ops, by its place in [`METRICS`].
     pub(super) fn best(&self, index: usize) -> f64 {
         let open = self.samples.iter().all(Sample::is_censored);
         let rivals = self.samples.iter().filter(|sample| open || !sample.is_censored());
         rivals.filter_map(|sample| sample.known(index)).fold(0.0, f64::max)
     }
 
-    /// Returns `true` if a sample keeps the share `keep` of the best goodput, and fairness with
-    /// flow scaling. A sample with unfinished ops that another value finishes does not.
-    pub(super) fn keeps(&self, sample: &Sample, keep: f64) -> bool {
+    /// Returns why a sample is none to choose; `None` if it keeps the share `keep` of the best goodput, and fairness
+    /// with flow scaling. A sample with unfinished ops that another value finishes fails, whatever its goodput.
+    pub(super) fn fails(&self, sample: &Sample, keep: f64) -> Option<Fails> {
         if sample.is_censored() && !self.samples.iter().all(Sample::is_censored) {
-            return false;
+            return Some(Fails::Unfinished);
         }
         let of = |index: usize| sample.known(index).unwrap_or(0.0);
-        let fair = !self.fair || of(JAIN) >= self.best(JAIN) - JAIN_SLACK;
         let slack = match self.parameter {
             Parameter::BaseTarget => 0.0,
             Parameter::FlowScaling => GOODPUT_SLACK,
         };
-        fair && of(GOODPUT) >= keep * (1.0 - slack) * self.best_goodput()
+        if of(GOODPUT) < keep * (1.0 - slack) * self.best_goodput() {
+            return Some(Fails::Goodput);
+        }
+        let fair = !self.fair || of(JAIN) >= self.best(JAIN) - JAIN_SLACK;
+        (!fair).then_some(Fails::Fairness)
     }
 
     /// Returns the samples for the search.
     pub(super) fn tried(&self, keep: f64) -> Vec<Tried> {
-        let tried =
-            |sample: &Sample| Tried { value: sample.value, keeps: self.keeps(sample, keep) };
+        let tried = |sample: &Sample| Tried {
+            value: sample.value,
+            goodput: sample.known(GOODPUT).unwrap_or(0.0),
+            keeps: self.fails(sample, keep).is_none(),
+        };
         self.samples.iter().map(tried).collect()
     }
 }
@@ -159,7 +194,9 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bounds, Curve, GOODPUT, JAIN, LATENCY, METRICS, Parameter, Sample, Span, Spread};
+    use super::{
+        Bounds, Curve, Fails, GOODPUT, JAIN, LATENCY, METRICS, Parameter, Sample, Span, Spread,
+    };
 
     fn sample(us: u64, goodput: f64, latency: Bounds) -> Sample {
         let mut medians = [Bounds::exact(0.0); METRICS.len()];
@@ -169,10 +206,10 @@ mod tests {
         Sample { value: Span::from_us(us), numbers: medians.map(Spread::one).map(Some).to_vec() }
     }
 
-    fn kept(samples: Vec<Sample>) -> Vec<bool> {
+    fn failures(samples: Vec<Sample>) -> Vec<Option<Fails>> {
         let parameter = Parameter::BaseTarget;
         let curve = Curve { parameter, samples, rival: 0.0, fair: false, found: None };
-        curve.samples.iter().map(|sample| curve.keeps(sample, 0.98)).collect()
+        curve.samples.iter().map(|sample| curve.fails(sample, 0.98)).collect()
     }
 
     /// The smaller target has more goodput, and ops that never end: it must not win by them.
@@ -180,8 +217,10 @@ mod tests {
     fn a_target_that_leaves_ops_unfinished_loses_to_one_that_does_not() {
         let open = Bounds { lower: 5.0, upper: f64::INFINITY };
         let known = Bounds::exact(50.0);
-        assert_eq!(kept(vec![sample(10, 95.0, open), sample(20, 90.0, known)]), [false, true]);
+        let values = vec![sample(10, 95.0, open), sample(20, 90.0, known)];
+        assert_eq!(failures(values), [Some(Fails::Unfinished), None]);
         // Where no op can end, as with long flows, goodput alone decides.
-        assert_eq!(kept(vec![sample(10, 80.0, open), sample(20, 90.0, open)]), [false, true]);
+        let values = vec![sample(10, 80.0, open), sample(20, 90.0, open)];
+        assert_eq!(failures(values), [Some(Fails::Goodput), None]);
     }
 }

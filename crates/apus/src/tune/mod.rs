@@ -111,6 +111,10 @@ impl Tune {
         }
         print(&if self.json { json } else { report.text() })?;
         self.page.show(self.out.as_deref())?;
+        if interrupt::interrupted(&watch) {
+            let message = "interrupted; the search is complete, but report.html lacks runs";
+            return Err(Failure::Interrupted(message.to_owned()));
+        }
         if report.base().is_none() {
             failures.push("none of the tried targets keeps the throughput".to_owned());
         }

@@ -5,7 +5,10 @@ use apus_sim::bounds::Bounds;
 use apus_units::Span;
 use serde_json::{Map, Value, json};
 
-use super::curve::{Curve, GOODPUT, JAIN, METRICS, Parameter, Parameters, Sample};
+use super::curve::{
+    Curve, Fails, GOODPUT, JAIN, METRICS, Parameter, Parameters, Sample, UNFINISHED,
+};
+use super::search::GROWTH;
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::of_rows;
@@ -110,13 +113,21 @@ impl Report<'_> {
         let mut rows = vec![vec![curve.parameter.name().to_owned(), "keeps".to_owned()]];
         rows[0].extend(METRICS.iter().map(|name| heading(name)));
         for sample in &curve.samples {
-            let keeps = if curve.keeps(sample, self.keep / 100.0) { "yes" } else { "no" };
-            let mark = if Some(sample.value) == curve.found { "yes <-" } else { keeps };
-            let mut row = vec![sample.value.to_string(), mark.to_owned()];
+            let mark = match self.fails(curve, sample) {
+                Some(fails) => format!("no: {}", fails.word()),
+                None if Some(sample.value) == curve.found => "yes <-".to_owned(),
+                None => "yes".to_owned(),
+            };
+            let mut row = vec![sample.value.to_string(), mark];
             row.extend((0..METRICS.len()).map(|index| median_text(sample, index)));
             rows.push(row);
         }
         rows
+    }
+
+    /// Returns why a value of a curve is none to choose.
+    fn fails(&self, curve: &Curve, sample: &Sample) -> Option<Fails> {
+        curve.fails(sample, self.keep / 100.0)
     }
 
     /// Returns the reasons for these values, with numbers of the curves.
@@ -137,21 +148,45 @@ impl Report<'_> {
         let best = curve.best_goodput();
         let Some(found) = curve.found else {
             return vec![format!(
-                "At the largest target tried, {}, goodput still grows.",
-                shown(curve.samples.last().map(|sample| sample.value))
+                "None of the targets tried keeps the goodput; the best, {} Gb/s, is at {}.",
+                number(best),
+                shown(curve.most_goodput().map(|sample| sample.value))
             )];
         };
         let mut reasons = Vec::new();
         let least = curve.samples.iter().filter_map(|s| s.known(GOODPUT)).fold(best, f64::min);
-        let below = curve.samples.iter().rev().find(|sample| sample.value < found);
         if least >= FLAT * best {
             reasons.push(format!(
                 "Goodput is {} Gb/s for every target: this traffic fills its links without a queue, so \
                  throughput does not determine a target.",
                 number(best)
             ));
-        } else if let Some(below) = below {
-            reasons.push(describe_next_smaller(below, best, self.unloaded_us));
+        }
+        let below = curve.samples.iter().rev().find(|sample| sample.value < found);
+        let below = below.and_then(|below| Some((below, self.fails(curve, below)?)));
+        if let Some((below, fails)) =
+            below.filter(|(_, fails)| least < FLAT * best || *fails != Fails::Goodput)
+        {
+            let smaller = curve.samples.iter().filter(|sample| sample.value < below.value);
+            let rises = smaller.filter_map(|s| s.known(GOODPUT)).fold(0.0, f64::max)
+                <= below.known(GOODPUT).unwrap_or(0.0);
+            reasons.push(describe_next_smaller(below, (fails, rises), best, self.unloaded_us));
+        }
+        if let Some(most) = curve.most_goodput() {
+            let last = curve.samples.last().map(|sample| sample.value);
+            if self.fails(curve, most) == Some(Fails::Unfinished)
+                && most.known(GOODPUT).is_some_and(|goodput| goodput * self.keep / 100.0 > best)
+            {
+                reasons.push(format!(
+                    "At {} goodput is {} Gb/s, but {} ops are unfinished that other targets finish.",
+                    most.value,
+                    median_text(most, GOODPUT),
+                    median_text(most, UNFINISHED)
+                ));
+            } else if last == Some(most.value) && found.mul_f64(GROWTH) > most.value {
+                let last = most.value;
+                reasons.push(format!("At the largest target tried, {last}, goodput still grows."));
+            }
         }
         if let Some(chosen) = curve.sample(found) {
             reasons.push(cost(chosen, best, self.unloaded_us));
@@ -196,6 +231,12 @@ impl Report<'_> {
             shown(less.map(|sample| sample.value)),
             text(less, GOODPUT),
         );
+        if less.and_then(|less| self.fails(scaling, less)) == Some(Fails::Unfinished) {
+            reason += &format!(
+                ", {} ops are unfinished that other ranges finish",
+                text(less, UNFINISHED)
+            );
+        }
         if scaling.fair {
             let best = number(scaling.best(JAIN));
             reason += &format!(" and Jain's index {} (at best {best})", text(less, JAIN));
@@ -222,7 +263,8 @@ impl Report<'_> {
                 let medians: Map<String, Value> = METRICS.iter().enumerate().map(median).collect();
                 json!({
                     "value_us": sample.value.as_us_f64(),
-                    "keeps": curve.keeps(sample, self.keep / 100.0),
+                    "keeps": self.fails(curve, sample).is_none(),
+                    "fails": self.fails(curve, sample).map(Fails::word),
                     "medians": medians,
                 })
             });
@@ -316,16 +358,28 @@ fn shown(value: Option<Span>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// Returns the reason why the next smaller value is too small.
-fn describe_next_smaller(below: &Sample, best: f64, unloaded_us: f64) -> String {
-    let share = below.known(GOODPUT).unwrap_or(0.0) / best * 100.0;
-    format!(
-        "Below it, at {}, goodput is {} % of the best: windows shrink before the queue (median {} us) \
-         can cover idle gaps caused by hosts and bursts.",
-        below.value,
-        number(share),
-        below.known(P50).map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
-    )
+/// Returns why the next smaller value is none to choose. The windows are its reason only if goodput has risen with the
+/// target up to it.
+fn describe_next_smaller(
+    below: &Sample,
+    (fails, rises): (Fails, bool),
+    best: f64,
+    unloaded_us: f64,
+) -> String {
+    let share = number(below.known(GOODPUT).unwrap_or(0.0) / best * 100.0);
+    let text = format!("Below it, at {}, goodput is {share} % of the best", below.value);
+    match fails {
+        Fails::Unfinished => format!(
+            "{text}, but {} ops are unfinished that other targets finish.",
+            median_text(below, UNFINISHED)
+        ),
+        Fails::Goodput if rises => format!(
+            "{text}: windows shrink before the queue (median {} us) can cover idle gaps caused by hosts and \
+             bursts.",
+            below.known(P50).map_or("-".to_owned(), |p50| number(p50 - unloaded_us))
+        ),
+        Fails::Goodput | Fails::Fairness => text + ".",
+    }
 }
 
 /// Returns the cost of the chosen value.
@@ -349,9 +403,10 @@ fn describe_doubled(chosen: &Sample, double: &Sample) -> String {
     let of = |sample: &Sample, index: usize| sample.known(index).unwrap_or(0.0);
     let gain = (of(double, GOODPUT) / of(chosen, GOODPUT) - 1.0) * 100.0;
     format!(
-        "At {} goodput is {} % higher and the p99 of the fabric RTT {} times as long.",
+        "At {} goodput is {} % {} and the p99 of the fabric RTT {} times as long.",
         double.value,
-        number(gain),
+        number(gain.abs()),
+        if gain < 0.0 { "lower" } else { "higher" },
         number(of(double, P99) / of(chosen, P99))
     )
 }

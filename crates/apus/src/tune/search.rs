@@ -5,8 +5,8 @@ use apus_units::Span;
 /// Steps of the first grid, as multiples of the unloaded RTT: half an octave apart, from where no
 /// target can work to where every queue is deep.
 const GRID: [f64; 9] = [0.5, 0.71, 1.0, 1.41, 2.0, 2.83, 4.0, 5.66, 8.0];
-/// The grid grows by this factor while its best end still matters.
-const GROWTH: f64 = 2.0;
+/// The grid grows by this factor while the goodput grows, or while all values keep it.
+pub const GROWTH: f64 = 2.0;
 /// How often it may grow at either end.
 const MAX_GROWTH: usize = 3;
 /// Ratio of the smallest value that keeps the goodput to the largest one that does not, at which
@@ -22,6 +22,8 @@ const ROUND_PS: u64 = 100_000;
 pub struct Tried {
     /// The value.
     pub value: Span,
+    /// Its goodput.
+    pub goodput: f64,
     /// Whether it keeps the goodput.
     pub keeps: bool,
 }
@@ -31,9 +33,9 @@ pub struct Tried {
 pub enum Next {
     /// Try these values, none of which has been tried.
     Try(Vec<Span>),
-    /// The smallest value that keeps the goodput, and so do all larger ones that were tried.
+    /// The smallest value that keeps the goodput, and so do all larger ones up to the best of those that keep it.
     Found(Span),
-    /// Even the largest value does not.
+    /// No value does.
     Nothing,
 }
 
@@ -48,7 +50,17 @@ pub fn grid(unloaded: Span) -> Vec<Span> {
 /// Returns the next step after `tried`, which is in ascending order and not empty; `grown` counts
 /// the extensions of the grid.
 pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
-    let Some(last_failure) = tried.iter().rposition(|t| !t.keeps) else {
+    let last = tried.len() - 1;
+    let alone = !tried[last].keeps || last > 0 && !tried[last - 1].keeps;
+    if *grown < MAX_GROWTH && alone && best(tried, |_| true) == Some(last) {
+        *grown += 1;
+        return Next::Try(vec![round(tried[last].value.mul_f64(GROWTH))]);
+    }
+    // Goodput can fall again above a range of good values, where buffers overflow. Other values that keep the
+    // goodput by chance are not the answer.
+    let Some(best) = best(tried, |one| one.keeps) else { return Next::Nothing };
+    let below = tried[..best].iter().rposition(|one| !one.keeps);
+    let Some(below) = below else {
         let first = tried[0].value;
         let lower = round(Span::from_ps((first.as_ps() as f64 / GROWTH) as u64));
         if *grown < MAX_GROWTH && lower < first && !lower.is_zero() {
@@ -57,20 +69,19 @@ pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
         }
         return Next::Found(first);
     };
-    let Some(first_kept) = tried.get(last_failure + 1) else {
-        if *grown < MAX_GROWTH {
-            *grown += 1;
-            return Next::Try(vec![round(tried[last_failure].value.mul_f64(GROWTH))]);
-        }
-        return Next::Nothing;
-    };
-    let (low, high) = (tried[last_failure].value, first_kept.value);
+    let (low, high) = (tried[below].value, tried[below + 1].value);
     let middle = round(between(low, high));
     let close = high.as_ps() as f64 <= low.as_ps() as f64 * CLOSE || high <= SMALL;
     if close || middle <= low || middle >= high {
         return Next::Found(high);
     }
     Next::Try(vec![middle])
+}
+
+/// Returns the place of the smallest of the values with the highest goodput among those that `counts` accepts.
+fn best(tried: &[Tried], counts: impl Fn(&Tried) -> bool) -> Option<usize> {
+    let all = tried.iter().enumerate().filter(|(_, one)| counts(one));
+    all.rev().max_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput)).map(|(place, _)| place)
 }
 
 /// Returns the geometric mean, or half of `high` if `low` is zero.
@@ -90,29 +101,39 @@ pub fn round(span: Span) -> Span {
 mod tests {
     use super::{Next, Span, Tried, grid, next};
 
-    /// Searches for a threshold: a value keeps if it is at least that.
-    fn search(unloaded: Span, threshold: Span) -> (Next, usize) {
-        let keeps = |value: Span| Tried { value, keeps: value >= threshold };
-        let mut tried: Vec<Tried> = grid(unloaded).into_iter().map(keeps).collect();
+    /// Searches where `goodput` gives the goodput of a value, of which 98 % of the best, or of `rival`, must be kept.
+    fn search(unloaded: Span, rival: f64, goodput: impl Fn(Span) -> f64) -> (Next, usize) {
+        let mut values = grid(unloaded);
         let mut grown = 0;
         loop {
+            values.sort();
+            let best = values.iter().map(|value| goodput(*value)).fold(rival, f64::max);
+            let tried = |value: &Span| {
+                let goodput = goodput(*value);
+                Tried { value: *value, goodput, keeps: goodput >= 0.98 * best }
+            };
+            let tried: Vec<Tried> = values.iter().map(tried).collect();
             match next(&tried, &mut grown) {
-                Next::Try(values) => {
-                    assert!(values.iter().all(|v| tried.iter().all(|t| t.value != *v)));
-                    tried.extend(values.into_iter().map(keeps));
-                    tried.sort_by_key(|t| t.value);
+                Next::Try(more) => {
+                    assert!(more.iter().all(|value| !values.contains(value)));
+                    values.extend(more);
                 }
                 end => return (end, tried.len()),
             }
         }
     }
 
+    /// Goodput grows with the value up to `threshold`, where it is 1.
+    fn rising(threshold: Span) -> impl Fn(Span) -> f64 {
+        move |value| (value.as_us_f64() / threshold.as_us_f64()).min(1.0)
+    }
+
     #[test]
     fn a_threshold_is_found_within_six_percent() {
         for us in [5u64, 8, 13, 20, 21, 27, 55, 79, 300] {
-            let (end, tries) = search(Span::from_us(20), Span::from_us(us));
+            let (end, tries) = search(Span::from_us(20), 0.0, rising(Span::from_us(us)));
             let Next::Found(found) = end else { panic!("{us} us: {end:?}") };
-            let ratio = found.as_us_f64() / us as f64;
+            let ratio = found.as_us_f64() / (0.98 * us as f64);
             assert!((1.0..=1.07).contains(&ratio), "{us} us: {found}");
             assert!(tries <= 18, "{us} us took {tries} tries");
         }
@@ -120,28 +141,60 @@ mod tests {
 
     #[test]
     fn a_threshold_beyond_reach_is_said() {
-        assert_eq!(search(Span::from_us(20), Span::from_ms(20)).0, Next::Nothing);
+        let beyond = search(Span::from_us(20), 1.0, rising(Span::from_ms(20)));
+        // Nine values and three larger ones.
+        assert_eq!(beyond, (Next::Nothing, 12));
     }
 
     #[test]
     fn where_nothing_fails_the_search_ends_below_the_grid() {
-        let (end, tries) = search(Span::from_us(20), Span::ZERO);
+        let (end, tries) = search(Span::from_us(20), 0.0, |_| 1.0);
         assert_eq!((end, tries), (Next::Found(Span::from_ns(1300)), 12));
     }
 
     #[test]
     fn zero_is_a_value_like_others() {
-        let tried =
-            |kept| [0, 10, 20].map(|us| Tried { value: Span::from_us(us), keeps: us >= kept });
+        let tried = |kept| {
+            [0, 10, 20].map(|us| Tried {
+                value: Span::from_us(us),
+                goodput: if us >= kept { 1.0 } else { 0.5 },
+                keeps: us >= kept,
+            })
+        };
         assert_eq!(next(&tried(0), &mut 0), Next::Found(Span::ZERO));
         assert_eq!(next(&tried(10), &mut 0), Next::Try(vec![Span::from_us(5)]));
     }
 
+    /// The buffer overflows from three times the threshold on: goodput falls to 0.6.
     #[test]
-    fn one_value_that_fails_above_moves_the_answer_above_it() {
-        let tried: Vec<Tried> = [(10, false), (20, true), (30, false), (31, true)]
-            .map(|(us, keeps)| Tried { value: Span::from_us(us), keeps })
-            .into();
-        assert_eq!(next(&tried, &mut 0), Next::Found(Span::from_us(31)));
+    fn a_threshold_is_found_where_goodput_falls_again_above() {
+        let goodput = |value: Span| {
+            let falls = value > Span::from_us(60);
+            if falls { 0.6 } else { rising(Span::from_us(20))(value) }
+        };
+        let (end, tries) = search(Span::from_us(20), 0.0, goodput);
+        let Next::Found(found) = end else { panic!("{end:?}") };
+        assert!((19.6..=20.8).contains(&found.as_us_f64()), "{found}");
+        assert!(tries <= 14, "{tries}");
+        // Of what another curve reached, nothing is kept, and larger values have less.
+        assert_eq!(search(Span::from_us(20), 2.0, goodput), (Next::Nothing, 9));
+    }
+
+    #[test]
+    fn of_two_ranges_that_keep_the_goodput_that_with_the_best_is_the_answer() {
+        let tried = |goodputs: [f64; 4]| -> Vec<Tried> {
+            let of = |(us, goodput): (u64, f64)| Tried {
+                value: Span::from_us(us),
+                goodput,
+                keeps: goodput >= 0.98,
+            };
+            [10, 20, 30, 31].into_iter().zip(goodputs).map(of).collect()
+        };
+        let above = tried([0.5, 0.99, 0.9, 1.0]);
+        // First it looks whether goodput grows further.
+        assert_eq!(next(&above, &mut 0), Next::Try(vec![Span::from_us(62)]));
+        assert_eq!(next(&above, &mut 3), Next::Found(Span::from_us(31)));
+        let below = tried([0.5, 1.0, 0.9, 0.99]);
+        assert_eq!(next(&below, &mut 0), Next::Try(vec![Span::from_ps(14_100_000)]));
     }
 }

@@ -124,3 +124,48 @@ fn what_cannot_be_tuned_is_refused() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// Four senders into a port whose buffer of 30 kB overflows with a target of 20 us: goodput falls again.
+#[test]
+fn a_buffer_that_overflows_with_larger_targets_does_not_hide_the_answer() {
+    let folder = folder("overflow");
+    let text = "duration = \"30ms\"\nwarmup = \"1ms\"\n\
+        topology = { kind = \"star\", hosts = 5, rate = \"10Gbps\", delay = \"1us\", buffer = \"30kB\" }\n\
+        algorithm = { name = \"swift\" }\n[[workload]]\nkind = \"incast\"\nsize = \"100kB\"\n";
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let json = answer(&folder, &["--seeds", "1"]);
+    let curve = json["base_target_curve"].as_array().expect("curve");
+    let goodput = |sample: &Value| sample["medians"]["goodput_gbps"].as_f64().expect("goodput");
+    let largest = curve.last().expect("a sample");
+    let best = curve.iter().map(goodput).fold(0.0, f64::max);
+    // 30 kB take 24 us at 10 Gb/s, so that no target from 24 us and the RTT of 7 us on is met.
+    assert!(goodput(largest) < 0.9 * best && largest["value_us"].as_f64() < Some(64.0), "{json:#}");
+    assert_eq!((&largest["keeps"], &largest["fails"]), (&false.into(), &"goodput".into()));
+    let base = json["base_target_us"].as_f64().expect("a target");
+    let chosen = curve.iter().find(|sample| sample["value_us"] == base).expect("tried");
+    assert!(goodput(chosen) >= 0.98 * best && base < 31.0, "{json:#}");
+    assert_eq!((&chosen["keeps"], &chosen["fails"]), (&true.into(), &Value::Null));
+    let why = json["why"].to_string();
+    assert!(!why.contains("still grows") && why.contains(" % lower and the p99"), "{why}");
+}
+
+/// Eight senders of 100 kB: with small targets goodput is high, but an op of one flow does not end in time.
+#[test]
+fn ops_that_a_target_leaves_unfinished_are_the_reason_that_is_given() {
+    let folder = folder("unfinished");
+    let text = "duration = \"4ms\"\nwarmup = \"1ms\"\n\
+        topology = { kind = \"star\", hosts = 9, rate = \"10Gbps\", delay = \"1us\", buffer = \"60kB\" }\n\
+        algorithm = { name = \"swift\" }\n[[workload]]\nkind = \"incast\"\nsize = \"100kB\"\n";
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let json = answer(&folder, &[]);
+    let curve = json["base_target_curve"].as_array().expect("curve");
+    let base = &json["base_target_us"];
+    let place = curve.iter().position(|sample| sample["value_us"] == *base).expect("tried");
+    let (below, chosen) = (&curve[place - 1], &curve[place]);
+    let of = |sample: &Value, name: &str| sample["medians"][name].as_f64();
+    assert!(of(chosen, "op_latency_us.p99").is_some(), "{chosen:#}");
+    assert_eq!(below["fails"], "unfinished ops", "{json:#}");
+    assert!(of(below, "goodput_gbps") > Some(0.98 * of(chosen, "goodput_gbps").expect("goodput")));
+    let why = json["why"][0].as_str().expect("a reason");
+    assert!(why.contains("ops are unfinished") && !why.contains("windows shrink"), "{why}");
+}
