@@ -120,9 +120,9 @@ pub fn pages(
             causes: causes.get(setup.name()),
         };
         let page = page.json(setups.len());
-        // Without it the same command would make it again.
-        let _ =
-            store.filter(|_| !interrupted(watch)).map(|store| store.save_page(setup, &how, &page));
+        // Without it the same command would make it again, as it must where the page depends on the watchdog.
+        let kept = !interrupted(watch) && summary.drain.ended_by != "stuck";
+        let _ = store.filter(|_| kept).map(|store| store.save_page(setup, &how, &page));
         pages[place] = Some(page);
     }
     (pages.into_iter().flatten().collect(), failed.into_values().collect())

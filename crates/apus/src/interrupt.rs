@@ -1,5 +1,6 @@
 //! Early ends of runs: Ctrl-C, and the watchdog for runs without progress.
 
+use std::fmt;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,6 +32,16 @@ pub fn read_silence(text: &str) -> Result<Silence, String> {
 /// Maximum time of a run without progress, if there is a limit.
 #[derive(Clone, Copy)]
 pub struct Silence(pub Option<Span>);
+
+/// As [`read_silence`] reads it.
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(span) => span.fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}
 
 /// Watches for Ctrl-C (and a request to terminate) from now on. The first one ends the runs at
 /// their next step and keeps their results; the second one ends the process.

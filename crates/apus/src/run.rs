@@ -172,7 +172,8 @@ impl Run {
             return Err(Failure::Run(failures.join("\n")));
         }
         if let Some(file) = &self.bundle {
-            bundle::write(file, &gathered, &options, &runs.runs, &json).map_err(Failure::Run)?;
+            let how = (&options, self.watchdog);
+            bundle::write(file, &gathered, how, &runs.runs, &json).map_err(Failure::Run)?;
         }
         self.judge(scenario, &runs.runs)
     }

@@ -36,16 +36,18 @@ impl Store {
     }
 
     /// Returns the summary of a run if it is finished: by this build of the program, with exactly
-    /// this effective configuration.
+    /// this effective configuration. A run whose drain the watchdog has ended is not finished: its numbers depend on
+    /// the span of the watchdog, which is no part of the configuration.
     pub fn load(&self, setup: &Setup) -> Option<Value> {
         let (program, effective) = (program_of(setup), setup.to_toml());
         let kept = self.read(&finished(&key_of(&program, &effective)))?;
         (kept["program"] == program && kept["effective"] == effective)
             .then(|| summary_of(kept))
             .flatten()
+            .filter(|summary| summary["drain"]["ended_by"] != "stuck")
     }
 
-    /// Returns the summary of the run with this key if it is finished. Content that does not have this key is
+    /// Returns the summary of the run with this key if it has ended. Content that does not have this key is
     /// ignored.
     pub fn load_key(&self, key: &str) -> Option<Value> {
         let kept = self.read(&finished(key))?;

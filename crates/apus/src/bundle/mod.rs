@@ -27,6 +27,7 @@ use apus_sim::summary::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::interrupt::{DEFAULT_SILENCE, Silence, read_silence};
 use crate::library::Gathered;
 use crate::output::write_shared;
 
@@ -52,6 +53,9 @@ pub struct Manifest {
     scenario: String,
     /// Changes by the command line.
     options: Changes,
+    /// Span of the watchdog, which decides when a drain without progress ends.
+    #[serde(default = "default_watchdog")]
+    watchdog: String,
     /// The files that the scenario names, by the name that it uses: their entries.
     files: BTreeMap<String, String>,
     /// The runs, in the order of the results.
@@ -112,7 +116,7 @@ pub fn check_new(file: &Path) -> Result<(), String> {
 pub fn write(
     file: &Path,
     gathered: &Gathered,
-    options: &Options,
+    (options, watchdog): (&Options, Silence),
     runs: &[Summary],
     summary: &str,
 ) -> Result<(), String> {
@@ -149,6 +153,7 @@ pub fn write(
             variant: options.variant.clone(),
             quick: options.quick,
         },
+        watchdog: watchdog.to_string(),
         files,
         runs: listed,
         sha256: entries
@@ -160,6 +165,11 @@ pub fn write(
     entries.insert(MANIFEST.to_owned(), (json + "\n").into_bytes());
     let bytes = archive::pack(&entries).map_err(|why| format!("{}: {why}", file.display()))?;
     write_shared(file, &bytes)
+}
+
+/// Bundles of earlier versions do not name it.
+fn default_watchdog() -> String {
+    DEFAULT_SILENCE.to_owned()
 }
 
 /// Returns the last part of a path.
@@ -229,6 +239,15 @@ impl Bundle {
         let summary = serde_json::from_slice(summary)
             .map_err(|error| format!("{SUMMARY} is not JSON: {error}"))?;
         Ok(Self { manifest, entries, summary })
+    }
+
+    /// Returns the watchdog of its runs.
+    ///
+    /// # Errors
+    /// It is no span.
+    pub fn watchdog(&self) -> Result<Silence, String> {
+        let text = &self.manifest.watchdog;
+        read_silence(text).map_err(|why| format!("{MANIFEST}: `watchdog` is \"{text}\": {why}"))
     }
 
     /// Returns the content of its summary.json.

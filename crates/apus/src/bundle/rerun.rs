@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 
 use apus_scenario::experiment::{Threads, run_all};
 use apus_scenario::{Options, Scenario};
+use apus_sim::Watch;
 use apus_sim::summary::Summary;
 use clap::Args;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::Bundle;
 use crate::diff::{Comparison, Results, Rules, compare};
 use crate::failure::Failure;
-use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::interrupt::{self, Silence, read_silence};
 use crate::memory::MaxMemory;
 use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
@@ -35,9 +36,9 @@ pub struct Rerun {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
-    /// and report the waiting flow; `off` disables this check.
-    #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
-    watchdog: Silence,
+    /// and report the waiting flow; `off` disables this check [default: that of the bundle].
+    #[arg(long, value_name = "SPAN", value_parser = read_silence)]
+    watchdog: Option<Silence>,
     #[command(flatten)]
     max_memory: MaxMemory,
     /// Print JSON.
@@ -73,7 +74,9 @@ impl Rerun {
             Some(path) => Some(OutputDir::create(path, &scenario).map_err(Failure::Input)?),
             None => None,
         };
-        let runs = self.run(&scenario, out.is_some())?;
+        let watchdog = self.watchdog.map_or_else(|| bundle.watchdog(), Ok);
+        let watch = interrupt::watch(watchdog.map_err(Failure::Input)?)?;
+        let runs = self.run(&scenario, out.is_some(), &watch)?;
         let runs = Runs::new(runs);
         let json = to_json(&runs)? + "\n";
         let kept_in = out.map_or(Ok(()), |dir| {
@@ -92,17 +95,21 @@ impl Rerun {
     }
 
     /// Runs the scenario to its end.
-    fn run(&self, scenario: &Scenario, recorded: bool) -> Result<Vec<Summary>, Failure> {
+    fn run(
+        &self,
+        scenario: &Scenario,
+        recorded: bool,
+        watch: &Watch,
+    ) -> Result<Vec<Summary>, Failure> {
         let setups: Vec<_> =
             scenario.runs.iter().map(|run| run.setup.clone().recorded(recorded)).collect();
-        let watch = interrupt::watch(self.watchdog)?;
         let cores = available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let at_once = self.max_memory.runs_at_once(setups.iter(), self.threads.unwrap_or(cores));
         let meter = Meter::new(&vec![scenario.name.as_str(); setups.len()], at_once);
         let results =
-            run_all(&setups, at_once, Threads::Exactly(1), &watch, &|step| meter.on_step(step));
+            run_all(&setups, at_once, Threads::Exactly(1), watch, &|step| meter.on_step(step));
         drop(meter);
-        if interrupt::interrupted(&watch) {
+        if interrupt::interrupted(watch) {
             let message = "interrupted; nothing was compared";
             return Err(Failure::Interrupted(message.to_owned()));
         }

@@ -240,3 +240,16 @@ fn runs_that_only_one_result_has_are_a_difference() {
     let output = apus(&folder, "diff half whole --ignore name");
     ends(&output, 1, &["of 1 run: "]);
 }
+
+/// As in `a_drain_that_the_watchdog_has_ended_is_run_again`.
+#[test]
+fn a_repetition_has_the_watchdog_of_the_bundle() {
+    let folder = folder("watchdog");
+    let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+        [[workload]]\nkind = \"trace\"\nflows = \"\"\"\nstart_us,from,to,bytes\n50,0,2,1200000\n\"\"\"\n\
+        [[fault]]\nkind = \"down\"\nlink = \"host 0 <-> switch 0\"\nat = \"900us\"\n";
+    fs::write(folder.join("cut.toml"), text).expect("file");
+    ends(&apus(&folder, "run cut.toml --watchdog 200us --bundle a.zip"), 0, &[]);
+    ends(&apus(&folder, "rerun a.zip"), 0, &["no difference"]);
+    ends(&apus(&folder, "rerun a.zip --watchdog off"), 1, &["cut: its events differ"]);
+}

@@ -234,3 +234,33 @@ fn the_time_of_a_job_is_the_first_metric_and_a_column() {
     let time = run["runs"][0]["jobs"][0]["completion_us"].as_f64();
     assert!(time.is_some() && lines[2][place].parse().ok() == time, "{:?}", lines[2][place]);
 }
+
+/// A flow is cut at 900 us, with a packet delivered just before. The watchdog ends its drain after 200 us without packets;
+/// by default the drain ends by its limit, the 950 us from the first message to the end of the run.
+#[test]
+fn a_drain_that_the_watchdog_has_ended_is_run_again() {
+    let folder = folder("watchdog");
+    let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+        [[workload]]\nkind = \"trace\"\nflows = \"\"\"\nstart_us,from,to,bytes\n50,0,2,1200000\n\"\"\"\n\
+        [[fault]]\nkind = \"down\"\nlink = \"host 0 <-> switch 0\"\nat = \"900us\"\n";
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let sweep = |more: &[&str]| {
+        let vary = ["sweep", "mine.toml", "--vary", "seed=1", "--out", "out"];
+        let output = apus(&folder, &vary).args(more).output().expect("process");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let drain = || {
+        let text = fs::read_to_string(&kept(&folder.join("out"))[0]).expect("a run");
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        json["summary"]["drain"]["ended_by"].as_str().expect("words").to_owned()
+    };
+    assert!(sweep(&["--watchdog", "200us"]).contains("1 of 1 runs complete (0 reused)"));
+    assert_eq!(drain(), "stuck");
+    // Tables of shards have it.
+    let merged = apus(&folder, &["sweep", "--merge", "out"]).output().expect("process");
+    assert_eq!(merged.status.code(), Some(0), "{}", String::from_utf8_lossy(&merged.stderr));
+    assert!(sweep(&[]).contains("1 of 1 runs complete (0 reused)"));
+    assert_eq!(drain(), "limit");
+    assert!(sweep(&[]).contains("1 of 1 runs complete (1 reused)"));
+}
