@@ -1,6 +1,6 @@
 //! Names this build, so that results of one build are never taken for those of another: `APUS_BUILD` is the version
-//! and, in a build from the repository, a hash of the simulator's sources. A published version never changes, so that
-//! its number is enough.
+//! and, in a build from the repository, a hash of the simulator's sources and of what else decides what is kept. A
+//! published version never changes, so that its number is enough.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -8,6 +8,10 @@ use std::{env, fs, io};
 /// The crates whose code decides results, as folders in `crates`.
 const CRATES: [&str; 9] =
     ["algorithms", "cc", "fabric", "jobs", "scenario", "sim", "transport", "units", "wire"];
+
+/// Other folders in `crates` whose files decide results, or the runs of reports, which are kept too: published
+/// distributions of sizes, the runs of reports, and the path of Python's algorithms into the simulator.
+const FOLDERS: [&str; 3] = ["sim/data", "apus/src/report", "../python/src/algorithm"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -26,9 +30,11 @@ fn main() -> io::Result<()> {
 /// Returns a hash of the sources of the simulator and of the versions of its dependencies.
 fn hash(crates: &Path) -> io::Result<u64> {
     let mut files = Vec::new();
-    for name in CRATES {
-        println!("cargo::rerun-if-changed={}", crates.join(name).join("src").display());
-        list(&crates.join(name).join("src"), &mut files)?;
+    let sources = CRATES.iter().map(|name| crates.join(name).join("src"));
+    let others = FOLDERS.iter().map(|name| crates.join(name)).filter(|folder| folder.is_dir());
+    for folder in sources.chain(others) {
+        println!("cargo::rerun-if-changed={}", folder.display());
+        list(&folder, &mut files)?;
     }
     let lock = crates.join("../Cargo.lock");
     if lock.is_file() {
