@@ -121,6 +121,14 @@ impl Setup {
         self
     }
 
+    /// Returns the recorded run with all of its ops, however many `[record]` keeps.
+    #[must_use]
+    pub fn with_all_ops(mut self) -> Self {
+        self.recorded = true;
+        self.record = self.record().map(|record| Record { ops: u64::MAX, ..record });
+        self
+    }
+
     /// The algorithms of the run, by the labels that workloads name them by.
     pub fn algorithms(&self) -> impl Iterator<Item = (&str, &AlgorithmConfig)> {
         self.algorithms.iter().map(|named| (named.label.as_str(), &named.config))

@@ -8,6 +8,8 @@ use apus_units::{Span, Time};
 /// An op counts as delayed if it took longer than its flow's longest op without the failure by this factor.
 /// deviation: no source; rationale: the last decimal of a latency changes with any change of a run.
 const DELAYED: f64 = 1.1;
+/// Largest change of the metric that counts as none.
+const SAME: f64 = 0.01;
 
 /// The run without a failure.
 pub(super) struct Healthy {
@@ -22,7 +24,9 @@ pub(super) struct Healthy {
 /// What a failure costs.
 #[derive(Clone, Debug)]
 pub(super) struct Harm {
-    /// The metric; `None` if the run has none.
+    /// Why the run ended early without progress; numbers of such a run cannot be compared.
+    pub(super) stopped: Option<String>,
+    /// The metric; `None` if the run has none, or ended early.
     pub(super) value: Option<Bounds>,
     /// Ops and operations of jobs that had not ended.
     pub(super) unfinished: u64,
@@ -69,8 +73,10 @@ impl Healthy {
 
     /// Compares a run with a failure.
     pub(super) fn harm(&self, summary: &Summary) -> Harm {
+        let stopped = summary.stop_reason.clone();
         let mut harm = Harm {
-            value: metric(summary, &self.metric),
+            value: metric(summary, &self.metric).filter(|_| stopped.is_none()),
+            stopped,
             unfinished: unfinished(summary),
             lost: summary.losses.packets,
             flows: 0,
@@ -107,15 +113,71 @@ impl Healthy {
         harm
     }
 
-    /// Returns how many times worse a failure makes the metric, at least.
+    /// Returns how many times worse a failure makes the metric, at least; `None` if it is 0 without the failure.
     pub(super) fn ratio(&self, harm: &Harm) -> Option<f64> {
         let base = if self.value.upper.is_finite() { self.value.upper } else { self.value.lower };
         Some(harm.value?.lower / base).filter(|ratio| ratio.is_finite())
     }
 
-    /// Orders failures: first those that leave more unfinished, then by the metric.
-    pub(super) fn rank(&self, harm: &Harm) -> (u64, f64) {
+    /// Returns `true` if a failure leaves no more unfinished, and changes the metric by at most [`SAME`].
+    pub(super) fn is_same(&self, harm: &Harm) -> bool {
+        let same = match self.ratio(harm) {
+            Some(ratio) => (ratio - 1.0).abs() <= SAME,
+            None => harm.value == Some(self.value),
+        };
+        same && harm.unfinished <= self.unfinished
+    }
+
+    /// Orders failures: first those without progress, then those that leave more unfinished, then by the metric.
+    pub(super) fn rank(&self, harm: &Harm) -> (bool, u64, f64) {
         let unfinished = harm.unfinished.saturating_sub(self.unfinished);
-        (unfinished, self.ratio(harm).unwrap_or(f64::INFINITY))
+        // Where the metric is 0 without a failure it has no ratio, and itself says how much worse it is.
+        let worse = harm.value.map(|value| self.ratio(harm).unwrap_or(value.lower));
+        (harm.stopped.is_some(), unfinished, worse.unwrap_or(f64::INFINITY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn harm(value: Option<f64>, unfinished: u64) -> Harm {
+        Harm {
+            stopped: None,
+            value: value.map(Bounds::exact),
+            unfinished,
+            lost: 0,
+            flows: 0,
+            worst: None,
+            lasted: None,
+            even_after_us: None,
+        }
+    }
+
+    fn healthy(value: f64) -> Healthy {
+        let (metric, longest) = ("losses".to_owned(), Vec::new());
+        Healthy { metric, value: Bounds::exact(value), unfinished: 0, lost: 0, longest }
+    }
+
+    #[test]
+    fn failures_rank_by_the_metric_itself_where_it_is_0_without_one() {
+        let none = healthy(0.0);
+        let (little, much) = (harm(Some(1.0), 0), harm(Some(7.0), 0));
+        assert!(none.rank(&little) < none.rank(&much));
+        assert!(none.rank(&much) < none.rank(&harm(None, 0)));
+        assert!(none.rank(&much) < none.rank(&harm(Some(0.0), 1)));
+        assert!(none.is_same(&harm(Some(0.0), 0)));
+        assert!(!none.is_same(&little) && !none.is_same(&harm(Some(0.0), 1)));
+        let some = healthy(2.0);
+        assert!(some.is_same(&harm(Some(2.01), 0)) && !some.is_same(&harm(Some(2.1), 0)));
+        assert_eq!(some.rank(&much), (false, 0, 3.5));
+    }
+
+    #[test]
+    fn a_run_without_progress_is_worse_than_all_that_end() {
+        let healthy = healthy(2.0);
+        let stopped = Harm { stopped: Some("no packet".to_owned()), ..harm(None, 1) };
+        assert!(healthy.rank(&harm(Some(9.0), 5)) < healthy.rank(&stopped));
+        assert!(!healthy.is_same(&stopped));
     }
 }

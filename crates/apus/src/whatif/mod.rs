@@ -4,6 +4,7 @@ mod harm;
 mod report;
 mod units;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -25,7 +26,8 @@ use units::{Case, Fault, read_fault};
 ///
 /// The scenario runs once as it is, and once with each failure added. Failures are ranked by a metric over its
 /// value without the failure: the completion time of the first job, the makespan of traces, or the p99 of op
-/// latency. A flow counts as delayed if an op of it took over 10 % longer than its longest op without the failure.
+/// latency. A run without progress, which the watchdog ends, is the worst and has no value. A flow counts as delayed if an
+/// op of it took over 10 % longer than its longest op without the failure.
 /// DIR gets whatif.json and a table of all failures.
 #[derive(Args)]
 pub struct WhatIf {
@@ -84,7 +86,7 @@ impl WhatIf {
             ..Options::default()
         };
         let scenario = library::open_variant(&self.file, &options)?;
-        let setup = scenario.runs[0].setup.clone().recorded(true);
+        let setup = scenario.runs[0].setup.clone().with_all_ops();
         let metric = self.metric(&setup).map_err(Failure::Input)?;
         let cases = self.cases(&setup).map_err(Failure::Input)?;
         let read = |case: &Case| self.fault.add(&setup, case);
@@ -99,7 +101,15 @@ impl WhatIf {
             *healthy.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
         let healthy = match healthy.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Ok(summary)) => Healthy::new(&summary, &metric).map_err(Failure::Run)?,
+            Some(Ok(summary)) => match summary.stop_reason {
+                None => Healthy::new(&summary, &metric).map_err(Failure::Run)?,
+                Some(why) => {
+                    let name = summary.name;
+                    let message =
+                        format!("{name}, without a failure: {why}; --watchdog sets the span");
+                    return Err(Failure::Run(message));
+                }
+            },
             Some(Err(why)) => return Err(Failure::Run(why)),
             None => {
                 return Err(Failure::Interrupted("interrupted; there are no results".to_owned()));
@@ -162,11 +172,19 @@ impl WhatIf {
             let links = setup.links_of_switches().map_err(|why| why.to_string())?;
             units.extend(links.into_iter().map(units::Unit::Link));
         }
-        units.dedup();
+        // Patterns may name a unit twice.
+        let mut seen = BTreeSet::new();
+        units.retain(|unit| seen.insert(unit.name().to_owned()));
         if units.is_empty() {
             let message =
                 "the topology has no link between switches; name those of hosts with --link";
             return Err(format!("{}: {message}", self.file));
+        }
+        if let ([only], true) = (&units[..], self.pairs) {
+            return Err(format!(
+                "--pairs: needs at least two to fail at once, but there is only {}",
+                only.name()
+            ));
         }
         Ok(units::cases(&units, self.pairs, self.sample, setup.seed()))
     }

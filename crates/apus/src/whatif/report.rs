@@ -12,8 +12,6 @@ use crate::text::{self, bounds, number};
 
 /// Failures in the text.
 const SHOWN: usize = 20;
-/// Largest change of the metric that counts as none.
-const SAME: f64 = 0.01;
 
 /// The failures, the worst first.
 pub(super) struct Report<'a> {
@@ -44,7 +42,7 @@ impl<'a> Report<'a> {
         }
         ranked.sort_by(|a, b| {
             let (a, b) = (healthy.rank(&a.1), healthy.rank(&b.1));
-            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
+            (b.0, b.1).cmp(&(a.0, a.1)).then(b.2.total_cmp(&a.2))
         });
         Self { file, fault, healthy, ranked, failed, missing }
     }
@@ -73,6 +71,7 @@ impl<'a> Report<'a> {
             let (worst, excess) = harm.worst.as_ref().map(|(flow, excess)| (flow, excess)).unzip();
             json!({
                 "failure": name,
+                "stop_reason": harm.stopped,
                 "metric": of(harm.value),
                 "ratio": self.healthy.ratio(harm),
                 "unfinished": harm.unfinished,
@@ -193,12 +192,12 @@ impl<'a> Report<'a> {
             text +=
                 &format!("and {} more with less harm; --json and --out have all\n", count - SHOWN);
         }
-        let is_same = |harm: &&(String, Harm)| {
-            let ratio = self.healthy.ratio(&harm.1);
-            harm.1.unfinished <= self.healthy.unfinished
-                && ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= SAME)
-        };
-        let same = self.ranked.iter().filter(is_same).count();
+        for (name, why) in
+            self.ranked.iter().filter_map(|(name, harm)| Some((name, harm.stopped.as_ref()?)))
+        {
+            text += &format!("{name}: {why}; --watchdog sets the span\n");
+        }
+        let same = self.ranked.iter().filter(|(_, harm)| self.healthy.is_same(harm)).count();
         text += &format!(
             "\nfault \"{}\": {same} of {count} failures change {metric} by at most 1 %\n",
             self.fault.text

@@ -97,7 +97,7 @@ impl Fault {
         let scenario = library::read(&source, Path::new(""), &options);
         let mut scenario = scenario.map_err(|error| error.to_string())?;
         let run = scenario.runs.pop().ok_or("no run")?;
-        Ok(run.setup.recorded(true))
+        Ok(run.setup.with_all_ops())
     }
 }
 

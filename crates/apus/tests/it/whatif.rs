@@ -100,8 +100,12 @@ fn switches_pairs_and_samples_are_chosen() {
     assert_eq!(with(&["--switch", "spine *", "--pairs"]), ["spine 0 and spine 1"]);
     assert_eq!(with(&["--link", "leaf 0 -> spine *"]), ["leaf 0 -> spine 0", "leaf 0 -> spine 1"]);
     assert_eq!(with(&["--sample", "3", "--pairs"]).len(), 3);
+    // A link that two patterns name fails once.
+    let twice = ["--link", "leaf 0 <-> spine 1", "--link", "leaf 1 <-> spine 0", "--link"];
+    assert_eq!(with(&[&twice[..], &["leaf 0 <-> spine *"]].concat()).len(), 3);
     for (words, expected) in [
-        (&["--link", "leaf 9 -> *"][..], "--link: names \"leaf 9\""),
+        (&["--switch", "spine 0", "--pairs"][..], "--pairs: needs at least two"),
+        (&["--link", "leaf 9 -> *"], "--link: names \"leaf 9\""),
         (&["--switch", "spin 0"], "did you mean `spine 0`"),
         (&["--fault", "down at=9ms"], "the run ends at 5ms"),
         (&["--fault", "slow"], "`fault.fraction` is missing"),
@@ -112,4 +116,40 @@ fn switches_pairs_and_samples_are_chosen() {
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     }
+}
+
+/// The numbers of flows do not depend on how many ops tables keep.
+#[test]
+fn ops_that_tables_leave_out_count() {
+    let folder = folder("whatif-record");
+    let text = format!("{SCENARIO}[record]\nops = 0\n");
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    let report = json(&folder, &["--fault", "slow fraction=0.25"]);
+    let worst = &report["failures"][0];
+    assert_eq!(worst["delayed_flows"], 1, "{worst}");
+    assert_eq!(worst["worst_flow"], "host 0 -> host 2");
+}
+
+/// The flow that is cut at 100 us makes no progress from then on, and the other one has ended after 333 us.
+#[test]
+fn a_run_without_progress_has_no_value_and_ranks_first() {
+    let folder = folder("whatif-stuck");
+    let fault = ["--fault", "down at=100us", "--watchdog", "1ms"];
+    let report = json(&folder, &fault);
+    let (worst, least) = (&report["failures"][0], &report["failures"][3]);
+    let why = worst["stop_reason"].as_str().expect("a reason");
+    assert!(why.contains("no packet was delivered"), "{why}");
+    assert_eq!((&worst["metric"]["lower"], &worst["ratio"]), (&Value::Null, &Value::Null));
+    assert_eq!(worst["unfinished"], 1);
+    assert!(least["stop_reason"].is_null() && least["ratio"].is_number(), "{least}");
+    let text = command::texts(&apus(&folder, &[&["whatif", "mine.toml"][..], &fault].concat())).0;
+    assert!(text.contains("no packet was delivered for "), "{text}");
+    // Without a failure there must be progress.
+    let down = "[[fault]]\nkind = \"down\"\nlink = \"leaf 0 <-> spine *\"\nat = \"100us\"\n";
+    fs::write(folder.join("mine.toml"), format!("{SCENARIO}{down}")).expect("file");
+    let words = ["whatif", "mine.toml", "--watchdog", "1ms", "--link", "leaf 1 <-> spine *"];
+    let output = apus(&folder, &[&words[..], &["--fault", "slow fraction=0.5"]].concat());
+    let (stdout, stderr) = command::texts(&output);
+    assert_eq!((output.status.code(), stdout.as_str()), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("mine, without a failure: no packet was delivered for "), "{stderr}");
 }
