@@ -11,6 +11,7 @@ use super::algorithm::NamedAlgorithm;
 use super::fault::FaultSpec;
 use super::measure::Measure;
 use super::memory;
+use super::parts;
 use super::topology::TopologySpec;
 use super::tree::Table;
 use super::workload::{Demand, Workload, first_message, named_workloads, trace_ops};
@@ -127,6 +128,12 @@ impl Setup {
         self.recorded = true;
         self.record = self.record().map(|record| Record { ops: u64::MAX, ..record });
         self
+    }
+
+    /// Returns the names of the metrics of its parts: workloads, jobs, groups of ports and others.
+    #[must_use]
+    pub fn part_metrics(&self) -> Vec<String> {
+        parts::names(&self.effective).metrics()
     }
 
     /// The algorithms of the run, by the labels that workloads name them by.

@@ -125,6 +125,7 @@ impl Sweep {
         };
         let all = grid::points(file, &options, &self.vary, self.seeds.unwrap_or(1))?;
         let (points, setups): (Vec<Point>, Vec<Setup>) = all.into_iter().unzip();
+        self.check_parts(&setups)?;
         let metrics = match self.metric.as_slice() {
             [] => table::default_metrics(&setups),
             given => given.to_vec(),
@@ -202,6 +203,20 @@ impl Sweep {
         }
         let failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
+    }
+
+    /// Returns an error for a metric of a part that no run has.
+    fn check_parts(&self, setups: &[Setup]) -> Result<(), Failure> {
+        for name in self.metric.iter().filter(|name| !METRICS.contains(&name.as_str())) {
+            if !setups.iter().any(|setup| setup.part_metrics().contains(name)) {
+                let known: Vec<String> =
+                    setups.iter().take(1).flat_map(Setup::part_metrics).collect();
+                let hint = suggestion(name, known.iter().map(String::as_str));
+                let message = format!("--metric {name}: no run has this part{hint}");
+                return Err(Failure::Input(message));
+            }
+        }
+        Ok(())
     }
 
     fn check_metrics(&self) -> Result<(), Failure> {

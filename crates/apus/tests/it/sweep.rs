@@ -264,3 +264,19 @@ fn a_drain_that_the_watchdog_has_ended_is_run_again() {
     assert_eq!(drain(), "limit");
     assert!(sweep(&[]).contains("1 of 1 runs complete (1 reused)"));
 }
+
+#[test]
+fn a_metric_of_a_part_that_no_run_has_is_refused() {
+    let folder = folder("parts");
+    for (metric, message) in [
+        ("workload.foo.goodput_gbps", "--metric workload.foo.goodput_gbps: no run has this part"),
+        ("jobs.0.completion_us", "--metric jobs.0.completion_us: no run has this part"),
+    ] {
+        let output = apus(&folder, &VARY).args(["--metric", metric]).output().expect("process");
+        refused(&output, message);
+    }
+    let text = fs::read_to_string(folder.join("mine.toml")).expect("file");
+    let named = text.replace("[[workload]]", "[[workload]]\nname = \"writes\"");
+    fs::write(folder.join("mine.toml"), named).expect("file");
+    sweep(&folder, &["--metric", "workload.writes.slowdown.p99"]);
+}
