@@ -1,5 +1,7 @@
 //! Equal network and traffic with another algorithm, for comparisons.
 
+use std::path::PathBuf;
+
 use apus_algorithms::AlgorithmConfig;
 use apus_algorithms::dctcp::{MARKING_RULE, MARKING_SOURCE, marking_threshold};
 use apus_cc::{NetworkInfo, PathPolicy, SettingError};
@@ -163,7 +165,9 @@ impl Setup {
     fn read_again(&self, settings: &Table) -> Result<Self, String> {
         let source = Source { name: self.name.clone(), text: self.write_toml(settings, false) };
         let no_testbed = |name: &str| Err(format!("unknown testbed `{name}`"));
-        let options = Options { registry: self.registry, ..Options::default() };
+        // Files of traces that are streamed have absolute names by now.
+        let folder = Some(PathBuf::new());
+        let options = Options { registry: self.registry, folder, ..Options::default() };
         let read = Scenario::read(&source, &no_testbed, &options);
         let mut setup = read.map_err(|error| error.to_string())?.runs.remove(0).setup;
         // A text does not say which parameters follow from the network, and how the file that the topology

@@ -1,7 +1,5 @@
 //! A comparison: its settings, its runs and their results, independent of the command line.
 
-use std::ops::Range;
-
 use apus_scenario::{MemoryLimit, Options, Scenario, Setup};
 use apus_sim::results::METRICS;
 use apus_units::suggestion;
@@ -29,8 +27,7 @@ pub struct Contest {
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
     /// Number of seeds, from the scenario's own upwards; all algorithms run with each. The table shows
-    /// medians, and differences with a confidence interval. If the first two seeds give equal results,
-    /// no other seed is run.
+    /// medians, and differences with a confidence interval.
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
@@ -127,7 +124,8 @@ impl<'a> Comparison<'a> {
         if let Some(objective) = &self.objective {
             failures.extend(tune(&mut self.contestants, objective, run));
         }
-        if failures.is_empty() && !interrupted() {
+        // A run of the search that fails only takes its value out of the choice.
+        if !interrupted() {
             failures.extend(compare(&mut self.contestants, self.contest.seeds as usize, run));
         }
         failures
@@ -185,35 +183,12 @@ fn tune(contestants: &mut [Contestant], objective: &Objective, run: &Execute<'_>
     failures
 }
 
-/// Runs every algorithm with every seed, or with two if these give equal results. Returns errors of
-/// runs.
+/// Runs every algorithm with every seed. Returns errors of runs.
 fn compare(contestants: &mut [Contestant], seeds: usize, run: &Execute<'_>) -> Vec<String> {
-    let mut failures = run_seeds(contestants, 0..seeds.min(2), run);
-    for one in contestants.iter_mut() {
-        if let [Some(first), Some(second), ..] = &one.summaries[..] {
-            one.same = measured(first) == measured(second);
-        }
-    }
-    if failures.is_empty() {
-        failures = run_seeds(contestants, 2..seeds.max(2), run);
-    }
-    for one in contestants.iter_mut().filter(|one| one.same) {
-        let first = one.summaries[0].clone();
-        one.summaries.fill(first);
-    }
-    failures
-}
-
-/// Runs the seeds of those algorithms whose results depend on it.
-fn run_seeds(
-    contestants: &mut [Contestant],
-    seeds: Range<usize>,
-    run: &Execute<'_>,
-) -> Vec<String> {
     let mut places = Vec::new();
     let mut jobs = Vec::new();
-    for (index, one) in contestants.iter().enumerate().filter(|(_, one)| !one.same) {
-        for place in seeds.clone() {
+    for (index, one) in contestants.iter().enumerate() {
+        for place in 0..seeds {
             let seed = one.setup.seed().saturating_add(place as u64);
             let setup = one.setup.clone().with_seed(seed);
             jobs.push(Job { setup, settings: format!("{}, seed {seed}", one.label) });
@@ -223,6 +198,15 @@ fn run_seeds(
     let (summaries, failures) = run(jobs);
     for ((index, place), summary) in places.into_iter().zip(summaries) {
         contestants[index].summaries[place] = summary;
+    }
+    for one in contestants.iter_mut() {
+        let measured: Vec<_> = one.summaries.iter().map(|one| one.as_ref().map(measured)).collect();
+        one.same = match &measured[..] {
+            [first @ Some(_), others @ ..] if !others.is_empty() => {
+                others.iter().all(|other| other == first)
+            }
+            _ => false,
+        };
     }
     failures
 }

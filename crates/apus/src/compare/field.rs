@@ -56,6 +56,7 @@ pub(super) fn check_settings(
         let Some(rest) = key.strip_prefix("algorithm.") else { continue };
         let first = rest.split('.').next().unwrap_or_default();
         let of_label = |label: &str| !rest.contains('.') || label == first;
+        let parameter = rest.rsplit('.').next().unwrap_or_default();
         let mut meant = setup.algorithms().filter(|(label, _)| of_label(label)).peekable();
         let known = meant.peek().is_some();
         if known && !meant.any(|(label, config)| takes_part(label, config.info().name)) {
@@ -64,7 +65,24 @@ pub(super) fn check_settings(
                  begin the key with one of those instead, like `{}.{}`",
                 labels.join(","),
                 labels[0],
-                rest.rsplit('.').next().unwrap_or_default()
+                parameter
+            ));
+        }
+        let meant = || setup.algorithms().filter(|(label, _)| of_label(label));
+        let is_meant = |label: &&String| {
+            let bare = bare(label);
+            meant().any(|(known, config)| known == bare || config.info().name == bare)
+        };
+        let is_own = |label: &String| {
+            changes.own.iter().any(|(of, name, _)| of == label && *name == parameter)
+        };
+        let mut users = labels.iter().filter(is_meant).peekable();
+        if let Some(&label) = users.peek()
+            && users.all(is_own)
+        {
+            return Err(format!(
+                "--set {text}: has no effect, because `--set {label}.{parameter}=...` sets the same \
+                 parameter; remove one of them"
             ));
         }
     }

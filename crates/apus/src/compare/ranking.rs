@@ -20,12 +20,14 @@ pub(super) fn by_job_time(setup: &Setup, contestants: &[Contestant]) -> Vec<Stri
                 summary.pointer(&pointer).is_some_and(serde_json::Value::is_number)
             };
             let all = one.summaries.len();
-            let failed = one.summaries.iter().filter(|summary| summary.is_none()).count();
+            // Failed, or interrupted.
+            let missing = one.summaries.iter().filter(|summary| summary.is_none()).count();
             let count = one.summaries.iter().flatten().filter(ended).count();
             match one.spread(&metric).and_then(|spread| spread.median.value()) {
                 Some(median) if count == all => complete.push((median, one.label.as_str())),
-                _ if failed > 0 => {
-                    others.push(format!("{} failed with {failed} of {all} seeds", one.label));
+                _ if missing > 0 => {
+                    let label = &one.label;
+                    others.push(format!("{label} without a result with {missing} of {all} seeds"));
                 }
                 _ => others.push(format!(
                     "{} not complete with {} of {all} seeds",

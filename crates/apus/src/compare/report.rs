@@ -67,18 +67,14 @@ impl Report<'_> {
         let name = &self.scenario.name;
         let same: Vec<&str> =
             self.contestants.iter().filter(|one| one.same).map(|one| one.label.as_str()).collect();
+        let seeds = format!("{name}, seeds {first} to {last}");
         if same.is_empty() {
-            return format!("{name}, seeds {first} to {last}, medians");
+            return format!("{seeds}, medians");
         }
-        let second = first + 1;
-        let why = format!("seeds {first} and {second} give identical results");
         if same.len() == self.contestants.len() {
-            return format!("{name}: {why}; no further seed was run");
+            return format!("{seeds}, which give identical results");
         }
-        let same = same.join(", ");
-        format!(
-            "{name}, seeds {first} to {last}, medians; {why} for {same}, which ran with no further seed"
-        )
+        format!("{seeds}, medians; {} with identical results for all seeds", same.join(", "))
     }
 
     /// Returns the differences of all algorithms from the first, per metric; nothing if there is
@@ -93,8 +89,10 @@ impl Report<'_> {
         for (name, _) in self.rows() {
             let mut line = vec![self.heading(name)];
             line.extend(others.iter().map(|one| {
-                let exact = one.same && reference.same;
-                one.difference(reference, name).map_or("-".to_owned(), |d| written(&d, exact))
+                let same = one.same && reference.same;
+                let seeds = one.summaries.len();
+                let difference = one.difference(reference, name);
+                difference.map_or("-".to_owned(), |d| written(&d, seeds, same))
             }));
             lines.push(line);
         }
@@ -215,7 +213,6 @@ impl Report<'_> {
                 })
                 .collect();
             let complete = one.summaries.iter().flatten().count();
-            let complete = if one.same { complete.min(2) } else { complete };
             let reference = self.contestants.first().filter(|_| index > 0);
             let differences = reference.map(|reference| self.differences_json(one, reference));
             let tuning = self.objective.zip(one.search.as_ref());
@@ -346,15 +343,21 @@ impl Report<'_> {
     }
 }
 
-/// Returns the text of a difference.
-fn written(difference: &Difference, exact: bool) -> String {
+/// Returns a difference over these seeds in words. Seeds without a known number for both do not count. `same`: all seeds
+/// give the results of the first.
+fn written(difference: &Difference, seeds: usize, same: bool) -> String {
     let mean = number(difference.mean);
+    let of = match difference.pairs {
+        pairs if pairs < seeds => format!(" ({pairs} of {seeds} seeds)"),
+        _ => String::new(),
+    };
     match difference.half_width {
-        _ if exact => format!("{mean} (exact)"),
-        None => format!("{mean} (one seed)"),
+        _ if same => format!("{mean} (all seeds)"),
+        None if of.is_empty() => format!("{mean} (one seed)"),
+        None => mean + &of,
         Some(half) => {
             let mark = if difference.is_significant() { " *" } else { "" };
-            format!("{mean} +- {}{mark}", number(half))
+            format!("{mean} +- {}{mark}{of}", number(half))
         }
     }
 }
@@ -369,6 +372,19 @@ mod tests {
     use super::*;
     use crate::batch::Job;
     use crate::compare::{Comparison, Contest};
+
+    #[test]
+    fn a_difference_says_how_many_seeds_it_has() {
+        let of = [Some(2.0), None, Some(4.0), Some(6.0)];
+        let found = |from: usize| Difference::new(&of[from..], &[Some(1.0); 4][from..]);
+        let found = |from| written(&found(from).expect("a pair"), 4 - from, false);
+        // Differences 1, 3 and 5: mean 3, standard deviation 2, t of two degrees of freedom 4.303.
+        assert_eq!(found(0), "3 +- 4.969 (3 of 4 seeds)");
+        assert_eq!(found(1), "4 +- 12.71 (2 of 3 seeds)");
+        assert_eq!(found(3), "5 (one seed)");
+        let one = Difference::new(&of[..2], &[Some(1.0); 2]).expect("a pair");
+        assert_eq!(written(&one, 2, false), "1 (1 of 2 seeds)");
+    }
 
     #[derive(Parser)]
     struct Line {
@@ -407,5 +423,70 @@ mod tests {
         let reasons = one["reasons"].as_array().expect("sentences");
         assert!(reasons.contains(&json!(why[0])), "{reasons:?}");
         assert_eq!(data(vec![recorded("swift"), recorded("dctcp")])["distributions"], json!([]));
+    }
+
+    /// Returns a comparison of one algorithm.
+    fn comparison<'a>(contest: &'a Contest) -> Comparison<'a> {
+        let text = "duration = \"1ms\"\ntopology = \"star hosts=3 10Gbps 1us\"\nalgorithm = { name = \"swift\" }\n\
+            [[workload]]\nkind = \"incast\"\nsize = \"10kB\"\n";
+        let source = Source { name: "mine".to_owned(), text: text.to_owned() };
+        let scenario = crate::library::read(&source, Path::new(""), &contest.options(None));
+        Comparison::new(contest, scenario.expect("good")).expect("good")
+    }
+
+    /// With rare losses the first seeds may be equal.
+    #[test]
+    fn a_seed_that_differs_after_equal_ones_is_run_and_counts() {
+        let words = ["apus", "--algorithms", "swift", "--seeds", "4"];
+        let Line { contest } = Line::parse_from(words);
+        let same = |rare: f64| {
+            let mut comparison = comparison(&contest);
+            let run = |jobs: Vec<Job>| {
+                let goodput = |seed| if seed == 4 { rare } else { 9.0 };
+                let run = |job: Job| json!({ "goodput_gbps": goodput(job.setup.seed()) });
+                (jobs.into_iter().map(run).map(Some).collect(), Vec::new())
+            };
+            assert!(comparison.run(&run, &|| false).is_empty());
+            let json = comparison.report().json();
+            let one = &json["algorithms"][0];
+            assert_eq!(one["complete_runs"], 4);
+            (one["same_for_all_seeds"] == true, one["metrics"]["goodput_gbps"]["min"].clone())
+        };
+        assert_eq!(same(8.0), (false, json!(8.0)));
+        assert_eq!(same(9.0), (true, json!(9.0)));
+    }
+
+    #[test]
+    fn runs_that_fail_take_no_other_run_from_the_comparison() {
+        let words = [
+            "apus",
+            "--algorithms",
+            "swift,dctcp",
+            "--seeds",
+            "4",
+            "--tune-each",
+            "--tune-values",
+            "2",
+        ];
+        let Line { contest } = Line::parse_from(words);
+        let mut comparison = comparison(&contest);
+        // A value of the search, and the first seed of DCTCP.
+        let fails = |job: &Job| {
+            job.settings.starts_with("swift, as it is") || job.settings == "dctcp, seed 1"
+        };
+        let run = |jobs: Vec<Job>| {
+            let (failed, ended): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| fails(job));
+            assert!(!ended.is_empty());
+            let one = |job| {
+                (!fails(job))
+                    .then(|| json!({ "goodput_gbps": 9.0, "op_latency_us": { "p99": 1.0 } }))
+            };
+            let failures = failed.iter().map(|job| job.settings.clone()).collect();
+            (jobs.iter().map(one).collect(), failures)
+        };
+        assert_eq!(comparison.run(&run, &|| false).len(), 3 + 1);
+        let json = comparison.report().json();
+        let complete = |index: usize| json["algorithms"][index]["complete_runs"].clone();
+        assert_eq!((complete(0), complete(1)), (json!(4), json!(3)));
     }
 }

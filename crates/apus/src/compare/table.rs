@@ -21,7 +21,7 @@ pub(super) struct Contestant {
     pub(super) marking: Option<MarkingRule>,
     /// By seed; `None` if the run failed or was interrupted.
     pub(super) summaries: Vec<Option<Value>>,
-    /// `true` if the first two seeds gave identical results, which then stand for all seeds.
+    /// `true` if there are several seeds and all gave identical results.
     pub(super) same: bool,
     /// The search of `--tune-each`.
     pub(super) search: Option<Search>,

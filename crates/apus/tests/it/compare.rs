@@ -240,7 +240,7 @@ fn several_of_one_name_are_chosen_by_label() {
 }
 
 #[test]
-fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
+fn seeds_without_effect_are_named_and_differences_have_intervals() {
     let folder = folder("seeds");
     // ExpressPass varies the gaps between credits by its seed; Swift on ideal hosts draws nothing.
     let arguments = [
@@ -254,14 +254,14 @@ fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
         "out",
     ];
     let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
-    let line = "seeds 1 and 2 give identical results for swift, which ran with no further seed";
+    let line = "seeds 1 to 4, medians; swift with identical results for all seeds";
     assert!(text.contains(line) && text.contains("Student's t"), "{text}");
     // With a recorded run of each for the report.
-    assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 2 + 4 + 2);
+    assert_eq!(fs::read_dir(folder.join("out/runs")).expect("runs").count(), 4 + 4 + 2);
     let written = fs::read_to_string(folder.join("out/compare.json")).expect("file");
     let compared: Value = serde_json::from_str(&written).expect("JSON");
     let (swift, credits) = (&compared["algorithms"][0], &compared["algorithms"][1]);
-    assert_eq!((&swift["same_for_all_seeds"], &swift["complete_runs"]), (&true.into(), &2.into()));
+    assert_eq!((&swift["same_for_all_seeds"], &swift["complete_runs"]), (&true.into(), &4.into()));
     assert_eq!(credits["same_for_all_seeds"], false);
     let found = &credits["differences"]["goodput_gbps"];
     let of = |key: &str| found[key].as_f64().expect("number");
@@ -277,13 +277,10 @@ fn seeds_without_effect_are_run_twice_and_differences_have_intervals() {
 #[test]
 fn where_no_algorithm_depends_on_the_seed_the_comparison_says_so() {
     let folder = folder("same");
-    let arguments = ["compare", "mine.toml", "--algorithms", "swift,hpcc", "--seeds", "9"];
+    let arguments = ["compare", "mine.toml", "--algorithms", "swift,hpcc", "--seeds", "3"];
     let text = String::from_utf8(apus(&folder, &arguments).stdout).expect("UTF-8");
-    assert!(
-        text.contains("seeds 1 and 2 give identical results; no further seed was run"),
-        "{text}"
-    );
-    assert!(text.contains("(exact)"), "{text}");
+    assert!(text.starts_with("mine, seeds 1 to 3, which give identical results"), "{text}");
+    assert!(text.contains("(all seeds)"), "{text}");
 }
 
 #[test]
@@ -372,4 +369,40 @@ fn times_of_jobs_come_first_and_are_those_of_a_run() {
     assert!(time.is_number(), "{run:#}");
     let swift = &compared["algorithms"][0]["metrics"]["jobs.0.completion_us"]["median"];
     assert_eq!(swift, time);
+}
+
+/// A parameter of the scenario's algorithm that a setting of the contestant of this name replaces.
+#[test]
+fn a_parameter_that_is_set_twice_is_refused() {
+    let folder = folder("twice");
+    let compare = |algorithms: &str, sets: [&str; 2]| {
+        let words = ["compare", "mine.toml", "--seeds", "1", "--algorithms", algorithms];
+        let [one, two] = sets;
+        apus(&folder, &[&words[..], &["--set", one, "--set", two]].concat())
+    };
+    let twice = ["algorithm.base_target=55us", "swift.base_target=77us"];
+    command::refused(
+        &compare("swift,dctcp", twice),
+        "--set algorithm.base_target=55us: has no effect, because `--set swift.base_target=...` sets the same",
+    );
+    let other = ["algorithm.fs_range=55us", "swift.base_target=77us"];
+    assert_eq!(compare("swift", other).status.code(), Some(0));
+}
+
+#[test]
+fn a_trace_that_is_streamed_is_compared() {
+    let folder = folder("stream");
+    fs::write(folder.join("rows.csv"), "start_us,from,to,bytes\n1,0,1,1000\n2,1,2,90000\n")
+        .expect("file");
+    let incast = "kind = \"incast\"\nsize = \"64kB\"";
+    let stream = "kind = \"trace\"\nfile = \"rows.csv\"\nflows_per_pair = 1\nstream = true";
+    let text = SCENARIO.replace(incast, stream).replace("warmup = \"1ms\"", "");
+    fs::write(folder.join("mine.toml"), text).expect("file");
+    // DCTCP's scenario is read again with switches that mark.
+    let words = ["compare", "mine.toml", "--algorithms", "swift,dctcp", "--seeds", "1", "--json"];
+    let compared = json(&apus(&folder, &words));
+    for one in compared["algorithms"].as_array().expect("list") {
+        assert_eq!(one["metrics"]["op_latency_us.unfinished"]["median"], 0.0, "{one:#}");
+        assert_eq!(one["complete_runs"], 1);
+    }
 }
