@@ -8,6 +8,7 @@ use std::thread::available_parallelism;
 
 use apus_fabric::PortKind;
 use apus_scenario::{Options, Scenario, Setup};
+use apus_sim::bounds::median;
 use apus_sim::cores::free;
 use apus_units::suggestion;
 use clap::{Args, ValueEnum};
@@ -192,8 +193,12 @@ impl Bench {
         let threads = runs.iter().map(|(_, summary)| summary.cost.threads).min().unwrap_or(1);
         runs.sort_by(|a, b| a.0.cpu_s.total_cmp(&b.0.cpu_s));
         let (fastest, slowest) = (runs[0].0.cpu_s, runs[runs.len() - 1].0.cpu_s);
+        let median_of = |seconds: fn(&Seconds) -> f64| {
+            median(runs.iter().map(|(one, _)| seconds(one)).collect()).unwrap_or(f64::NAN)
+        };
+        let (cpu_s, setup_cpu_s) = (median_of(|one| one.cpu_s), median_of(|one| one.setup_cpu_s));
         let middle = runs.len() / 2;
-        let (Seconds { cpu_s, setup_cpu_s }, summary) = runs.swap_remove(middle);
+        let (_, summary) = runs.swap_remove(middle);
         let (work, cost) = (summary.work, summary.cost);
         Ok(Case {
             name: name.to_owned(),

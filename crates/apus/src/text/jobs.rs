@@ -1,5 +1,6 @@
 //! Jobs: completion times and how ranks spent them.
 
+use apus_sim::bounds::median;
 use apus_sim::jobs::JobSummary;
 
 use super::number;
@@ -29,15 +30,7 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
         let (mean, max) = (number(part.mean_us), number(part.max_us));
         rows.push(row("", format!("{count} {name}: mean {mean} us, max {max} us")));
     }
-    if let [_, _, ..] = job.iterations_us[..] {
-        let mut times = job.iterations_us.clone();
-        times.sort_by(f64::total_cmp);
-        let (count, last) = (times.len(), times[times.len() - 1]);
-        let median = times[(count - 1) / 2];
-        let text =
-            format!("{count} iterations: median {} us, max {} us", number(median), number(last));
-        rows.push(row("", text));
-    }
+    rows.extend(iterations(&job.iterations_us).map(|text| row("", text)));
     if let Some(first) = job.stragglers.first() {
         let text = format!(
             "rank {} on host {} waited least, for {} us",
@@ -58,6 +51,13 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
         }
     }
     rows
+}
+
+/// Returns how long iterations took, if there are several.
+fn iterations(times: &[f64]) -> Option<String> {
+    let (count, most) = (times.len(), times.iter().copied().fold(0.0, f64::max));
+    let median = median(times.to_vec()).filter(|_| count > 1)?;
+    Some(format!("{count} iterations: median {} us, max {} us", number(median), number(most)))
 }
 
 /// Returns the critical path, and the message that was held up most.
@@ -118,4 +118,16 @@ fn completion(job: &JobSummary) -> String {
         text += &format!(", bus bandwidth {} Gb/s", number(gbps));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::iterations;
+
+    #[test]
+    fn the_median_of_two_iterations_lies_between_them() {
+        let text = iterations(&[30.0, 10.0]).expect("several");
+        assert_eq!(text, "2 iterations: median 20 us, max 30 us");
+        assert_eq!(iterations(&[30.0]), None);
+    }
 }
