@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use apus_scenario::experiment::{Threads, run_all};
+use apus_scenario::experiment::{NOT_STARTED, Threads, run_all};
 use apus_scenario::{Options, Scenario, Setup};
 use apus_sim::Watch;
 use apus_sim::cores::free;
@@ -128,14 +128,7 @@ impl Run {
         let (side_by_side, per_run) = self.share_threads(&setups);
         let results = self.run_all(&scenario.name, &setups, (side_by_side, per_run), &watch)?;
         let ended = interrupt::interrupted(&watch);
-        // A failed run does not affect the others.
-        let (mut runs, mut failures): (Vec<Summary>, Vec<String>) = (Vec::new(), Vec::new());
-        for result in results {
-            match result {
-                Ok(summary) => runs.push(summary),
-                Err(why) => failures.push(why),
-            }
-        }
+        let (runs, mut failures, missing) = sorted(results);
         if runs.is_empty() && !ended {
             return Err(Failure::Run(failures.join("\n")));
         }
@@ -161,7 +154,8 @@ impl Run {
         let out = kept_in.map_err(Failure::Run)?;
         self.page.show(out.as_deref())?;
         if ended {
-            return Err(Failure::Interrupted(kept(&runs, failures.len())));
+            failures.insert(0, kept(&runs, failures.len(), missing));
+            return Err(Failure::Interrupted(failures.join("\n")));
         }
         let stopped = runs.runs.iter().filter_map(|run| {
             let why = run.stop_reason.as_ref()?;
@@ -272,8 +266,22 @@ fn with_cost(run: &Summary) -> String {
     text::summary(run) + &text::cost(&run.cost)
 }
 
+/// Returns the runs that have results, the messages of those that failed, which do not affect the others, and the number
+/// of those that were interrupted before they began.
+fn sorted(results: Vec<Result<Summary, String>>) -> (Vec<Summary>, Vec<String>, usize) {
+    let (mut runs, mut failures, mut missing) = (Vec::new(), Vec::new(), 0);
+    for result in results {
+        match result {
+            Ok(summary) => runs.push(summary),
+            Err(why) if why.ends_with(NOT_STARTED) => missing += 1,
+            Err(why) => failures.push(why),
+        }
+    }
+    (runs, failures, missing)
+}
+
 /// Returns the message of an interrupted command.
-fn kept(runs: &Runs<Summary>, missing: usize) -> String {
+fn kept(runs: &Runs<Summary>, failed: usize, missing: usize) -> String {
     let ended = runs.runs.iter().filter(|run| run.interrupted);
     let parts: Vec<String> = ended
         .map(|run| format!("{} after {} ms of simulated time", run.name, run.simulated_s * 1e3))
@@ -283,8 +291,37 @@ fn kept(runs: &Runs<Summary>, missing: usize) -> String {
     if !parts.is_empty() {
         text += &format!(", ended early: {}", parts.join(", "));
     }
-    if missing > 0 {
-        text += &format!(", {missing} not started");
+    for (count, what) in [(failed, "failed"), (missing, "not started")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    /// One run of an interrupted command has failed before, another one has not begun.
+    #[test]
+    fn a_run_that_failed_is_not_counted_as_one_that_did_not_begin() {
+        let text = "duration = \"1ms\"\ntopology = \"star hosts=2 1Gbps 1us\"\n\
+            algorithm = { name = \"swift\" }\n[[workload]]\nkind = \"incast\"\nsize = \"1kB\"\n";
+        let source = apus_scenario::Source { name: "late".to_owned(), text: text.to_owned() };
+        let scenario = library::read(&source, std::path::Path::new(""), &Options::default());
+        let setup = scenario.expect("good").runs.swap_remove(0).setup;
+        let watch = Watch::default();
+        watch.stop.store(true, Ordering::Relaxed);
+        let mut results =
+            run_all(&[setup], NonZeroUsize::MIN, Threads::Exactly(1), &watch, &|_| ());
+        results.push(Err("other: a reason".to_owned()));
+        let (runs, failures, missing) = sorted(results);
+        assert_eq!((runs.len(), missing), (0, 1));
+        assert_eq!(failures, ["other: a reason"]);
+        let text = kept(&Runs::new(runs), failures.len(), missing);
+        assert!(text.ends_with("0 runs complete, 1 failed, 1 not started"), "{text}");
+    }
 }

@@ -99,6 +99,9 @@ pub fn run_plan(
     simulation.run(name, &mut |_| {}).map_err(|e| e.to_string())
 }
 
+/// How the message of a run ends that was interrupted before it began.
+pub const NOT_STARTED: &str = "interrupted before it began";
+
 fn run_one(
     setup: &Setup,
     threads: Threads,
@@ -107,7 +110,7 @@ fn run_one(
 ) -> Result<Summary, String> {
     let fail = |why: String| format!("{} (seed {}): {why}", setup.name(), setup.seed());
     if watch.stop.load(Ordering::Relaxed) {
-        return Err(fail("interrupted before it began".to_owned()));
+        return Err(fail(NOT_STARTED.to_owned()));
     }
     let run = || {
         let plan = setup.plan().map_err(|e| e.to_string())?;
