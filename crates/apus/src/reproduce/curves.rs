@@ -101,19 +101,20 @@ impl Drawing {
             let variant = run.variant.as_deref();
             let recording = summaries.first().and_then(|summary| summary.recording.as_deref());
             let Some(recording) = recording.filter(|_| self.shows(variant)) else { continue };
-            if self.axes == Axes::RttCdf {
+            let mut own = self.axes.curves(variant.unwrap_or_default(), recording);
+            if let Some((from, to)) = self.range_us {
+                for (_, points) in &mut own {
+                    points.retain(|(x, _)| (from..=to).contains(x));
+                }
+            }
+            own.retain(|(_, points)| points.len() > 1);
+            // The paper's numbers belong to a curve by its index.
+            if self.axes == Axes::RttCdf && !own.is_empty() {
                 let numbers = experiment.checks.iter().filter_map(|c| rtt_percentile(c, variant));
                 paper.extend(numbers.map(|point| (curves.len(), point)));
             }
-            let name = variant.unwrap_or_default();
-            curves.extend(self.axes.curves(name, recording));
+            curves.extend(own);
         }
-        if let Some((from, to)) = self.range_us {
-            for (_, points) in &mut curves {
-                points.retain(|(x, _)| (from..=to).contains(x));
-            }
-        }
-        curves.retain(|(_, points)| points.len() > 1);
         let of = match self.variants {
             [one] => format!(", {one}"),
             _ => String::new(),

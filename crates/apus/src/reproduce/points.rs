@@ -157,11 +157,12 @@ impl Drawing {
         for (name, variants, metric) in self.curves {
             let variants = variants.replace('@', word);
             let series: Series<'_> = (name, &variants, metric);
+            let mut published = Vec::new();
             let points = match self.over {
                 Over::Distribution(_) => distribution(&series, scenario, experiment),
                 Over::Values(_) | Over::Log(_) => {
                     let (points, numbers) = by_value(&series, experiment);
-                    paper.extend(numbers.into_iter().map(|point| (curves.len(), point)));
+                    published = numbers;
                     points
                 }
                 Over::Sizes(count) => {
@@ -169,7 +170,7 @@ impl Drawing {
                     let place = |index: usize| index as f64;
                     let numbers =
                         sizes.iter().filter_map(|(index, one)| Some((place(*index), one.paper?)));
-                    paper.extend(numbers.map(|point| (curves.len(), point)));
+                    published = numbers.collect();
                     for (index, shown) in &sizes {
                         names.resize(names.len().max(index + 1), String::new());
                         names[*index] = size_of(&shown.quantity).to_owned();
@@ -179,7 +180,9 @@ impl Drawing {
                     sizes.iter().filter_map(point).collect()
                 }
             };
+            // The paper's numbers belong to a curve by its index.
             if points.len() > 1 {
+                paper.extend(published.into_iter().map(|point| (curves.len(), point)));
                 curves.push(((*name).to_owned(), points));
             }
         }
@@ -331,5 +334,48 @@ mod tests {
                 assert!(scenario.runs.iter().any(own), "{}: {name} {word}", drawing.experiment);
             }
         }
+    }
+
+    /// Of the first curve only one value was measured, so that it is not drawn.
+    #[test]
+    fn the_papers_numbers_stay_with_their_curve_if_another_one_is_left_out() {
+        let shown = |variant: &str, value: f64, measured: Option<f64>| Shown {
+            name: "rate".to_owned(),
+            quantity: "rate".to_owned(),
+            metric: "goodput_gbps".to_owned(),
+            relative: false,
+            kind: None,
+            fitted: None,
+            reading_error: None,
+            deviation_percent: None,
+            seeds: Vec::new(),
+            variant: Some(variant.to_owned()),
+            value: Some(value),
+            paper: Some(10.0 * value),
+            measured,
+            censored: None,
+            lower: None,
+            upper: None,
+            unit: "Gb/s".to_owned(),
+            low: None,
+            high: None,
+            source: String::new(),
+            spread: None,
+            why: None,
+        };
+        let numbers = vec![
+            shown("a-1", 1.0, Some(1.0)),
+            shown("a-2", 2.0, None),
+            shown("b-3", 3.0, Some(3.0)),
+            shown("b-4", 4.0, Some(4.0)),
+        ];
+        let experiment = Experiment { checks: Vec::new(), shown: numbers, summaries: Vec::new() };
+        let scenario = library::open("bench/incast-100", &apus_scenario::Options::default());
+        let curves = &[("a", "a-*", "goodput_gbps"), ("b", "b-*", "goodput_gbps")];
+        let drawing = picture("x", "goodput", Over::Values("load"), curves);
+        let drawn = drawing.draw("", &scenario.expect("built in"), &experiment);
+        let drawn = drawn.expect("a picture");
+        assert_eq!(drawn.curves, [("b".to_owned(), vec![(3.0, 3.0), (4.0, 4.0)])]);
+        assert_eq!(drawn.paper, [(0, (3.0, 30.0)), (0, (4.0, 40.0))]);
     }
 }
