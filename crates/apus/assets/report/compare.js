@@ -227,9 +227,13 @@ function comparePictures() {
   }
   function axisLinesFixed(width, i, members, [low, high]) {
     const axis = axes[0];
-    const series = [{ name: metrics[i].heading, colour: theme.series[0], x: members.map(row => axis.values.indexOf(row.values[0])), y: members.map(row => valueOf(row, i)) }];
+    // Other settings and variants have lines of their own, with equal colours in all small pictures.
+    const other = row => row.label.split(", ").filter(part => !axes.slice(0, 2).some(({ key }) => part.startsWith(key + " = "))).join(", ");
+    const names = [...new Set(rows.map(other))];
+    const series = names.map((name, n) => { const own = members.filter(row => other(row) === name && valueOf(row, i) !== null); return { name: name || metrics[i].heading, colour: colour(n), dash: dash(n), x: own.map(row => axis.values.indexOf(row.values[0])), y: own.map(row => valueOf(row, i)) }; }).filter(one => one.x.length);
     const step = Math.ceil(axis.values.length / Math.max(2, width / 62)), span = axis.values.map((_, n) => n);
-    return lineChart(width, { series, areas: [{ x: [-0.3, axis.values.length - 0.7], low: [low, low], high: [high, high], colour: theme.card, opacity: 0 }], points: true, xLabel: axis.key.split(".").at(-1), yLabel: titled(i), height: 180, xDomain: [-0.3, axis.values.length - 0.7], xTicks: span.filter(n => n % step === 0), xFormat: n => axis.values[Math.round(n)] ?? "", readout: n => `${axis.key} = ${axis.values[n]}` });
+    const chart = lineChart(width, { series, areas: [{ x: [-0.3, axis.values.length - 0.7], low: [low, low], high: [high, high], colour: theme.card, opacity: 0 }], points: true, xLabel: axis.key.split(".").at(-1), yLabel: titled(i), height: 180, xDomain: [-0.3, axis.values.length - 0.7], xTicks: span.filter(n => n % step === 0), xFormat: n => axis.values[Math.round(n)] ?? "", readout: n => `${axis.key} = ${axis.values[n]}` });
+    return names.length > 1 ? h("div", {}, chart, legend(series, () => {})) : chart;
   }
   // Algorithms: a small picture per number, with bars and the spread over the seeds.
   function barPictures() {

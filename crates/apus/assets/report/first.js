@@ -42,7 +42,7 @@ function whatWasRun() {
 function verdictLine() {
   const checks = data.checks, of = name => checks.filter(one => one.verdict === name).length;
   if (!checks.length) return null;
-  const bad = of("fail") + of("stale"), near = checks.filter(one => one.kind === "reproduction" && one.deviation_percent !== null && one.deviation_percent !== undefined);
+  const bad = of("fail") + of("stale"), near = checks.filter(one => one.kind === "reproduction" && !one.fitted && one.deviation_percent !== null && one.deviation_percent !== undefined);
   const half = near.length ? near.map(one => Math.abs(one.deviation_percent)).sort((a, b) => a - b)[Math.ceil(near.length / 2) - 1] : null;
   const parts = [`${of("pass")} of ${plural(checks.length, "check")} pass`, of("differs") ? `${of("differs")} differ for a stated reason` : null, bad ? `${bad} fail` : null].filter(Boolean);
   const text = parts.join(", "), more = near.length > 1 ? `half of the ${near.length} numbers of the paper are met within ${number(half, 2)} %` : near.length ? `the paper's number is met within ${number(half, 2)} %` : "";

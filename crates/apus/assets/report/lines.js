@@ -209,10 +209,15 @@ function moveCursors(sync, at, own) {
 }
 function zoom(sync, range) {
   if (range) zooms.set(sync, range); else zooms.delete(sync);
-  setState({ zoom: range ? range.map(x => number(x, 6).replace(/\u202f/g, "")).join("-") : null }, true);
+  setState({ zoom: [...zooms].map(([axis, ends]) => [axis, ...ends.map(x => Number(x.toPrecision(6)))].join("~")).join("~") }, true);
   report.pictures.filter(one => one.figure.dataset.sync === sync || one.figure.closest(`[data-sync="${sync}"]`)).forEach(one => one.refresh());
 }
-report.zoom = zoom;
+// The address holds the name of an axis and its ends, which may be negative, for each axis.
+function readZooms() {
+  zooms.clear();
+  for (const [, axis, a, b] of (state.zoom ?? "").matchAll(/([a-z]+)~([^~]+)~([^~]+)/g)) if (Number(a) < Number(b)) zooms.set(axis, [Number(a), Number(b)]);
+}
+Object.assign(report, { zoom, zooms, readZooms });
 
 // Names of lines, which a click hides and shows again.
 function legend(series, change) {

@@ -1,10 +1,7 @@
 // The page: its parts in order, and what changes them.
 readState();
 readTheme();
-if (state.zoom) {
-  const [a, b] = state.zoom.split("-").map(Number);
-  if (a < b) zooms.set("time", [a, b]);
-}
+readZooms();
 titleBlock();
 // A part of the page; one that fails says so in its place, and the others stay.
 function part(make) {

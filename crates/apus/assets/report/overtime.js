@@ -43,6 +43,9 @@ function overTime() {
     const names = members.map(one => one.name ?? flowName(run, one.flow)), hidden = hidesBy(names, i => faint && i >= 4);
     return members.map((one, i) => ({ name: names[i], colour: colour(i), x: run.recording.times_us, y: one.values, faint, hidden: hidden[i], width: 1.1 }));
   };
+  // Runs have times of their own, so that each of their values is a row.
+  const table = lines => overlay ? [["line", "time_us", "value"], ...lines.flatMap(one => one.x.map((t, i) => [one.name, t, one.y[i]]))] :
+    [["time_us", ...lines.map(one => one.name)], ...lines[0].x.map((t, i) => [t, ...lines.map(one => one.y[i])])];
   for (const members of QUANTITIES) {
     const present = members.filter(([column]) => all.some(run => run.recording.quantities[column]));
     if (!present.length) continue;
@@ -64,7 +67,7 @@ function overTime() {
         if (!q || overlay) return overlay ? "Medians over the active flows of each run." : "";
         return `${capital(q.definition)}. ${q.flows.length < run.recording.flow_count ? `Single lines: ${ordered(run).length} of ${count(run.recording.flow_count)} flows: those with the slowest ops first, the others spread evenly; four are shown until you choose others below or by the filter.` : run.recording.flow_count > 4 ? "The flows with the slowest ops are shown; choose others below or by the filter." : ""}${run.recording.every > 1 ? ` Every ${run.recording.every}th sample is drawn.` : ""}`;
       },
-      rows: () => { const lines = series ?? build(common(), ""); return [["time_us", ...lines.map(one => one.name)], ...lines[0].x.map((t, i) => [t, ...lines.map(one => one.y[i])])]; } });
+      rows: () => table(series ?? build(common(), "")) });
     let series = null;
     const bands = ({ recording }) => {
       const b = recording.quantities[column]?.bands;
@@ -101,7 +104,7 @@ function overTime() {
         return h("div", {}, self.chart, legend(series, () => self.refresh()));
       },
       note: () => overlay ? "The port that carried most of each run." : `The ${plural(common().recording.ports.length, "switch port")} that carried most; port_samples.csv has their samples.`,
-      rows: () => { const { shown } = common(), ports = shown[0].recording.ports; return [["time_us", ...ports.map(port => port.name)], ...shown[0].recording.times_us.map((t, i) => [t, ...ports.map(port => port[key][i])])]; } });
+      rows: () => { const { shown, recording } = common(); return table(overlay ? shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, x: run.recording.times_us, y: run.recording.ports[0][key] })) : recording.ports.map(port => ({ name: port.name, x: recording.times_us, y: port[key] }))); } });
     view.reset = () => { series = null; };
     grid.append(view.figure);
   }

@@ -202,12 +202,17 @@ fn comparisons_share_axes() {
         "workload.size=4kB,16kB",
         "--vary",
         "workload.outstanding=1,2",
+        "--vary",
+        "algorithm.base_target=25us,50us",
         "--out",
-        "swept",
+        "swept/out",
     ];
     apus(&folder, &sweep);
     let Some(browser) = browser() else { return };
     let seen = probe(&folder, browser);
+    // Each run has times of its own.
+    assert!(seen["csv"].as_str().expect("CSV").starts_with("line,time_us,value\n"), "{seen}");
+    assert_eq!(seen["zooms"], json!([["op", [-1.5, 2]]]), "{seen}");
     // The curves of both are in the same axes, and an op of each can be followed.
     assert!(seen["causes"].as_u64().expect("count") > 2 && seen["answer"] != "", "{seen}");
     let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
@@ -228,12 +233,13 @@ fn comparisons_share_axes() {
         file.is_ok_and(|file| file.file_name().to_string_lossy().ends_with(".page.json"))
     }));
     let opened =
-        open(browser, &folder.join("swept/report.html"), &folder.join("profile"), UNTIL_DONE);
+        open(browser, &folder.join("swept/out/report.html"), &folder.join("profile"), UNTIL_DONE);
     for picture in ["trade-off", "parallel-coordinates", "small-multiples"] {
         assert!(opened.contains(&format!("data-picture=\"{picture}\"")), "{picture}");
     }
-    // Four rows of the table, one for each combination.
-    assert_eq!(opened.matches("<th scope=\"row\">").count(), 4);
+    // Eight rows of the table, one for each combination, and a line for each target in every small picture.
+    assert_eq!(opened.matches("<th scope=\"row\">").count(), 8);
+    assert_eq!(probe(&folder.join("swept"), browser)["small_lines"], 2);
 }
 
 /// A fault stands in the text, in `faults.csv` and in the data of the page.

@@ -53,6 +53,12 @@
     }
     // Red bands of faults in the pictures over time.
     seen.bands = [...document.querySelectorAll("#time figure svg")].filter(svg => [...svg.querySelectorAll('[data-mark="rect"]')].some(group => group.outerHTML.includes(`fill="${getComputedStyle(document.documentElement).getPropertyValue("--bad").trim()}"`))).length;
+    // A zoom of the axis of an op, which may begin before the op, comes back from the address.
+    report.zoom("op", [-1.5, 2]);
+    report.readZooms();
+    seen.zooms = [...report.zooms];
+    report.zoom("op", null);
+    seen.small_lines = document.querySelector('[data-picture="small-multiples"] .small')?.firstChild.querySelectorAll(".legend button").length;
     const slider = document.getElementById("slider");
     if (slider) {
       const times = [];
