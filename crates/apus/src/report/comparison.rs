@@ -157,9 +157,10 @@ fn is_fraction(name: &str) -> bool {
 /// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0).
 pub(super) fn better(name: &str) -> i8 {
     let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
+    let ops = name == "ops" || name.ends_with(".ops");
     if words(&["duplicate"]) {
         -1
-    } else if words(&["goodput", "throughput", "jain", "bandwidth"]) || name.ends_with("ops") {
+    } else if words(&["goodput", "throughput", "jain", "bandwidth"]) || ops {
         1
     } else if words(&[
         "_us",
@@ -179,7 +180,13 @@ pub(super) fn better(name: &str) -> i8 {
 
 #[cfg(test)]
 mod tests {
-    use super::thinned;
+    use super::{better, thinned};
+
+    #[test]
+    fn fewer_drops_and_unfinished_ops_are_better_and_more_ops_are() {
+        let names = ["drops", "measured.drops", "unfinished_ops", "ops", "workload.calls.ops"];
+        assert_eq!(names.map(better), [-1, -1, -1, 1, 1]);
+    }
 
     /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
     #[test]
