@@ -1,7 +1,7 @@
 //! Latencies that the commands of the real transport report: always with the ops that had not ended.
 
-use apus_sim::bounds::Bounds;
-use apus_udp::Host;
+use apus_sim::bounds::{Bounds, percentile};
+use apus_udp::{Histogram, Host, Stats};
 use serde::Serialize;
 
 use crate::text::{self, number};
@@ -79,16 +79,23 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Delays that the host's first engine has recorded.
+    /// Delays that all engines of the host have recorded.
     pub fn of(host: &Host) -> Self {
-        let stats = host.stats().next();
-        let fabric = |share| stats.and_then(|s| s.fabric_rtt.quantile_us(share));
-        let endpoint = |share| stats.and_then(|s| s.endpoint_delay.quantile_us(share));
+        Self::over(|| host.stats())
+    }
+
+    fn over<'s, I: Iterator<Item = &'s Stats>>(engines: impl Fn() -> I) -> Self {
+        let all = |of: fn(&Stats) -> &Histogram| {
+            let mut all: Vec<(f64, u64)> = engines().flat_map(|one| of(one).buckets()).collect();
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+            all
+        };
+        let (fabric, endpoint) = (all(|one| &one.fabric_rtt), all(|one| &one.endpoint_delay));
         Self {
-            fabric_p50_us: fabric(0.5),
-            fabric_p99_us: fabric(0.99),
-            endpoint_p50_us: endpoint(0.5),
-            endpoint_p99_us: endpoint(0.99),
+            fabric_p50_us: percentile(&fabric, 0.5),
+            fabric_p99_us: percentile(&fabric, 0.99),
+            endpoint_p50_us: percentile(&endpoint, 0.5),
+            endpoint_p99_us: percentile(&endpoint, 0.99),
         }
     }
 
@@ -107,7 +114,22 @@ impl Delays {
 
 #[cfg(test)]
 mod tests {
-    use super::Latency;
+    use apus_udp::Stats;
+    use apus_units::Span;
+
+    use super::{Delays, Latency};
+
+    /// One engine recorded 10 us once, the other one 1000 us three times: the median is of the second.
+    #[test]
+    fn delays_are_those_of_all_engines() {
+        let engines = [Stats::default(), Stats::default()];
+        engines[0].fabric_rtt.record(Span::from_us(10));
+        (0..3).for_each(|_| engines[1].fabric_rtt.record(Span::from_us(1000)));
+        let delays = Delays::over(|| engines.iter());
+        let median = delays.fabric_p50_us.expect("four packets");
+        assert!((median / 1000.0 - 1.0).abs() <= apus_udp::Histogram::RESOLUTION, "{median}");
+        assert_eq!(delays.endpoint_p50_us, None);
+    }
 
     /// Of a hundred ops, 98 took 1 to 98 us and two have waited for 500 us: the 99th is one of these.
     #[test]

@@ -1,7 +1,7 @@
 //! `apus ping`: round trips of small messages, with separate fabric and endpoint parts.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use apus_udp::Bytes;
 use clap::Args;
@@ -13,6 +13,9 @@ use super::{Common, Peer, Towards, any, duration, filled, greeting};
 use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::{print, to_json};
+
+/// How long a pause lasts before the command looks for an interrupt.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// Measure round trips of messages to an `apus serve`.
 #[derive(Args)]
@@ -29,7 +32,8 @@ pub struct Ping {
     /// Bytes of each message.
     #[arg(long, default_value_t = 64)]
     size: usize,
-    /// Interval between messages; without it, each follows the previous answer.
+    /// Interval between messages; without it, each follows the previous answer. A message never leaves before the previous
+    /// answer: answers that take longer than the interval delay the messages after them, whose waiting is not measured.
     #[arg(long, value_parser = duration)]
     interval: Option<Duration>,
     /// Print the results as JSON.
@@ -79,8 +83,14 @@ impl Ping {
                 answer.map(drop).map_err(|why| format!("{peer}: {why}"))
             },
             |duration| {
-                if let Some(pause) = self.interval.and_then(|i| i.checked_sub(duration)) {
-                    std::thread::sleep(pause);
+                let pause = self.interval.and_then(|interval| interval.checked_sub(duration));
+                let until = Instant::now() + pause.unwrap_or_default();
+                while !interrupt::interrupted(&watch) {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    std::thread::sleep(left.min(CHECK_EVERY));
                 }
             },
         );

@@ -18,13 +18,15 @@ pub struct RoundTrips {
 }
 
 /// Measures round trips while `continues` returns `true`; its argument is the number of those that have ended. `pause`
-/// gets the duration of the last one and waits until the next one begins.
+/// gets the duration of the last one and waits until the next one may begin, if there is a next one; `continues` is asked
+/// again after it.
 pub fn repeat(
     mut continues: impl FnMut(usize) -> Result<bool, Failure>,
     mut round_trip: impl FnMut() -> Result<(), String>,
     mut pause: impl FnMut(Duration),
 ) -> RoundTrips {
     let mut done = RoundTrips::default();
+    let mut last = None;
     loop {
         match continues(done.times_us.len()) {
             Ok(true) => {}
@@ -33,6 +35,10 @@ pub fn repeat(
                 done.failure = Some(failure);
                 return done;
             }
+        }
+        if let Some(duration) = last.take() {
+            pause(duration);
+            continue;
         }
         let from = Instant::now();
         let result = round_trip();
@@ -44,7 +50,7 @@ pub fn repeat(
             return done;
         }
         done.times_us.push(us);
-        pause(duration);
+        last = Some(duration);
     }
 }
 
@@ -52,4 +58,37 @@ pub fn repeat(
 pub fn exchange(connection: &Connection, message: Bytes) -> Result<Message, String> {
     connection.submit(Request::message(message)).map_err(|error| error.to_string())?;
     connection.receive().map_err(|end| end.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::{Failure, repeat};
+
+    #[test]
+    fn pauses_are_between_round_trips_and_an_interrupt_ends_one() {
+        let (seen, interrupted) = (RefCell::new(Vec::new()), Cell::new(false));
+        let run = |most: usize, interrupt: bool| {
+            repeat(
+                |ended| match interrupted.get() {
+                    true => Err(Failure::Interrupted("interrupted".to_owned())),
+                    false => Ok(ended < most),
+                },
+                || {
+                    seen.borrow_mut().push("message");
+                    Ok(())
+                },
+                |_| {
+                    seen.borrow_mut().push("pause");
+                    interrupted.set(interrupt);
+                },
+            )
+        };
+        assert!(run(2, false).failure.is_none());
+        assert_eq!(seen.take(), ["message", "pause", "message"]);
+        let done = run(2, true);
+        assert!(done.failure.is_some() && done.times_us.len() == 1);
+        assert_eq!(seen.take(), ["message", "pause"]);
+    }
 }
