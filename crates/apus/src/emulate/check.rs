@@ -52,6 +52,9 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
          queues are at the switches' ports alone"
             .to_owned(),
     );
+    notes.push(
+        "drops: the network counts packets that a sender gave to its kernel in one call, up to 64 kB, as one".to_owned(),
+    );
     notes.push(format!(
         "headers: the simulator adds {} B to a packet of {} B, the network at most {} B of IP, UDP, \
          transport and encryption, and 14 B of Ethernet",

@@ -124,12 +124,15 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     }
     let (warmup, end) = spec.agents.first().map_or((0, 0), |a| (a.warmup_ns, a.duration_ns));
     let (warmup, end) = (Duration::from_nanos(warmup), Duration::from_nanos(end));
-    let sender = spec.agents.iter().find(|agent| !agent.flows.is_empty() && agent.tcp.is_some());
+    let senders = spec.agents.iter().filter(|agent| !agent.flows.is_empty() && agent.tcp.is_some());
+    // One of them per look, so that a look takes as long with many as with one.
+    let mut senders = senders.cycle();
     let mut tcp_rtt_us = Vec::new();
     let switches = (0..spec.switches).map(Observer::start);
     let mut switches = switches.collect::<Result<Vec<_>, _>>()?;
     thread::sleep(warmup.saturating_sub(begin.elapsed()));
     look(&mut switches, &mut ports)?;
+    let first = Instant::now();
     for port in &mut ports {
         port.sent_before = port.result.sent_bytes;
         port.result.backlog.clear();
@@ -137,17 +140,19 @@ fn watch(spec: &Spec, begin: Instant) -> Result<Outcome, String> {
     while begin.elapsed() + LOOK < end {
         thread::sleep(LOOK);
         look(&mut switches, &mut ports)?;
-        if let Some(sender) = sender {
+        if let Some(sender) = senders.next() {
             let mut ss = within(Node::Host(sender.host));
             tcp_rtt_us.extend(rtts(&run(ss.args(["ss", "-tinH", "state", "established"]), "")?));
         }
     }
     thread::sleep(end.saturating_sub(begin.elapsed()));
+    look(&mut switches, &mut ports)?;
+    let watched_seconds = first.elapsed().as_secs_f64();
     let ports = ports.into_iter().map(|port| PortResult {
         sent_bytes: port.result.sent_bytes - port.sent_before,
         ..port.result
     });
-    Ok(Outcome { hosts: Vec::new(), ports: ports.collect(), tcp_rtt_us })
+    Ok(Outcome { hosts: Vec::new(), ports: ports.collect(), watched_seconds, tcp_rtt_us })
 }
 
 /// A `tc` that tells of a switch's queues as often as it is asked: to start one per look would take milliseconds
@@ -208,16 +213,34 @@ fn look(switches: &mut [Observer], ports: &mut [Watched]) -> Result<(), String> 
     Ok(())
 }
 
-/// The smoothed RTTs in the output of `ss -ti`, in microseconds; connections that sent little aside.
+/// The smoothed RTTs in the output of `ss -ti`, in microseconds, of connections that have sent data: those that only receive
+/// have an RTT of their handshake. The first bytes of a stream name its flow.
 fn rtts(text: &str) -> Vec<f64> {
-    let words = text.split_whitespace().filter_map(|word| word.strip_prefix("rtt:"));
-    let ms = words.filter_map(|word| word.split('/').next()?.parse::<f64>().ok());
-    ms.map(|ms| ms * 1e3).collect()
+    let mut all = Vec::new();
+    for line in text.lines() {
+        let value = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name));
+        let sent = value("bytes_sent:").and_then(|bytes| bytes.parse::<u64>().ok());
+        let ms = value("rtt:").and_then(|rtt| rtt.split('/').next()?.parse::<f64>().ok());
+        if sent.is_some_and(|bytes| bytes > 8) {
+            all.extend(ms.map(|ms| ms * 1e3));
+        }
+    }
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Lines of `ss -tinH` (iproute2): a connection, then its state; of these three, the second only receives, and the third
+    /// has sent the number of its flow alone.
+    #[test]
+    fn rtts_are_those_of_connections_that_send() {
+        let text = "0 64 10.1.0.1:4000 10.1.0.2:4791\n\t cubic rto:204 rtt:3.5/0.2 mss:1448 bytes_sent:65544 bytes_acked:9\n\
+                    0 0 10.1.0.1:4791 10.1.0.3:4000\n\t cubic rto:200 rtt:0.05/0.02 mss:1448 bytes_received:65544\n\
+                    0 0 10.1.0.1:4002 10.1.0.2:4791\n\t cubic rto:200 rtt:0.07/0.02 mss:1448 bytes_sent:8 bytes_acked:9\n";
+        assert_eq!(rtts(text), [3500.0]);
+    }
 
     #[test]
     fn hosts_share_the_cores_evenly_if_each_gets_one() {

@@ -121,10 +121,11 @@ impl Emulate {
             write_file(path, &text).map_err(Failure::Run)?;
         }
         print(&if self.json { to_json(&comparisons)? + "\n" } else { comparisons.to_text() })?;
-        match &self.report {
-            Some(path) if self.open => open::open(path),
-            _ => Ok(()),
+        if let Some(path) = self.report.as_ref().filter(|_| self.open) {
+            open::open(path)?;
         }
+        let mut failed = comparisons.runs.iter().flat_map(Comparison::failures);
+        failed.next().map_or(Ok(()), |first| Err(Failure::Run(format!("ops failed: {first}"))))
     }
 
     /// What to run, all of it known to be possible.
@@ -176,19 +177,21 @@ impl Run {
         let simulated = Side::of_simulation(&summary);
         let outcome = emulate(&self.spec, watch)?;
         let real = Side::of_outcome(&outcome, &self.spec);
+        let mut failures = failures(&outcome, "");
         let tcp = match &self.tcp {
-            Some(spec) => Some(Side::of_outcome(&emulate(spec, watch)?, spec)),
+            Some(spec) => {
+                let outcome = emulate(spec, watch)?;
+                failures.extend(self::failures(&outcome, "TCP, "));
+                Some(Side::of_outcome(&outcome, spec))
+            }
             None => None,
         };
         let tcp_name = self.tcp.as_ref().and_then(|spec| spec.agents.first()?.tcp.clone());
-        let failures = outcome.hosts.iter().enumerate();
-        let failures =
-            failures.filter_map(|(i, h)| Some(format!("host {i}: {}", h.failed.as_ref()?)));
-        let mut notes = check::left_out(&self.plan);
-        notes.extend(failures.map(|what| format!("ops failed: {what}")));
+        let notes = check::left_out(&self.plan);
         let page = worst.map(|worst| self.page(&summary, worst, runs, watch));
         let name = self.setup.name();
-        Ok(Comparison::new(name, simulated, real, tcp.zip(tcp_name), notes).with_page(page))
+        Ok(Comparison::new(name, simulated, real, tcp.zip(tcp_name), notes, failures)
+            .with_page(page))
     }
 
     /// Returns the simulation as a page of `runs` runs has it.
@@ -205,6 +208,15 @@ impl Run {
         };
         page.json(runs)
     }
+}
+
+/// Returns what failed, by host.
+fn failures(outcome: &Outcome, side: &str) -> Vec<String> {
+    let hosts = outcome.hosts.iter().enumerate();
+    let failed = |(i, host): (usize, &spec::HostResult)| {
+        Some(format!("{side}host {i}: {}", host.failed.as_ref()?))
+    };
+    hosts.filter_map(failed).collect()
 }
 
 /// The line of a key file, for this run alone.

@@ -31,6 +31,8 @@ pub struct Comparison {
     differences: Vec<String>,
     /// What the network of namespaces leaves out of the scenario.
     notes: Vec<String>,
+    /// Ops and streams that failed, by host.
+    failures: Vec<String>,
     /// The simulation as a page has it.
     #[serde(skip)]
     page: Option<Value>,
@@ -77,11 +79,12 @@ impl Comparison {
         real: Side,
         tcp: Option<(Side, String)>,
         notes: Vec<String>,
+        failures: Vec<String>,
     ) -> Self {
         let (tcp, tcp_name) = tcp.unzip();
         let differences = differences(&simulated, &real);
         let name = name.to_owned();
-        Self { name, simulated, real, tcp, tcp_name, differences, notes, page: None }
+        Self { name, simulated, real, tcp, tcp_name, differences, notes, failures, page: None }
     }
 
     /// Adds the simulation as a page has it.
@@ -106,9 +109,22 @@ impl Comparison {
         sides
     }
 
-    /// Returns what differs and why, and what is left out.
+    /// Returns what failed.
+    pub(super) fn failures(&self) -> &[String] {
+        &self.failures
+    }
+
+    /// Returns what failed, what differs and why, and what is left out.
     pub(super) fn sentences(&self) -> impl Iterator<Item = &String> {
-        self.differences.iter().chain(&self.notes)
+        self.lists().into_iter().flat_map(|(_, sentences)| sentences)
+    }
+
+    fn lists(&self) -> [(&'static str, &Vec<String>); 3] {
+        [
+            ("Failed", &self.failures),
+            ("Where they differ", &self.differences),
+            ("Left out", &self.notes),
+        ]
     }
 
     /// Returns the table with its header.
@@ -141,7 +157,7 @@ impl Comparison {
         let mut rows = vec![self.header()];
         rows.extend(self.rows());
         let mut text = format!("{}\n{}", self.name, columns(&rows, "  "));
-        let lists = [("Where they differ", &self.differences), ("Left out", &self.notes)];
+        let lists = self.lists();
         for (title, sentences) in lists {
             if !sentences.is_empty() {
                 text += &format!("{title}:\n");
@@ -158,7 +174,7 @@ impl Comparison {
         text.extend(header.iter().enumerate().map(|(i, _)| if i == 0 { "---|" } else { "---:|" }));
         text.push('\n');
         text.extend(self.rows().iter().map(|row| line(row)));
-        let lists = [("Where they differ", &self.differences), ("Left out", &self.notes)];
+        let lists = self.lists();
         for (title, sentences) in lists {
             if !sentences.is_empty() {
                 text += &format!("\n{title}:\n");
@@ -294,5 +310,15 @@ mod tests {
         assert!(found[0].contains("60 us in the kernel and 10 us"), "{found:?}");
         assert!(found[1].starts_with("queue: 140 us against 190 us"), "{found:?}");
         assert_eq!(differences(&simulated, &simulated), Vec::<String>::new());
+    }
+
+    /// Numbers of a network in which ops failed are not those of the scenario.
+    #[test]
+    fn what_failed_has_a_heading_of_its_own() {
+        let (notes, failures) = (vec!["note".to_owned()], vec!["host 1: refused".to_owned()]);
+        let one = Comparison::new("run", Side::default(), Side::default(), None, notes, failures);
+        let text = one.to_text();
+        assert!(text.contains("Failed:\n  * host 1: refused\n"), "{text}");
+        assert!(text.ends_with("Left out:\n  * note\n"), "{text}");
     }
 }

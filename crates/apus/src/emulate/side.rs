@@ -224,8 +224,9 @@ impl Side {
             target_us: sampled(|s| s.target_us),
             queue_us: busiest.and_then(waiting_us),
             busiest_port: busiest.map(|port| port.name.clone()).unwrap_or_default(),
-            utilisation: busiest
-                .map_or(0.0, |port| gbps(port.sent_bytes, seconds) * 1e9 / port.rate as f64),
+            utilisation: busiest.map_or(0.0, |port| {
+                gbps(port.sent_bytes, outcome.watched_seconds) * 1e9 / port.rate as f64
+            }),
             end_to_end_rtt_p50_us: percentile(&end_to_end, 0.5),
             endpoint_delay_p50_us: percentile(&endpoint, 0.5),
             fabric_cwnd: sampled(|s| s.fabric_cwnd),
@@ -298,6 +299,35 @@ mod tests {
     #[test]
     fn a_curve_ends_where_ops_had_not_ended() {
         assert_eq!(curve(&[(3.0, 1), (5.0, 1)], 2), [(3.0, 0.25), (5.0, 0.5)]);
+    }
+
+    /// 62.5 MB in half a second at 1 Gb/s, beside hosts that measured for a second.
+    #[test]
+    fn a_port_is_used_by_what_it_sent_in_the_time_that_it_was_watched() {
+        let port = PortResult {
+            name: String::new(),
+            rate: 1_000_000_000,
+            sent_bytes: 62_500_000,
+            drops: 0,
+            backlog: Vec::new(),
+        };
+        let outcome = Outcome {
+            hosts: vec![HostResult { seconds: 1.0, ..HostResult::default() }],
+            ports: vec![port],
+            watched_seconds: 0.5,
+            tcp_rtt_us: Vec::new(),
+        };
+        let spec = Spec {
+            name: String::new(),
+            stack: Stack::Apus,
+            hosts: 1,
+            switches: 1,
+            links: Vec::new(),
+            routes: Vec::new(),
+            mtu: 1500,
+            agents: Vec::new(),
+        };
+        assert_eq!(Side::of_outcome(&outcome, &spec).utilisation, 1.0);
     }
 
     #[test]

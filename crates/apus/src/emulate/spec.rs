@@ -244,6 +244,8 @@ pub struct Outcome {
     pub hosts: Vec<HostResult>,
     /// Ports of switches.
     pub ports: Vec<PortResult>,
+    /// Time over which the ports sent what they have sent, from the first look at them to the last one, seconds.
+    pub watched_seconds: f64,
     /// RTTs that the kernel's TCP states, microseconds, per sample and connection.
     pub tcp_rtt_us: Vec<f64>,
 }

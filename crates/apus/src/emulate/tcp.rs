@@ -59,10 +59,14 @@ pub fn run(spec: &AgentSpec, next: &mut dyn FnMut() -> Option<String>) -> Result
         return Ok(());
     }
     let begin = Instant::now();
+    let failed = Arc::new(Mutex::new(None));
     for (flow, mut stream) in streams {
+        let failed = Arc::clone(&failed);
         thread::spawn(move || {
-            // It ends when the stream does.
-            let _ = send(&flow, &mut stream, begin);
+            if let Err(error) = send(&flow, &mut stream, begin) {
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert_with(|| format!("the stream to host {}: {error}", flow.to));
+            }
         });
     }
     let warmup = Duration::from_nanos(spec.warmup_ns);
@@ -74,6 +78,7 @@ pub fn run(spec: &AgentSpec, next: &mut dyn FnMut() -> Option<String>) -> Result
     let result = HostResult {
         bytes: flows.iter().map(|(&i, bytes)| (i, bytes.load(Ordering::Relaxed))).collect(),
         seconds: (begin.elapsed().saturating_sub(warmup)).as_secs_f64(),
+        failed: failed.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         ..HostResult::default()
     };
     drop(flows);
