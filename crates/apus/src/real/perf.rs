@@ -137,6 +137,9 @@ impl Algorithm {
 /// Bytes of a write or read.
 const DEFAULT_SIZE: usize = 1 << 20;
 
+/// Most ops under way over all flows. deviation: no source; far more than any host carries, in some 100 MB.
+const MOST_UNDER_WAY: u64 = 1 << 20;
+
 /// How long the command waits for the end of an op before it looks for an interrupt.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
 
@@ -213,6 +216,16 @@ impl Perf {
             let what =
                 format!("--size {size}: --op fetch-add moves words of 8 bytes; remove --size");
             return Err(Failure::Input(what));
+        }
+        // Every op under way has a place in memory from the start on.
+        let under_way = (self.peers.len() as u64)
+            .checked_mul(self.flows.into())
+            .and_then(|flows| flows.checked_mul(self.outstanding as u64));
+        if under_way.is_none_or(|ops| ops > MOST_UNDER_WAY) {
+            return Err(Failure::Input(format!(
+                "--outstanding {} with --flows {}: at most {MOST_UNDER_WAY} ops may be under way over all servers",
+                self.outstanding, self.flows
+            )));
         }
         let peers = self.peers.iter().map(|p| Peer::find(p)).collect::<Result<Vec<_>, _>>()?;
         // Shows before a long measurement that its results can be written.

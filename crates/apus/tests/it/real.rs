@@ -147,6 +147,22 @@ fn wrong_settings_are_wrong_input_and_parameters_of_the_default_can_be_set() {
 }
 
 #[test]
+fn too_many_ops_under_way_are_refused_before_the_directory_is_emptied() {
+    let dir = fresh("too-many-ops");
+    fs::create_dir(&dir).expect("a directory");
+    fs::write(dir.join("manifest.toml"), "old").expect("a file");
+    let out = dir.to_str().expect("a path");
+    for outstanding in ["1048577", "18446744073709551615"] {
+        let said = run(&["perf", "127.0.0.1:1", "--outstanding", outstanding, "--out", out], &[]);
+        let why = String::from_utf8_lossy(&said.stderr);
+        assert_eq!(said.status.code(), Some(2), "{why}");
+        assert!(why.contains("at most 1048576 ops"), "{why}");
+        assert!(dir.join("manifest.toml").exists());
+    }
+    fs::remove_dir_all(dir).expect("the directory");
+}
+
+#[test]
 fn a_cipher_is_chosen_by_name_and_refused_by_name() {
     let file = fresh("cipher-key");
     let path = file.to_str().expect("a path");
