@@ -167,7 +167,8 @@ pub(super) fn op(target: &Target, seen: &Seen<'_>, flows: &mut BTreeSet<u32>) ->
                 .copied()
                 .filter(|(at, _)| *at >= from && *at <= until)
                 .collect();
-            let shown = thin(queue.len(), MAX_QUEUE, |_| false);
+            let longest = (0..queue.len()).max_by_key(|&place| queue[place].1);
+            let shown = thin(queue.len(), MAX_QUEUE, |place| Some(place) == longest);
             json!({
                 "port": port.get(),
                 "name": seen.recording.port_name(*port),

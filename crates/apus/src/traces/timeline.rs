@@ -106,8 +106,11 @@ fn flow_values(
         let name = quantity.column();
         let unit = apus_sim::columns::unit_of(name);
         let counter = timeline.counter(name, unit, Some(group))?;
+        // What is of an interval holds from its begin on.
+        let (_, aggregation) = quantity.definition();
+        let back = if aggregation == "instant" { Span::ZERO } else { recording.record.interval };
         for (at, value) in values {
-            timeline.value(counter, at, value)?;
+            timeline.value(counter, at.saturating_sub(back), value)?;
         }
     }
     Ok(())
@@ -115,7 +118,8 @@ fn flow_values(
 
 /// A group for each sampled port.
 fn ports(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Result<()> {
-    let seconds = recording.record.interval.as_secs_f64();
+    let interval = recording.record.interval;
+    let seconds = interval.as_secs_f64();
     for (place, &port) in recording.sampled_ports.iter().enumerate() {
         let group = timeline.track(&format!("port {}", recording.port_name(port)), None)?;
         let group = Some(group);
@@ -125,8 +129,10 @@ fn ports(timeline: &mut Timeline<impl Write>, recording: &Recording) -> io::Resu
         for (&at, samples) in recording.times.iter().zip(&recording.port_samples) {
             let sample = &samples[place];
             timeline.value(queue, at, sample.queue_bytes as f64)?;
-            timeline.value(throughput, at, gbps(sample.sent_bytes, seconds))?;
-            timeline.value(drops, at, sample.drops as f64)?;
+            // A sample counts what has passed since the last one.
+            let begin = at.saturating_sub(interval);
+            timeline.value(throughput, begin, gbps(sample.sent_bytes, seconds))?;
+            timeline.value(drops, begin, sample.drops as f64)?;
         }
     }
     Ok(())
