@@ -120,7 +120,8 @@ function networkPictures() {
         Plot.rectX(faults.filter(f => !f.instant && !f.after), { x1: f => Math.max(f.from, domain[0]), x2: f => Math.min(f.to, domain[1]), y1: -lines * 0.03, y2: -lines * 0.008, fill: theme.bad, insetTop: 0, clip: false }),
       ] });
     const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "image");
-    const first = x.to(Math.max(domain[0], 0));
+    // Samples begin with the load.
+    const first = x.to(columns > 1 ? Math.max(0, 2 * times[0] - times[1]) : 0);
     for (const [key, value] of Object.entries({ x: first, y: top, width: width - right - first, height, preserveAspectRatio: "none", href: pixels.toDataURL(), style: "image-rendering:pixelated" })) picture.setAttribute(key, value);
     svg.insertBefore(picture, svg.firstChild.nextSibling);
     for (const fault of faults) {

@@ -104,10 +104,11 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// Folds a network that is sampled this many times.
+    /// Folds a network that is sampled this many times from `begin` on.
     pub(super) fn new<W: SwitchHalf>(
         network: &Network<Header, W>,
         nodes: &[NodeRecord],
+        begin: Time,
         samples: u64,
     ) -> Self {
         let links: Vec<(usize, usize)> = network.ports().map(|port| ends(network, port)).collect();
@@ -131,7 +132,7 @@ impl Fold {
             before: vec![Before::default(); links.len()],
             of,
             rates,
-            last: Time::ZERO,
+            last: begin,
             stride: samples.div_ceil(MAX_TIMES).max(1),
             seen: 0,
             times: Vec::new(),

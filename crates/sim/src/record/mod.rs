@@ -286,8 +286,10 @@ pub struct Recording {
     pub duration: Span,
     /// Payload, header and control bytes of packets.
     pub sizes: crate::packets::PacketSizes,
-    /// Ops in order of completion.
+    /// Ops in order of completion: the first ones, up to the limit of [`Record::ops`].
     pub ops: Vec<OpRecord>,
+    /// Number of all ops that completed.
+    pub ops_seen: u64,
     /// Ops that had not ended, in order of submission.
     pub open_ops: Vec<OpenOpRecord>,
     /// The jobs.

@@ -90,10 +90,12 @@ impl Sampler {
         let ports = choose_ports(network, plan, record, &mut notes);
         let begin = plan.connections.iter().map(|connection| connection.start).min();
         let samples = plan.duration.as_ps() / record.interval.as_ps().max(1);
-        let fold = Fold::new(network, &nodes(network, plan.topology.switches.len()), samples);
+        let begin = begin.unwrap_or(Time::ZERO);
+        let nodes_of_tiers = nodes(network, plan.topology.switches.len());
+        let fold = Fold::new(network, &nodes_of_tiers, begin, samples);
         Ok(Self {
             record,
-            next: begin.unwrap_or(Time::ZERO) + record.interval,
+            next: begin + record.interval,
             seats: find_seats(plan, parts),
             ideals,
             startup_bytes: vec![0; count],
@@ -245,6 +247,7 @@ impl Sampler {
             duration: plan.duration,
             sizes: plan.sizes,
             ops: Vec::new(),
+            ops_seen: 0,
             open_ops: Vec::new(),
             jobs: plan.jobs.clone(),
             job_ops: Vec::new(),
@@ -325,7 +328,7 @@ impl Recording {
                  out"
             ));
         }
-        (self.ops, self.open_ops) = (ops, open);
+        (self.ops, self.ops_seen, self.open_ops) = (ops, seen, open);
     }
 
     /// Adds the operations of jobs.

@@ -73,6 +73,7 @@ fn what_does_not_fit_is_left_out_and_said() {
     let record = Record { ops: 4, flows: 1, ports: 1, ..Record::of_duration(plan.duration) };
     let (summary, recording) = recorded(&plan, record);
     assert_eq!(recording.ops.len(), 4);
+    assert_eq!(recording.ops_seen, summary.measured.ops);
     assert!(recording.ops.is_sorted_by_key(|op| op.completed));
     assert_eq!(recording.sampled_flows, [0]);
     assert_eq!(recording.sampled_ports.len(), 1);
@@ -123,6 +124,18 @@ fn groups_of_links_have_the_bytes_of_their_ports() {
     }
     // The links that are kept one by one are the switch's own.
     assert_eq!((network.links.len(), network.candidates), (3, 3));
+}
+
+/// Samples begin with the load: the first interval is as long as the others, and as busy.
+#[test]
+fn the_first_interval_of_links_begins_with_the_load() {
+    let mut plan = one_flow();
+    plan.connections[0].start = Time::ZERO + Span::from_us(500);
+    let (_, recording) = recorded(&plan, Record::of_duration(plan.duration));
+    let cells = &recording.network.group_cells;
+    let busiest = |at: usize| cells[at].iter().map(|cell| cell.busiest).fold(0.0, f32::max);
+    let (first, last) = (busiest(0), busiest(cells.len() - 1));
+    assert!(first > 0.5 * last && last > 0.0, "{first} {last}");
 }
 
 /// Around the first 100 us: a packet every 6.296 us is at the switch after 2.064 us and at the receiver after 4.128 us, so
