@@ -66,12 +66,14 @@ impl ReportCommand {
     }
 }
 
-/// Puts the directory before the labels of its runs, rows and figures.
+/// Puts the directory before the labels of its runs, rows and figures. In those of a sweep it is a part of its own beside the
+/// settings, by which the page tells the curves apart.
 fn name_runs(data: &mut Value, dir: &str) {
     let name = |list: &mut Value, key: &str| {
         for one in list.as_array_mut().into_iter().flatten() {
             let label = one[key].as_str().unwrap_or_default().to_owned();
-            one[key] = Value::from(format!("{dir}: {label}"));
+            let between = if label.contains(" = ") { ", " } else { ": " };
+            one[key] = Value::from(format!("{dir}{between}{label}"));
         }
     };
     name(&mut data["runs"], "label");
@@ -101,5 +103,26 @@ fn join(all: &mut Value, more: Value) {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::name_runs;
+
+    /// The page takes the parts of a label that set nothing as the name of a curve.
+    #[test]
+    fn the_directory_of_a_sweep_is_a_part_of_its_labels() {
+        let label = |text: &str| {
+            let row = json!({ "label": text });
+            let mut data = json!({ "runs": [row], "figures": [], "comparison": { "rows": [row] } });
+            name_runs(&mut data, "out/a");
+            assert_eq!(data["runs"][0], data["comparison"]["rows"][0]);
+            data["runs"][0]["label"].clone()
+        };
+        assert_eq!(label("swift"), "out/a: swift");
+        assert_eq!(label("size = 1kB, window = 2"), "out/a, size = 1kB, window = 2");
     }
 }

@@ -1,5 +1,6 @@
 //! Two comparisons as one.
 
+use apus_units::{Bytes, Rate, Span};
 use serde_json::{Value, json};
 
 /// Adds the rows of another comparison. A number that only one of both has is missing in the rows of the other one.
@@ -62,7 +63,17 @@ pub(super) fn add(own: &mut Value, theirs: &Value) {
     }
 }
 
-/// The axes with the values of both.
+/// Returns a number by which a value of a setting sorts; `None` for words.
+fn amount(value: &Value) -> Option<f64> {
+    let text = value.as_str()?;
+    let number = || text.parse::<f64>().ok();
+    let time = || text.parse::<Span>().ok().map(|span| span.as_ps() as f64);
+    let size = || text.parse::<Bytes>().ok().map(|bytes| bytes.get() as f64);
+    let rate = || text.parse::<Rate>().ok().map(|rate| rate.as_gbps_f64());
+    number().or_else(time).or_else(size).or_else(rate)
+}
+
+/// The axes with the values of both, in ascending order if they are numbers.
 fn joined_axes(own: &Value, theirs: &Value) -> Vec<Value> {
     let pairs = own.as_array().into_iter().flatten().zip(theirs.as_array().into_iter().flatten());
     let joined = pairs.map(|(own, theirs)| {
@@ -72,6 +83,9 @@ fn joined_axes(own: &Value, theirs: &Value) -> Vec<Value> {
             if !values.contains(value) {
                 values.push(value.clone());
             }
+        }
+        if values.iter().all(|value| amount(value).is_some()) {
+            values.sort_by(|a, b| amount(a).unwrap_or(0.0).total_cmp(&amount(b).unwrap_or(0.0)));
         }
         axis["values"] = Value::from(values);
         axis
@@ -131,6 +145,19 @@ mod tests {
             (&own["quantiles"], &own["reasons"]),
             (&json!([12.706]), &json!(["1kB", "2kB"]))
         );
+    }
+
+    #[test]
+    fn values_of_an_axis_are_in_ascending_order() {
+        let joined = |values: [&str; 3]| {
+            let one = |value| comparison(&["a"], "size", value, json!([[1]]));
+            let mut own = one(values[0]);
+            values[1..].iter().for_each(|value| add(&mut own, &one(value)));
+            own["axes"][0]["values"].clone()
+        };
+        assert_eq!(joined(["20us", "1ms", "30us"]), json!(["20us", "30us", "1ms"]));
+        assert_eq!(joined(["10", "9", "0.5"]), json!(["0.5", "9", "10"]));
+        assert_eq!(joined(["swift", "dctcp", "1"]), json!(["swift", "dctcp", "1"]));
     }
 
     #[test]
