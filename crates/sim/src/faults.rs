@@ -209,6 +209,7 @@ fn set_up<F: AlgorithmFactory>(
 ) {
     let (network, mut scheduler) = parts[owner].world.network();
     check(network.set_link_up(now, port, up, &mut scheduler));
+    parts[owner].on_link_change(now, port);
     if up {
         return;
     }

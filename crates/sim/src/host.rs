@@ -470,7 +470,7 @@ impl<F: AlgorithmFactory> Host<F> {
                 self.avoid_by(flow, world);
             }
         }
-        self.endpoint.forget_ports();
+        self.ask_flows_again(world.now, world, false);
     }
 
     /// Gives a flow the paths that switches now use.

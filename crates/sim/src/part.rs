@@ -155,7 +155,7 @@ impl<F: AlgorithmFactory> Part<F> {
         back: &[PortId],
     ) {
         for host in &mut self.hosts {
-            host.endpoint.forget_ports();
+            host.ask_flows_again(self.world.now, &mut self.world, false);
             let path = if host.id == from { there } else { back };
             for flow in host.flows.iter_mut().filter(|flow| flow.connection == connection) {
                 flow.route = self.world.network.import_route(path);
@@ -335,6 +335,14 @@ impl<F: AlgorithmFactory> Part<F> {
             }
         }
         self.pass_notices();
+    }
+
+    /// A link of a port has failed or works again at `now`: a host of this part may send by other ports.
+    pub(crate) fn on_link_change(&mut self, now: Time, port: PortId) {
+        if let Node::Host(host) = self.world.network.port_ends(port).0 {
+            let host = &mut self.hosts[host.index() - self.first_host as usize];
+            host.ask_flows_again(now, &mut self.world, false);
+        }
     }
 
     #[cold]

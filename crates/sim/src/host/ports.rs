@@ -202,10 +202,12 @@ impl<F: AlgorithmFactory> Host<F> {
         local: Time,
         world: &World<F>,
     ) -> Option<Transmit> {
-        if self.ports.choice.is_none() {
-            return self.endpoint.poll_data(local);
+        match &self.ports.choice {
+            Some(choice) if !choice.others.is_empty() || choice.is_paused => {
+                self.choose_data(now, local, world)
+            }
+            _ => self.endpoint.poll_data(local),
         }
-        self.choose_data(now, local, world)
     }
 
     /// Returns the next data packet of the flows whose port has room and is not paused for their class.
@@ -220,16 +222,17 @@ impl<F: AlgorithmFactory> Host<F> {
             // A link that has failed at this end is known here at once.
             up |= u64::from(world.network.is_up(port.id)) << number;
         }
-        let usable = |ports: u64| if ports & up == 0 { ports & free } else { ports & free & up };
+        // A link that has failed is used only if all have.
+        let wanted = |ports: u64| if ports & up == 0 { ports } else { ports & up };
         let choice = self.ports.choice.as_mut()?;
         let first = choice.next;
         if replace(&mut choice.up, up) != up {
             self.endpoint.forget_ports();
         }
-        let is_paused = choice.is_paused && !takes_all;
+        let is_paused = choice.is_paused;
         let (ports, flows, spreads) = (&self.ports, &self.flows, &self.spreads);
         let mut moved_to = None;
-        let has_room = |ports| usable(ports) != 0;
+        let has_room = |ports| wanted(ports) & free != 0;
         let transmit = self.endpoint.poll_data_of(local, has_room, |id, next| {
             let flow = &flows[id.index()];
             let open = if is_paused { ports.open_to(flow.class, &world.network) } else { !0 };
@@ -238,9 +241,9 @@ impl<F: AlgorithmFactory> Host<F> {
                 Some(next) => {
                     let paths = &spreads[flow.path_label as usize];
                     if paths.names_ports() {
-                        let free = usable(paths.ports()) & open;
+                        let free = wanted(paths.ports()) & open & free;
                         let Some((ev, port)) = paths.on_a_port(&next, free, up, first) else {
-                            return Turn::Wait(paths.waits_for(&next, up) & open);
+                            return Turn::Wait(wanted(paths.waits_for(&next, up)) & open);
                         };
                         moved_to = (ev != next.ev).then_some(port);
                         return if ev == next.ev { Turn::Send } else { Turn::SendBy(ev) };
@@ -249,7 +252,8 @@ impl<F: AlgorithmFactory> Host<F> {
                 }
             };
             // A flow whose ports are paused waits for none of them: the end of the pause asks all flows again.
-            if has_room(of_flow & open) { Turn::Send } else { Turn::Wait(of_flow & open) }
+            let of_flow = wanted(of_flow) & open;
+            if has_room(of_flow) { Turn::Send } else { Turn::Wait(of_flow) }
         });
         let has_data = self.endpoint.has_data();
         let choice = self.ports.choice.as_mut()?;
@@ -267,11 +271,21 @@ impl<F: AlgorithmFactory> Host<F> {
         let drained = network.busy_until(id);
         let port = self.ports.port_mut(self.ports.number_of(id));
         port.drained = port.drained.max(drained);
+        // A NIC that queues takes what it is given.
+        let any = any && self.model.nic == Nic::Pull;
         if let Some(choice) = &mut self.ports.choice {
             (choice.is_blocked, choice.is_paused) = (false, any);
         }
+        self.ask_flows_again(now, world, true);
+    }
+
+    /// Links or paths of the host have changed at `now`: flows that wait for ports are asked again, at once if a pause may have
+    /// stopped all of them, or if `wakes`.
+    pub(crate) fn ask_flows_again(&mut self, now: Time, world: &mut World<F>, wakes: bool) {
         self.endpoint.forget_ports();
-        if self.endpoint.has_data() {
+        let is_paused = self.ports.choice.as_ref().is_some_and(|choice| choice.is_paused);
+        if (wakes || is_paused) && self.endpoint.has_data() {
+            self.ports.unblock();
             self.wake_by(now, world);
         }
     }

@@ -6,6 +6,9 @@ use apus_wire::Segment;
 use super::{Fate, SendSide, Sent};
 use crate::streams::Finished;
 
+/// Place from which ops have room for as many gaps in their answers as the op at it: 64, 1 MiB in all for 1024 ops.
+const MAX_PLACE: usize = 15;
+
 impl SendSide {
     /// Returns `true` if `segment` is an answer that the peer may send: to a read or atomic op of
     /// this side, of its length, and opening no more gaps than allowed. An answer to an op that is
@@ -13,7 +16,8 @@ impl SendSide {
     pub(crate) fn admits_answer(&self, segment: &Segment) -> bool {
         let number = segment.op.get();
         let Some(stream) = self.ops.get(number) else { return number < self.ops.first };
-        let place = (number - self.ops.first) as usize; // an index of the queue
+        // An answer does not wait for the ops before: writes and other reads may be slow.
+        let place = ((number - self.ops.first) as usize).min(MAX_PLACE);
         stream.op.kind.is_answered()
             && segment.op_length == stream.op.length
             && (!stream.is_live() || stream.answer.has_room_for(segment.offset, place))

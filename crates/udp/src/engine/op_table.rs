@@ -262,6 +262,9 @@ impl OpTable {
     /// Ends an op that came after the end of its connection.
     #[cold]
     pub(super) fn end_ended(&self, pending: Pending) {
+        if is_planted(Bug::WaitingDropped) {
+            return drop(pending);
+        }
         let end = pending.connection.end();
         self.end_unsent(pending, Cause::Ended(end));
     }

@@ -23,8 +23,8 @@ pub(super) struct Refusals {
     limit: u32,
     /// Number of open refusals of each flow that has any.
     counts: BTreeMap<FlowId, u32>,
-    /// The refusal that was repeated last, in a round that has not ended.
-    last: Option<(FlowId, OpId)>,
+    /// The refusal that was repeated last, and the last one of the round, which has not ended.
+    round: Option<[(FlowId, OpId); 2]>,
     /// When the next ones are repeated.
     pub(super) next_at: Time,
     /// Time between two rounds.
@@ -38,7 +38,7 @@ impl Refusals {
             open: BTreeMap::new(),
             limit: max_ops,
             counts: BTreeMap::new(),
-            last: None,
+            round: None,
             next_at: Time::MAX,
             retry,
         }
@@ -73,17 +73,23 @@ impl Refusals {
         if now < self.next_at {
             return;
         }
-        let after = self.last.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut next = self.open.range((after, Bound::Unbounded));
+        // Those that come meanwhile belong to the next round, which therefore comes.
+        let end = self.open.last_key_value().map(|(key, _)| *key);
+        let (after, until) = match (self.round.take(), end) {
+            (Some([last, until]), _) => (Bound::Excluded(last), until),
+            (None, Some(end)) => (Bound::Unbounded, end),
+            (None, None) => return self.next_at = Time::MAX,
+        };
+        let mut next = self.open.range((after, Bound::Included(until)));
         for (&(flow, op), &reason) in next.by_ref().take(AT_ONCE) {
             endpoint.refuse_answer(now, flow, op, reason);
-            self.last = Some((flow, op));
+            self.round = Some([(flow, op), until]);
         }
         if next.next().is_some() {
             self.next_at = now + BETWEEN;
             return;
         }
-        self.last = None;
+        self.round = None;
         self.next_at = if self.open.is_empty() { Time::MAX } else { now + self.retry };
     }
 

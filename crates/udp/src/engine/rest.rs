@@ -6,6 +6,7 @@ use apus_units::planted::{Bug, is_planted};
 use super::Engine;
 use super::network::Network;
 use super::protocol::Protocol;
+use crate::clock::LIFETIME;
 use crate::containment::contain;
 
 impl<N: Network> Engine<N> {
@@ -55,7 +56,7 @@ impl<N: Network> Engine<N> {
             return None;
         }
         let now = self.network.now();
-        let due = self.next_due();
+        let due = self.next_due().min(Time::ZERO + LIFETIME);
         if due <= now {
             return None;
         }

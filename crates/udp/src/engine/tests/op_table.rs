@@ -219,6 +219,32 @@ fn a_refused_read_is_refused_again_until_the_peer_confirms() {
     assert_eq!(fixture.table.refusals.next_at, Time::MAX);
 }
 
+/// A peer with a later flow has new reads refused all the time, faster than they are repeated, and confirms the old ones.
+#[test]
+fn a_refusal_is_repeated_although_new_ones_come_without_end() {
+    let mut fixture = Fixture::new();
+    let algorithm = config().algorithm;
+    let other = fixture.table.endpoint.open(FlowId::new(9), &algorithm, &FlowInfo::default());
+    let (first, op) = (fixture.flow, apus_units::OpId::new);
+    fixture.table.refuse_read(at(0), first, op(7), RejectReason::Withdrawn);
+    let mut repeated = 0;
+    for ms in 0..300 {
+        for n in 0..80 {
+            let number = ms * 80 + n;
+            fixture.table.refuse_read(at(ms), other, op(number), RejectReason::Withdrawn);
+            if number >= 160 {
+                fixture.table.refusals.on_cancelled(other, op(number - 160));
+            }
+        }
+        while fixture.table.endpoint.poll_ack(at(ms)).is_some() {}
+        fixture.table.repeat_refusals(at(ms));
+        while let Some(sent) = fixture.table.endpoint.poll_ack(at(ms)) {
+            repeated += u32::from(sent.flow == first);
+        }
+    }
+    assert!((2..=3).contains(&repeated), "{repeated} times in 300 ms, every 100 ms");
+}
+
 /// More refusals than the transport queues, of flows within their limit and of one that never confirms.
 #[test]
 fn refusals_of_a_flow_are_repeated_whatever_the_peers_of_other_flows_do() {
