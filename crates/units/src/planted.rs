@@ -97,8 +97,6 @@ bugs! {
     RefusedInPart = "refused-in-part",
     /// A complete message is delivered again with each further packet of it, as long as an older op is incomplete.
     MessageAgain = "message-again",
-    /// A session has the number of the session before it in its slot.
-    NumberAgain = "number-again",
     /// Refusals of a connection that has ended are repeated on the next one with the same flows.
     RefusalsStay = "refusals-stay",
     /// A connection that is refused because the backlog is full keeps a slot of it.
