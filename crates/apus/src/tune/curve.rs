@@ -63,7 +63,7 @@ impl Sample {
 pub(super) enum Fails {
     /// Too little goodput.
     Goodput,
-    /// So many ops do not end that the 99th percentile of their latency is unknown, unlike with other values.
+    /// The 99th percentile of the latency is unknown because of ops that have not ended, and other values end theirs.
     Unfinished,
     /// Flows get unequal shares.
     Fairness,
