@@ -6,7 +6,8 @@ use apus_wire::Segment;
 use super::{Fate, SendSide, Sent};
 use crate::streams::Finished;
 
-/// Place from which ops have room for as many gaps in their answers as the op at it: 64, 1 MiB in all for 1024 ops.
+/// Ops behind this place have room for as many gaps in their answers as the op at it: 64, which is 1 MiB for 1024 ops.
+/// deviation: no source; an answer may come before those to older ops, so that its place says little.
 const MAX_PLACE: usize = 15;
 
 impl SendSide {
