@@ -1,6 +1,6 @@
 //! The comparison of two results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -65,9 +65,10 @@ pub fn compare(a: &Results, b: &Results, rules: &Rules) -> Comparison {
     };
     let mut metrics = BTreeMap::new();
     let single = a.runs.len() == 1 && b.runs.len() == 1;
+    let by_key: BTreeMap<&String, &Value> = b.runs.iter().map(|(key, run)| (key, run)).collect();
     for (key, ours) in &a.runs {
-        let other = b.runs.iter().find(|(other, _)| single || other == key);
-        let Some((_, theirs)) = other else {
+        let other = if single { Some(&b.runs[0].1) } else { by_key.get(key).copied() };
+        let Some(theirs) = other else {
             compared.only_in_a.push(key.clone());
             continue;
         };
@@ -100,9 +101,9 @@ pub fn compare(a: &Results, b: &Results, rules: &Rules) -> Comparison {
         }
     }
     if !single {
+        let ours: BTreeSet<&String> = a.runs.iter().map(|(key, _)| key).collect();
         let theirs = b.runs.iter().map(|(key, _)| key);
-        let unknown = |key: &&String| a.runs.iter().all(|(other, _)| other != *key);
-        compared.only_in_b = theirs.filter(unknown).cloned().collect();
+        compared.only_in_b = theirs.filter(|key| !ours.contains(key)).cloned().collect();
     }
     compared.metrics = metrics.into_keys().collect();
     compared.equal = compared.differences.is_empty()
