@@ -507,12 +507,12 @@ def links(
     """Topology `links`.
 
     Each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the
-    HPCC simulator, or InfraGraph.
+    HPCC simulator or of SimAI, or InfraGraph.
 
     Args:
         links: A link, with the settings that differ from the topology's (list of tables).
-        file: A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph
-            (text).
+        file: A .topo of htsim, a topology.txt of the HPCC simulator or of SimAI, or a file of
+            InfraGraph (text).
         text: The text of such a file (text).
         servers: For SimAI's topologies: a host is a server, whose NICs are those of its GPUs and
             whose network within is that of its NVSwitches. Otherwise each GPU is a host, without

@@ -127,7 +127,7 @@ pub const TOPOLOGIES: [KindKeys; 7] = [
     KindKeys {
         name: "links",
         doc: "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
-              HPCC simulator, or InfraGraph",
+              HPCC simulator or of SimAI, or InfraGraph",
         keys: &[
             key(
                 "link",
@@ -137,7 +137,7 @@ pub const TOPOLOGIES: [KindKeys; 7] = [
             key(
                 "file",
                 Kind::Text,
-                "A .topo of htsim, a topology.txt of the HPCC simulator, or a file of InfraGraph",
+                "A .topo of htsim, a topology.txt of the HPCC simulator or of SimAI, or a file of InfraGraph",
             ),
             key("text", Kind::Text, "The text of such a file"),
             key(

@@ -305,7 +305,7 @@ Definitions:
 
 `[record]` in the scenario limits the recorded data. The `notes` of `summary.json` and the top of the
 report state the amount of omitted data. Percentiles of distributions are accurate to 0.1 % up to 13 days, 10^9
-packets, 10^15 bytes and a slowdown of 10^12, as which larger values count; minima, maxima and means are exact.
+packets, 10^15 bytes and a slowdown of 10^12, and larger values are clamped to these limits; minima, maxima and means are exact.
 ";
 
 #[cfg(test)]
