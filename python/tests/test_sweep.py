@@ -107,9 +107,9 @@ def test_a_store_repeats_no_finished_point(incast: Path, tmp_path: Path) -> None
     kept[0].unlink()
     kept[1].write_text(kept[1].read_text().replace("Gbps", "Mbps"))
     with Counting(2) as pool:
-        mended = apus.sweep(incast, VARY, seeds=2, out=out, executor=pool)
+        repaired = apus.sweep(incast, VARY, seeds=2, out=out, executor=pool)
         assert pool.tasks == 2
-    assert list(mended) == list(first)
+    assert list(repaired) == list(first)
     # Another sweep that shares points repeats only its own.
     with Counting(2) as pool:
         apus.sweep(
