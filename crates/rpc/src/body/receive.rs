@@ -185,10 +185,12 @@ impl BodyReader {
             return Poll::Ready(Err(failed));
         }
         let (available, ended) = (state.available, state.ended);
+        let mut before = None;
         if state.waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
-            state.waker = Some(context.waker().clone());
+            before = state.waker.replace(context.waker().clone());
         }
         drop(state);
+        drop(before);
         if ended && self.taken == available {
             self.end(true);
             return Poll::Ready(Ok(None));

@@ -87,7 +87,9 @@ impl Core {
         match state.answer.take() {
             Some(answer) => Poll::Ready(answer),
             None => {
-                state.waker = Some(context.waker().clone());
+                let before = state.waker.replace(context.waker().clone());
+                drop(state);
+                drop(before);
                 Poll::Pending
             }
         }

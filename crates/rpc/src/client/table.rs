@@ -84,6 +84,7 @@ struct After {
     receiving: Option<(Arc<Receiving>, BodyError)>,
     /// Freed values whose destructors may do anything.
     op: Option<Op>,
+    unused: Option<Waker>,
 }
 
 impl After {
@@ -95,7 +96,7 @@ impl After {
             receiving.fail(error);
         }
         self.waker.into_iter().chain(self.wakers).for_each(Waker::wake);
-        drop(self.op);
+        drop((self.op, self.unused));
     }
 }
 
@@ -219,10 +220,15 @@ impl Table {
         drop(before);
     }
 
-    /// Ends a call whose request was not accepted by the connection. Its slot is still reserved.
+    /// Ends a call whose request was not accepted by the connection. Its slot is still reserved. The next call there has the
+    /// same turn, unless the server was told that this one is cancelled: the server knows the order of turns by at most 2^15
+    /// of them.
     pub(crate) fn revert(&self, id: CallId) {
         let Some(mut slot) = self.slot_of(id) else { return };
         (slot.held, slot.pending, slot.result) = (false, false, None);
+        if !slot.cancelled {
+            slot.turn = slot.turn.wrapping_sub(1);
+        }
         let (op, sending) = (slot.op.take(), slot.sending.take());
         drop(slot);
         drop((op, sending));
@@ -235,8 +241,7 @@ impl Table {
         }
         slot.result = None;
         slot.deadline = None;
-        slot.waker = None;
-        after.op = slot.op.take();
+        (after.op, after.unused) = (slot.op.take(), slot.waker.take());
         if let Some(sending) = slot.sending.take() {
             after.sending = Some((sending, BodyError::GivenUp));
         }
@@ -471,6 +476,8 @@ fn outcome(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+    use std::task::Wake;
     use std::time::Duration;
 
     use super::*;
@@ -509,6 +516,60 @@ mod tests {
         assert_eq!((again.slot, again.turn), (a.slot, a.turn + 1));
         assert!(!answer(&table, now, a), "the former call of the slot");
         assert!(answer(&table, now, b));
+    }
+
+    /// Calls that the connection has no room for, as of a loop that tries until there is some.
+    #[test]
+    fn call_that_was_not_sent_uses_no_turn() {
+        let (table, now) = table(1);
+        let slot = table.reserve().expect("a free slot");
+        let first = table.begin(slot, now, None, None);
+        table.revert(first);
+        for _ in 0..1 << 16 {
+            let again = table.begin(slot, now, None, None);
+            assert_eq!(again, first);
+            table.revert(again);
+        }
+    }
+
+    #[test]
+    fn call_that_was_not_sent_uses_its_turn_if_the_server_was_told_of_its_end() {
+        let (table, now) = table(1);
+        let slot = table.reserve().expect("a free slot");
+        let first = table.begin(slot, now, Some(now), None);
+        let mut told = Vec::new();
+        table.expire(now, |id| told.push(id));
+        assert_eq!(told, [first]);
+        table.revert(first);
+        let second = table.begin(slot, now, None, None);
+        assert_eq!(second.turn, first.turn.wrapping_add(1));
+        assert!(table.take(second, Waker::noop()).is_none(), "the end is that of the first call");
+    }
+
+    /// A waker of the application, whose destructor uses the client.
+    struct Shy(Weak<Table>);
+
+    impl Wake for Shy {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    impl Drop for Shy {
+        fn drop(&mut self) {
+            let table = self.0.upgrade().expect("the table");
+            assert!(table.slots[0].try_lock().is_ok(), "the slot is locked");
+        }
+    }
+
+    #[test]
+    fn waker_of_a_call_that_was_given_up_is_dropped_while_its_slot_is_unlocked() {
+        let (table, now) = table(1);
+        let table = Arc::new(table);
+        let id = begin(&table, now, None);
+        let waker = Waker::from(Arc::new(Shy(Arc::downgrade(&table))));
+        assert!(table.take(id, &waker).is_none());
+        drop(waker);
+        assert!(table.give_up(id, CallError::Cancelled(Executed::MayHaveRun)).is_some());
+        assert!(table.on_response(now, id, Status::CancelledBefore, None, Bytes::new()));
     }
 
     #[test]

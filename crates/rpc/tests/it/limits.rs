@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use apus_rpc::{CallError, ClientOptions, Executed, Methods, ServerOptions};
+use apus_rpc::{CallError, Client, ClientOptions, Executed, Methods, Server, ServerOptions};
+use apus_udp::{Access, Request};
 
-use crate::pair::{Door, echo, pair, pair_with};
-use crate::support::{PATIENCE, until};
+use crate::pair::{Door, echo, pair, pair_with, settings};
+use crate::support::{PATIENCE, host, until};
 
 /// A method whose handler waits at a door, and counts.
 fn waiting(door: &Arc<Door>) -> (Methods, Arc<AtomicUsize>) {
@@ -72,6 +73,36 @@ fn payload_beyond_a_message_is_refused_here_and_an_answer_beyond_it_there() {
     let error = pair.client.call(echo, &vec![0; limit + 1]).wait().expect_err("too long");
     assert_eq!(error, CallError::TooLong { length: limit + 1, limit });
     assert_eq!(pair.client.call(long, b"").wait().expect_err("long"), CallError::AnswerTooLong);
+}
+
+/// Ops of the application fill the connection, and a caller tries for so long that the numbers of calls wrap around.
+#[test]
+fn calls_that_a_full_connection_refuses_do_not_count_for_the_server() {
+    let server_host = Arc::new(host(settings()));
+    let mut config = settings();
+    config.max_ops = 4;
+    let client_host = Arc::new(host(config));
+    let server = Server::start(&server_host, echo()).expect("a server");
+    let client = Client::connect(&client_host, server_host.local_addr()).expect("connected");
+    let echo = client.method("echo").expect("the method");
+    client.call(echo, b"x").wait().expect("an answer");
+    let region = server_host.register(vec![0; 8], Access::ALL).expect("a region");
+    let door = Door::new();
+    std::thread::scope(|scope| {
+        // The server's engine waits for the region.
+        scope.spawn(|| region.write(|_| door.pass()));
+        door.wait_for(1);
+        let read = || client.connection().submit(Request::read(region.key(), 0, 8));
+        let reads: Vec<_> = std::iter::from_fn(|| read().ok()).collect();
+        for _ in 0..40_000 {
+            let error = client.call(echo, b"x").start().map(drop).expect_err("no room");
+            assert_eq!(error, CallError::Busy { limit: 4 });
+        }
+        door.open();
+        reads.into_iter().for_each(|op| drop(op.wait().expect("the word")));
+    });
+    assert_eq!(*client.call(echo, b"y").wait().expect("an answer"), *b"y");
+    assert_eq!(server.metrics().malformed.load(Ordering::Relaxed), 0);
 }
 
 /// A cancelled call that waits keeps its room in the server, so that its queue is bounded.
