@@ -15,13 +15,26 @@ use crate::keeper::Keeper;
 /// without room has 1024 ops outstanding by default, which take about as long.
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
+/// Messages that the connection had no room for.
+#[derive(Default)]
+struct Backlog {
+    /// In order.
+    messages: VecDeque<Waiting>,
+    /// Number of responses among them.
+    responses: usize,
+}
+
+struct Waiting {
+    bytes: Vec<u8>,
+    is_response: bool,
+}
+
 /// The messages that must not be lost: responses, cancellations and positions of bodies. Their number is bounded by the
 /// number of calls, if the peer uses the place of a call again only after its answer ([`Outgoing::waits_for_more_than`]).
 pub(crate) struct Outgoing {
     pub(crate) connection: Connection,
     keeper: Arc<Keeper>,
-    /// Messages that the connection had no room for, in order.
-    backlog: Mutex<VecDeque<Vec<u8>>>,
+    backlog: Mutex<Backlog>,
     has_backlog: AtomicBool,
     /// Wakers of readers of bodies that the connection had no room for; `None` if all bodies have ended.
     waiters: Mutex<Option<Vec<Waker>>>,
@@ -51,12 +64,17 @@ impl Outgoing {
         self.connection.submit_unreported(0, Request::message(message).answers()).map(drop)
     }
 
-    /// Returns `true` if more messages wait for room than `limit`.
-    pub(crate) fn waits_for_more_than(&self, limit: usize) -> bool {
-        self.has_backlog.load(Ordering::Acquire) && self.backlog().len() > limit
+    /// Returns `true` if more responses wait for room than `responses`, or more messages of any kind than `messages`. Responses
+    /// may be as long as a message may be, the others have some 20 bytes.
+    pub(crate) fn waits_for_more_than(&self, responses: usize, messages: usize) -> bool {
+        if !self.has_backlog.load(Ordering::Acquire) {
+            return false;
+        }
+        let backlog = self.backlog();
+        backlog.responses > responses || backlog.messages.len() > messages
     }
 
-    fn backlog(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
         self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,8 +87,11 @@ impl Outgoing {
                 _ => return,
             }
         }
+        let bytes = encode(header, payload);
+        let is_response = matches!(header, Header::Response { .. });
         let mut backlog = self.backlog();
-        backlog.push_back(encode(header, payload));
+        backlog.responses += usize::from(is_response);
+        backlog.messages.push_back(Waiting { bytes, is_response });
         self.has_backlog.store(true, Ordering::Release);
         drop(backlog);
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
@@ -86,7 +107,10 @@ impl Outgoing {
         match waiters.as_mut() {
             Some(waiters) if waiters.iter().any(|other| other.will_wake(waker)) => {}
             Some(waiters) => waiters.push(waker.clone()),
-            None => return waker.wake_by_ref(),
+            None => {
+                drop(waiters);
+                return waker.wake_by_ref();
+            }
         }
         drop(waiters);
         self.keeper.wake_by(Instant::now() + RETRY_AFTER);
@@ -108,16 +132,56 @@ impl Outgoing {
         }
         loop {
             let mut backlog = self.backlog();
-            let Some(message) = backlog.pop_front() else {
+            let Some(message) = backlog.messages.pop_front() else {
                 self.has_backlog.store(false, Ordering::Release);
                 return None;
             };
+            backlog.responses -= usize::from(message.is_response);
             // Submitting may run the engine, which may post.
             drop(backlog);
-            if let Err(SubmitError::Full) = self.submit(message.clone()) {
-                self.backlog().push_front(message);
+            if let Err(SubmitError::Full) = self.submit(message.bytes.clone()) {
+                let mut backlog = self.backlog();
+                backlog.responses += usize::from(message.is_response);
+                backlog.messages.push_front(message);
                 return Some(now + RETRY_AFTER);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+    use std::task::Wake;
+
+    use apus_udp::session::{KeyRing, SharedKey};
+    use apus_udp::{Config, Host};
+    use apus_units::Span;
+
+    use super::*;
+
+    /// The waker of a task that runs within the wake-up, and asks for room again.
+    struct Inline(Weak<Outgoing>, AtomicBool);
+
+    impl Wake for Inline {
+        fn wake(self: Arc<Self>) {
+            let outgoing = self.0.upgrade().expect("the test has it");
+            assert!(outgoing.waiters.try_lock().is_ok(), "the wakers are locked");
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn task_that_asks_for_room_after_the_end_is_woken_while_the_wakers_are_unlocked() {
+        let keys = KeyRing::new([SharedKey::new([7; 32])]).expect("a key");
+        let mut config = Config::new(([127, 0, 0, 1], 0).into(), keys).expect("defaults");
+        config.session.handshake_timeout = Span::from_secs(60);
+        let [server, client] = [(); 2].map(|()| Host::start(config.clone()).expect("a host"));
+        let connection = client.connect(server.local_addr()).expect("connected");
+        let outgoing = Arc::new(Outgoing::new(connection, Keeper::new()));
+        outgoing.end_waits();
+        let task = Arc::new(Inline(Arc::downgrade(&outgoing), AtomicBool::new(false)));
+        outgoing.wait_for_room(&Waker::from(Arc::clone(&task)));
+        assert!(task.1.load(Ordering::SeqCst));
     }
 }

@@ -120,8 +120,8 @@ impl Sending {
         }
     }
 
-    /// Ends the body because the receiver reads no further. A body that was made to its end does not fail: the receiver may have
-    /// all of it.
+    /// Ends the body because the receiver reads no further, and takes the region from the peer, which may not have acknowledged
+    /// what it has read. A body that was made to its end does not fail: the receiver may have all of it.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         if !state.ended {
@@ -132,6 +132,7 @@ impl Sending {
         let waker = state.waker.take();
         drop(state);
         drop(waker);
+        self.region.revoke();
     }
 
     /// Returns `true` if the receiver has ended the body early, or its call or connection has ended. The end of the writer is no
@@ -161,7 +162,9 @@ impl Sending {
         let fits = room.min(self.capacity - at).min(COPY_BYTES as u64) as usize;
         let count = fits.min(bytes.len());
         if count == 0 && !bytes.is_empty() {
-            state.waker = Some(context.waker().clone());
+            let before = state.waker.replace(context.waker().clone());
+            drop(state);
+            drop(before);
             return Poll::Pending;
         }
         // Only the one writer fills the ring. The lock is released because an engine may hold the region.

@@ -21,7 +21,8 @@ use crate::error::{BodyError, Failure};
 use crate::metrics::add;
 use crate::outgoing::Outgoing;
 
-/// Number of messages of a call that may wait until the connection has room: its answer, and the positions of two rings.
+/// Number of messages of a call that may wait until the connection has room: its answer, and the positions of two rings. A
+/// client that calls again only after the answer has one answer of each place among them.
 const MESSAGES_PER_CALL: usize = 16;
 
 /// The answer of a handler: bytes, and a body if they are many.
@@ -284,7 +285,8 @@ impl Link {
             return true;
         }
         // A client that does not read its answers, but goes on calling.
-        if self.outgoing.waits_for_more_than(self.slots.count() * MESSAGES_PER_CALL) {
+        let calls = self.slots.count();
+        if self.outgoing.waits_for_more_than(calls, calls * MESSAGES_PER_CALL) {
             return false;
         }
         let Ok((header, payload)) = decode(&bytes) else { return false };
@@ -343,12 +345,12 @@ impl Link {
         }
         let core = &self.core;
         let deadline = remaining_us.map(|us| Instant::now() + Duration::from_micros(u64::from(us)));
-        let mut receiving = None;
+        let (mut accepted, mut receiving) = (false, None);
         let refused = match self.slots.arrive(id, deadline, grant) {
             Arrived::Violation => return false,
             Arrived::Cancelled => Some(Status::CancelledBefore),
             Arrived::Accepted { freed, body } => {
-                receiving = body;
+                (accepted, receiving) = (true, body);
                 if freed {
                     self.call_over();
                 }
@@ -367,9 +369,11 @@ impl Link {
         };
         add(&core.metrics.received);
         if let Some(status) = refused {
-            self.slots.finish(id, None);
-            core.count(status);
-            self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
+            // An accepted call that has expired since was answered then.
+            if !accepted || self.slots.finish(id, None).is_some() {
+                core.count(status);
+                self.outgoing.post(&Header::Response { id, status, grant: None }, &[]);
+            }
             return self.enter_lane(place, None);
         }
         if let Some(deadline) = deadline {

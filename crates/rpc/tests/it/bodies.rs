@@ -8,8 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread::ThreadId;
 
-use apus_rpc::{BodyError, CallError, Client, Executed, Methods, Reply, Server};
-use apus_udp::{Access, Request};
+use apus_rpc::envelope::{CallId, Header, VERSION, decode, encode};
+use apus_rpc::{BodyError, Bytes, CallError, Client, Executed, Methods, Reply, Server};
+use apus_udp::{Access, Cause, OpError, RegionKey, Request};
 
 use crate::pair::{Door, pair, settings};
 use crate::support::{Faults, PATIENCE, Relay, host, pattern, until};
@@ -218,6 +219,56 @@ fn reader_of_a_request_that_outlives_the_answer_is_told() {
     call.wait().expect("an answer");
     let end = ended.recv_timeout(PATIENCE).expect("the reader waits no longer");
     assert_eq!(end, Err(BodyError::GivenUp));
+}
+
+/// Memory of an answer's body.
+struct Watched(Vec<u8>, Arc<AtomicBool>);
+
+impl AsRef<[u8]> for Watched {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.1.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The client says that it reads no further, and acknowledges none of the bytes that the server has sent.
+#[test]
+fn memory_of_a_body_is_free_although_the_client_acknowledges_nothing() {
+    let freed = Arc::new(AtomicBool::new(false));
+    let frees = Arc::clone(&freed);
+    let methods = Methods::new().with("memory", move |_| {
+        let memory = Watched(vec![7; 4000], Arc::clone(&frees));
+        Ok(Reply::with_body("", Bytes::from_owner(memory)))
+    });
+    let [server_host, client_host] = [(); 2].map(|()| Arc::new(host(settings())));
+    let relay = Relay::new(server_host.local_addr(), Faults::default(), 1);
+    let _server = Server::start(&server_host, methods).expect("a server");
+    let connection = client_host.connect(relay.address).expect("connected");
+    let send = |header| connection.submit(Request::message(encode(&header, b""))).expect("room");
+    let receive = || {
+        let message = connection.receive().expect("a message").bytes;
+        decode(&message).expect("a message of the protocol").0
+    };
+    send(Header::Hello { min: VERSION, max: VERSION });
+    assert!(matches!(receive(), Header::Welcome { .. }));
+    let id = CallId { slot: 0, turn: 0 };
+    send(Header::Request { id, method: 0, remaining_us: None, place: None, grant: None });
+    let Header::Response { grant: Some(grant), .. } = receive() else { panic!("a body") };
+    // The body does not come through, but requests and acknowledgements do.
+    relay.drop_longer(250);
+    let read = Request::read(RegionKey::new(grant.region), 0, 4000);
+    let read = connection.submit(read).expect("room");
+    send(Header::Consumed { id, position: 0, end: true });
+    until("the memory is free", || freed.load(Ordering::SeqCst));
+    // Refused if its request came last, because its first datagram was lost.
+    let end = read.wait().map(drop);
+    let withdrawn = Err(OpError::Unknown(Cause::Withdrawn));
+    assert!(end == withdrawn || matches!(end, Err(OpError::Refused(_))), "{end:?}");
 }
 
 /// Tells wake-ups by the thread of the test from others.

@@ -105,7 +105,8 @@ fn client_that_takes_no_answers_is_served_no_longer() {
         turn += 1;
         until("it is answered", || answered() == u64::from(turn) || refused());
     }
-    assert!((16..100).contains(&turn), "{turn} calls");
+    // The transport has 4 answers. Two more wait when the 7th call arrives, and the client has one place.
+    assert!((7..16).contains(&turn), "{turn} calls");
 }
 
 /// A client that numbers the calls of a lane as no client does.
