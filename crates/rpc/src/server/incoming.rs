@@ -170,9 +170,8 @@ impl Incoming {
                 self.task = Arc::downgrade(&task);
                 let begun = catch_unwind(AssertUnwindSafe(|| begin(self)));
                 let Ok(future) = begun else { return key.refuse(Status::Panicked) };
-                task.set(future);
                 key.link.slots.set_waker(key.id, Waker::from(Arc::clone(&task)));
-                task.run();
+                task.poll(future);
             }
         }
     }

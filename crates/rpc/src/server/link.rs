@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use super::incoming::Incoming;
 use super::lanes::Lanes;
 use super::pool::Task;
-use super::slots::{Arrived, Effect, Slots};
+use super::slots::{Arrived, Effect, Slots, Why};
 use super::{Core, ServerOptions};
 use crate::body::{BodyLink, BodyWriter, Sending, whole};
 use crate::envelope::{
@@ -407,15 +407,21 @@ impl Link {
     /// Gives up all calls, because the connection has ended or is to end. Further messages have no effect.
     pub(super) fn end(&self, end: End) {
         self.ended.store(true, Ordering::Release);
-        self.give_up_calls(end);
+        self.give_up_calls(Why::Ended(end));
         self.outgoing.end_waits();
     }
 
-    /// Gives up all calls.
-    pub(super) fn give_up_calls(&self, end: End) {
-        for _ in 0..self.slots.end(end) {
-            self.call_over();
-        }
+    /// Gives up all calls, because the server is being dropped. Those that wait are answered, and so are messages that come.
+    pub(super) fn stop(&self) {
+        self.give_up_calls(Why::Stopping);
+    }
+
+    fn give_up_calls(&self, why: Why) {
+        self.slots.end(why, |id, effect| match effect {
+            // The client has no use for an answer.
+            Effect::Answer(Why::Ended(_)) => {}
+            effect => self.apply(id, effect),
+        });
         let held = self.lanes().clear();
         // They have ended.
         held.iter().for_each(|_| self.call_over());

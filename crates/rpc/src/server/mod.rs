@@ -92,6 +92,16 @@ impl Core {
         drop(removed);
     }
 
+    /// Ends all connections, also those that calls in the hands of the application keep.
+    fn end_links(&self) {
+        let links = std::mem::take(&mut *self.links());
+        for link in links {
+            link.end(End::ClosedHere);
+            link.outgoing.connection.begin_close();
+        }
+        self.pool.close();
+    }
+
     /// Counts another call; returns `false` if there are as many as allowed.
     fn admit(&self) -> bool {
         if self.calls.fetch_add(1, Ordering::AcqRel) >= self.options.max_calls as u64 {
@@ -140,10 +150,15 @@ impl Deadlines for Core {
 }
 
 /// A server of calls on a host. Dropping it ends its connections and its threads, after the handlers that run. These are told
-/// ([`Incoming::is_cancelled`]), and their waits for bodies end; answers without a body are still sent.
+/// ([`Incoming::is_cancelled`]), and their waits for bodies end; answers without a body are still sent, unless they wait for
+/// room on the connection. Calls that wait end as [`CallError::Stopping`](crate::CallError::Stopping). Futures of handlers are
+/// dropped, by a worker or by the thread that drops the server. A handler may drop its server: the connections end when it
+/// has returned.
 pub struct Server {
     core: Arc<Core>,
-    threads: Vec<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+    /// The thread that accepts connections.
+    accepts: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -168,7 +183,7 @@ impl Server {
         let core = Arc::clone(&server.core);
         let accepts = thread::Builder::new().name("apus-rpc-accept".to_owned());
         let accepts = accepts.spawn(move || accept_all(&core)).map_err(ServeError::Thread)?;
-        server.threads.push(accepts);
+        server.accepts = Some(accepts);
         Ok(server)
     }
 
@@ -217,12 +232,17 @@ impl Server {
         });
         let owner: Arc<dyn Deadlines> = Arc::<Core>::clone(&core);
         core.keeper.0.set_owner(Arc::downgrade(&owner));
-        let mut server = Self { core, threads: Vec::new() };
+        let mut server = Self { core, workers: Vec::new(), accepts: None };
         for number in 0..server.core.options.workers {
             let core = Arc::clone(&server.core);
             let worker = thread::Builder::new().name(format!("apus-rpc-{number}"));
-            let worker = worker.spawn(move || core.pool.work(&core.host));
-            server.threads.push(worker.map_err(ServeError::Thread)?);
+            let worker = worker.spawn(move || {
+                core.pool.work(&core.host);
+                if core.pool.has_ended() {
+                    core.end_links();
+                }
+            });
+            server.workers.push(worker.map_err(ServeError::Thread)?);
         }
         Ok(server)
     }
@@ -235,7 +255,7 @@ impl Server {
         serve(&self.core, connection)
     }
 
-    /// Returns the counters.
+    /// Returns the counters, with the present number of calls.
     #[must_use]
     pub fn metrics(&self) -> &ServerMetrics {
         self.core.metrics.current.store(self.core.calls.load(Ordering::Acquire), Ordering::Relaxed);
@@ -243,7 +263,9 @@ impl Server {
     }
 
     /// Begins no further calls: they are answered with [`CallError::Stopping`](crate::CallError::Stopping). Waits until all
-    /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have.
+    /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have. A
+    /// handler that has answered by [`Incoming::stream`] may still run then, if the client has read the body, and answers may
+    /// still wait for room on their connections: [`Host::drain`] waits for those.
     pub fn drain(&self, timeout: Duration) -> bool {
         // `None` if no clock reaches it.
         let deadline = Instant::now().checked_add(timeout);
@@ -305,20 +327,22 @@ impl Drop for Server {
         self.core.pool.stop();
         // A handler may wait for a body, and a peer may never send or read it. Calls that come meanwhile are answered.
         let links = self.core.links().clone();
-        links.iter().for_each(|link| link.give_up_calls(End::ClosedHere));
+        links.iter().for_each(|link| link.stop());
         let accepts = self.core.accept_waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waker) = accepts {
             waker.wake();
         }
         let this = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // A handler may drop the server.
-            if thread.thread().id() != this {
-                let _ = thread.join();
-            }
+        let others = |thread: &JoinHandle<()>| thread.thread().id() != this;
+        let running = self.workers.iter().filter(|worker| others(worker)).count();
+        self.core.pool.finish(running);
+        let in_handler = running < self.workers.len();
+        let threads = self.workers.drain(..).chain(self.accepts.take());
+        threads.filter(others).for_each(|thread| _ = thread.join());
+        // A handler that drops the server is answered first; its worker ends the connections then.
+        if !in_handler {
+            // Those that were accepted meanwhile, too.
+            self.core.end_links();
         }
-        // Those that were accepted meanwhile, too. Futures of handlers and calls of lanes keep their connection otherwise.
-        let links = std::mem::take(&mut *self.core.links());
-        links.iter().for_each(|link| link.end(End::ClosedHere));
     }
 }

@@ -5,6 +5,9 @@
 //! and leaves others in the queue, unless the task is short: then it comes back to the queue before another worker is awake.
 //! Whether it really does is watched by a parked worker, which looks at the queue at intervals while tasks are left behind
 //! short ones.
+//!
+//! A stopped pool runs no further task. The workers that still run, and the thread that drops the server, end those in the
+//! queue. Threads that add a task do not: they may hold locks of the application, which the destructors of a future want.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +46,14 @@ impl Task {
             Self::Poll(_) => true,
         }
     }
+
+    /// Ends it because the server is stopping: refuses a call, or drops the future of a handler.
+    fn end(self) {
+        match self {
+            Self::Call(incoming) => incoming.refuse(Status::Stopping),
+            Self::Poll(task) => task.give_up(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -56,7 +67,8 @@ struct State {
     parked: usize,
     /// Number of parked workers that were woken and do not run yet.
     woken: usize,
-    stopped: bool,
+    /// Number of workers that have ended.
+    ended: usize,
 }
 
 /// The workers and their queue.
@@ -68,8 +80,20 @@ pub(super) struct Pool {
     watched: AtomicBool,
     /// Number of workers.
     workers: usize,
+    /// It is set while the state is locked.
+    stopped: AtomicBool,
     state: Mutex<State>,
     wake_up: Condvar,
+}
+
+/// Records the end of a worker, even by a panic.
+struct Ends<'a>(&'a Pool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.state().ended += 1;
+        self.0.wake_up.notify_all();
+    }
 }
 
 impl Pool {
@@ -80,6 +104,7 @@ impl Pool {
             queue: ConcurrentQueue::unbounded(),
             taken: AtomicU64::new(0),
             watched: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
             state: Mutex::default(),
             wake_up: Condvar::new(),
         }
@@ -91,12 +116,13 @@ impl Pool {
 
     /// Adds a task. The queue is bounded by the number of calls that are counted.
     pub(super) fn push(&self, task: Task) {
-        // The queue is never closed.
-        let _ = self.queue.push(task);
+        if let Err(closed) = self.queue.push(task) {
+            // The server is gone, and all its connections have ended.
+            return closed.into_inner().end();
+        }
         let mut state = self.state();
-        if state.stopped {
-            drop(state);
-            self.drain();
+        if self.is_stopped() {
+            self.wake_up.notify_all();
         } else if state.waits {
             let waker = state.waker.take();
             drop(state);
@@ -115,38 +141,62 @@ impl Pool {
         }
     }
 
-    /// Refuses the calls that wait for a worker.
+    /// Ends the tasks in the queue.
     fn drain(&self) {
         while let Ok(task) = self.queue.pop() {
-            match task {
-                Task::Call(incoming) => incoming.refuse(Status::Stopping),
-                Task::Poll(task) => task.give_up(),
-            }
+            task.end();
         }
     }
 
     /// Ends all workers after their current tasks.
     pub(super) fn stop(&self) {
         let mut state = self.state();
-        state.stopped = true;
+        self.stopped.store(true, Ordering::SeqCst);
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
         self.wake_up.notify_all();
+    }
+
+    /// Ends the tasks of a stopped pool until this number of workers have ended.
+    pub(super) fn finish(&self, workers: usize) {
+        loop {
+            self.drain();
+            let mut state = self.state();
+            while self.queue.is_empty() && state.ended < workers {
+                state = self.wake_up.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            if self.queue.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Takes no further tasks. From here on, a handler that is woken ends in the thread that wakes it: one that went on after
+    /// the client had read its answer, whose call is over.
+    pub(super) fn close(&self) {
+        self.queue.close();
         self.drain();
+    }
+
+    /// Returns `true` if all workers have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().ended == self.workers
     }
 
     /// Returns `true` if the workers end.
     pub(super) fn is_stopped(&self) -> bool {
-        self.state().stopped
+        self.stopped.load(Ordering::SeqCst)
     }
 
     /// Runs tasks until the pool is stopped, also after the end of the host.
     pub(super) fn work(&self, host: &Host) {
+        let _ends = Ends(self);
         loop {
             match self.queue.pop() {
+                Ok(task) if self.is_stopped() => task.end(),
                 Ok(task) => {
                     self.taken.fetch_add(1, Ordering::SeqCst);
                     if self.workers > 1 && !self.queue.is_empty() {
@@ -181,7 +231,7 @@ impl Pool {
         state.parked += 1;
         let mut watches = false;
         let mut seen = 0;
-        while state.woken == 0 && !state.stopped {
+        while state.woken == 0 && !self.is_stopped() {
             if !watches && !state.watched && self.watched.load(Ordering::SeqCst) {
                 (watches, state.watched) = (true, true);
                 seen = self.taken.load(Ordering::SeqCst);
@@ -224,7 +274,7 @@ impl Pool {
     /// Waits for a task. Returns `false` if the pool is stopped.
     fn wait(&self, host: &Host) -> bool {
         let mut state = self.state();
-        if state.stopped {
+        if self.is_stopped() {
             return false;
         }
         if state.waits {
@@ -239,7 +289,7 @@ impl Pool {
                     return Poll::Ready(());
                 }
                 let mut state = self.state();
-                if state.stopped {
+                if self.is_stopped() {
                     return Poll::Ready(());
                 }
                 if state.waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {

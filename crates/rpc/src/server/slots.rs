@@ -34,6 +34,8 @@ pub(super) enum Why {
     Cancelled,
     Expired,
     Ended(End),
+    /// The server is being dropped, and its connection after it.
+    Stopping,
 }
 
 impl Why {
@@ -42,6 +44,7 @@ impl Why {
             Self::Cancelled => BodyError::Cancelled,
             Self::Expired => BodyError::Deadline,
             Self::Ended(end) => BodyError::Ended(end),
+            Self::Stopping => BodyError::Ended(End::ClosedHere),
         }
     }
 
@@ -49,7 +52,8 @@ impl Why {
     pub(super) fn status(self, ran: bool) -> Status {
         match (self, ran) {
             (Self::Cancelled | Self::Ended(_), false) => Status::CancelledBefore,
-            (Self::Cancelled | Self::Ended(_), true) => Status::Cancelled,
+            (Self::Stopping, false) => Status::Stopping,
+            (Self::Cancelled | Self::Ended(_) | Self::Stopping, true) => Status::Cancelled,
             (Self::Expired, false) => Status::Expired,
             (Self::Expired, true) => Status::ExpiredRunning,
         }
@@ -362,13 +366,13 @@ impl Slots {
         next
     }
 
-    /// Gives up all calls, because the connection has ended. Returns the number of answered calls that ended by this.
-    pub(super) fn end(&self, end: End) -> usize {
-        let give_up = |index: u16| match self.slot(index) {
-            Some(slot) => Self::give_up(slot, Why::Ended(end)) == Effect::Freed,
-            None => false,
-        };
-        (0..self.slots.len() as u16).filter(|&index| give_up(index)).count()
+    /// Gives up all calls, and calls `effect` for each.
+    pub(super) fn end(&self, why: Why, mut effect: impl FnMut(CallId, Effect)) {
+        for index in 0..self.slots.len() as u16 {
+            let Some(slot) = self.slot(index) else { continue };
+            let id = CallId { slot: index, turn: slot.turn };
+            effect(id, Self::give_up(slot, why));
+        }
     }
 }
 
@@ -481,9 +485,12 @@ mod tests {
         slots.arrive(id(0, 0), None, None);
         slots.arrive(id(1, 0), None, None);
         slots.start(id(1, 0));
-        assert_eq!(slots.end(End::ClosedByPeer), 0, "no body of an answer is being read");
+        let (why, mut effects) = (Why::Ended(End::ClosedByPeer), Vec::new());
+        slots.end(why, |id, effect| effects.push((id, effect)));
+        let none = (id(2, u16::MAX), Effect::None);
+        assert_eq!(effects, [(id(0, 0), Effect::Answer(why)), (id(1, 0), Effect::None), none]);
         assert!(!slots.start(id(0, 0)), "it has ended");
-        assert_eq!(slots.why(id(1, 0)), Some(Why::Ended(End::ClosedByPeer)));
+        assert_eq!(slots.why(id(1, 0)), Some(why));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::link::{CallKey, Reply};
 use super::pool::Task;
+use super::slots::Why;
 use crate::body::Sending;
 use crate::envelope::Status;
 use crate::error::Failure;
@@ -17,19 +17,24 @@ use crate::error::Failure;
 pub(super) type HandlerFuture = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>>;
 
 /// Drops a future of the application, whose destructors may panic. The panic hook reports it.
-fn drop_contained(future: Option<HandlerFuture>) {
+fn drop_contained(future: HandlerFuture) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
 }
 
-/// A handler that has begun.
+#[derive(Default)]
+struct State {
+    /// `None` while it is polled, and once it has ended.
+    future: Option<HandlerFuture>,
+    /// Whether it was woken since its last poll began. It is in the queue of the workers then, or will be when the poll ends.
+    woken: bool,
+}
+
+/// A handler that has begun. No lock is held while it is polled: it may wake itself, or drop the server.
 pub(super) struct AsyncTask {
     key: CallKey,
-    /// `None` before it is set, and once it has ended.
-    future: Mutex<Option<HandlerFuture>>,
+    state: Mutex<State>,
     /// The body of its answer.
     streamed: OnceLock<Arc<Sending>>,
-    /// Whether it is in the queue of the workers.
-    queued: AtomicBool,
 }
 
 impl Wake for AsyncTask {
@@ -38,21 +43,23 @@ impl Wake for AsyncTask {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.queued.swap(true, Ordering::AcqRel) {
+        let mut state = self.state();
+        let sleeps = !std::mem::replace(&mut state.woken, true) && state.future.is_some();
+        drop(state);
+        if sleeps {
             self.key.link.core.pool.push(Task::Poll(Arc::clone(self)));
         }
     }
 }
 
 impl AsyncTask {
-    /// Returns a handler without its future, which the caller sets and polls first.
+    /// Returns a handler without its future, which the caller polls first.
     pub(super) fn new(key: CallKey) -> Arc<Self> {
-        let (future, streamed) = (Mutex::default(), OnceLock::new());
-        Arc::new(Self { key, future, streamed, queued: AtomicBool::new(true) })
+        Arc::new(Self { key, state: Mutex::default(), streamed: OnceLock::new() })
     }
 
-    pub(super) fn set(&self, future: HandlerFuture) {
-        *self.future.lock().unwrap_or_else(PoisonError::into_inner) = Some(future);
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that the handler has answered with this body. If the body fails, the handler gives up.
@@ -61,31 +68,38 @@ impl AsyncTask {
         let _ = self.streamed.set(body);
     }
 
-    /// Polls the handler. Answers the call if the handler has ended or should give up.
+    /// Polls a handler that was taken from the queue.
     pub(super) fn run(self: Arc<Self>) {
-        let mut future = self.future.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(polled) = &mut *future else { return };
-        // A wake-up from here on queues the task again.
-        self.queued.store(false, Ordering::Release);
+        let mut state = self.state();
+        state.woken = false;
+        let future = state.future.take();
+        drop(state);
+        if let Some(future) = future {
+            self.poll(future);
+        }
+    }
+
+    /// Polls the handler. Answers the call if the handler has ended or should give up.
+    pub(super) fn poll(self: Arc<Self>, mut future: HandlerFuture) {
         let why = self.key.link.slots.why(self.key.id);
         if why.is_some() || self.streamed.get().is_some_and(|body| body.has_failed()) {
-            let ended = future.take();
-            drop(future);
-            drop_contained(ended);
-            if let Some(why) = why {
-                self.key.refuse(why.status(true));
-            }
-            return;
+            return self.end(future, why);
         }
         let waker = Waker::from(Arc::clone(&self));
         let mut context = Context::from_waker(&waker);
-        let result = catch_unwind(AssertUnwindSafe(|| polled.as_mut().poll(&mut context)));
+        let result = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context)));
         if let Ok(Poll::Pending) = result {
+            let mut state = self.state();
+            state.future = Some(future);
+            let woken = state.woken;
+            drop(state);
+            if woken {
+                let pool = &self.key.link.core.pool;
+                pool.push(Task::Poll(Arc::clone(&self)));
+            }
             return;
         }
-        let ended = future.take();
-        drop(future);
-        drop_contained(ended);
+        drop_contained(future);
         match result {
             Ok(Poll::Ready(answer)) => self.key.answer(answer),
             Ok(Poll::Pending) => {}
@@ -94,10 +108,20 @@ impl AsyncTask {
         }
     }
 
-    /// Ends the handler, because the server is stopping.
+    /// Ends a handler that was taken from the queue, because the server is stopping.
     pub(super) fn give_up(self: Arc<Self>) {
-        let ended = self.future.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop_contained(ended);
-        self.key.refuse(Status::Abandoned);
+        let future = self.state().future.take();
+        if let Some(future) = future {
+            let why = self.key.link.slots.why(self.key.id);
+            self.end(future, why.or(Some(Why::Stopping)));
+        }
+    }
+
+    /// Ends the handler early. Answers the call if there is a reason other than that its answer is read no further.
+    fn end(&self, future: HandlerFuture, why: Option<Why>) {
+        drop_contained(future);
+        if let Some(why) = why {
+            self.key.refuse(why.status(true));
+        }
     }
 }

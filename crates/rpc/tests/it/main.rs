@@ -5,6 +5,7 @@ mod support;
 
 mod bodies;
 mod calls;
+mod drops;
 mod endings;
 mod examples;
 mod lanes;
