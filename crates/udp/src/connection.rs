@@ -21,7 +21,7 @@ use crate::error::{End, SubmitError};
 use crate::mailbox::{ConnectionCommand, Opened};
 use crate::message_receiver::{Attach, MessageReceiver};
 use crate::ops::{EngineLink, Op};
-use crate::pending::{Buffers, Completion, Notify, Pending};
+use crate::pending::{Buffers, Completion, Notify, OpResult, Pending};
 use crate::qlog::Qlog;
 use crate::region::Memory;
 use crate::report::Paths;
@@ -228,8 +228,11 @@ impl Connection {
     pub fn submit_to(&self, flow: usize, request: Request) -> Result<Op, SubmitError> {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.hand_in(flow, request, Notify::One(sender))?;
-        let link = Arc::clone(&self.link);
-        Ok(Op { receiver, link, ticket, waker: ContainedWaker::default() })
+        Ok(self.op(receiver, ticket))
+    }
+
+    fn op(&self, receiver: oneshot::Receiver<OpResult>, ticket: u64) -> Op {
+        Op { receiver, link: Arc::clone(&self.link), ticket, waker: ContainedWaker::default() }
     }
 
     /// Submits a request to flow `flow` and reports its end to `queue` with the mark `user`. The queue must have room for
@@ -263,13 +266,40 @@ impl Connection {
         self.hand_in(flow, request, Notify::Nobody)
     }
 
+    /// Submits a request to the first flow as [`Connection::submit`] does, but does not have it sent: the caller calls
+    /// [`Connection::send`] next. Runs no engine, and so no code of the application that an engine calls. Therefore the caller
+    /// may hold a lock that this code waits for, or a thread that holds the memory of a region, such as one that keeps an order
+    /// of ops.
+    ///
+    /// # Errors
+    /// As [`Connection::submit_to`].
+    pub fn submit_unsent(&self, request: Request) -> Result<Op, SubmitError> {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = self.enqueue(0, request, Notify::One(sender))?;
+        Ok(self.op(receiver, ticket))
+    }
+
+    /// Has ops of [`Connection::submit_unsent`] sent.
+    pub fn send(&self) {
+        let EngineLink { state, mailbox, driver } = &*self.link;
+        driver.submitted(state, 0, mailbox);
+    }
+
     /// Asks the engine to give up an op by its ticket.
     pub fn cancel(&self, ticket: u64) {
         self.link.cancel(ticket);
     }
 
     fn hand_in(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
+        let ticket = self.enqueue(flow, request, notify)?;
         let EngineLink { state, mailbox, driver } = &*self.link;
+        driver.submitted(state, flow, mailbox);
+        Ok(ticket)
+    }
+
+    /// Puts a request into the mailbox of the engine.
+    fn enqueue(&self, flow: usize, request: Request, notify: Notify) -> Result<u64, SubmitError> {
+        let EngineLink { state, mailbox, .. } = &*self.link;
         if let Some(end) = state.ended() {
             return Err(SubmitError::Ended(end));
         }
@@ -287,10 +317,7 @@ impl Connection {
             accepted_at: Time::ZERO,
             notify: Some(notify),
         };
-        let Err(pending) = mailbox.submit(pending) else {
-            driver.submitted(state, flow, mailbox);
-            return Ok(ticket);
-        };
+        let Err(pending) = mailbox.submit(pending) else { return Ok(ticket) };
         pending.refuse();
         // An engine that has stopped ends its connections soon.
         let stopped = mailbox.status.is_stopped();

@@ -168,11 +168,14 @@ impl<'a> CallBuilder<'a> {
         };
         let connection = &self.shared.outgoing.connection;
         let Some(lane) = self.lane else { return connection.submit(request(None)) };
-        // The lock keeps the order of numbers; the number of a request that was not submitted is used again.
+        // The number of a request that was not submitted is used again. The engine runs when the lock is released: it may wait
+        // for a thread that begins a call of the lane, or call a waker that does.
         let mut next = lane.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let op =
-            connection.submit(request(Some(LanePlace { lane: lane.number, sequence: *next })))?;
+        let place = LanePlace { lane: lane.number, sequence: *next };
+        let op = connection.submit_unsent(request(Some(place)))?;
         *next = next.wrapping_add(1);
+        drop(next);
+        connection.send();
         Ok(op)
     }
 

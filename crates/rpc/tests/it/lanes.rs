@@ -1,10 +1,14 @@
 //! Ordered lanes.
 
-use std::sync::{Arc, Mutex};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 
-use apus_rpc::{ClientOptions, Methods, ServerOptions};
+use apus_rpc::{Call, Client, ClientOptions, Lane, Method, Methods, ServerOptions};
+use apus_udp::{Access, Request};
 
-use crate::pair::{Door, pair, pair_with};
+use crate::pair::{Door, echo, pair, pair_with};
+use crate::support::PATIENCE;
 
 #[test]
 fn calls_of_a_lane_run_one_by_one_in_order() {
@@ -65,7 +69,7 @@ fn cancelled_calls_of_a_lane_let_the_others_run() {
 #[test]
 fn lanes_are_as_many_as_the_server_allows_and_are_used_again() {
     let options = ServerOptions { lanes: 2, ..Default::default() };
-    let pair = pair_with(crate::pair::echo(), options, &ClientOptions::default());
+    let pair = pair_with(echo(), options, &ClientOptions::default());
     let echo = pair.client.method("echo").expect("the method");
     let [first, second] = [(); 2].map(|()| pair.client.lane().expect("a lane"));
     assert!(pair.client.lane().is_none());
@@ -82,7 +86,7 @@ fn lanes_are_as_many_as_the_server_allows_and_are_used_again() {
 fn call_of_a_lane_does_not_begin_while_the_one_before_makes_its_body() {
     let door = Door::new();
     let waits = Arc::clone(&door);
-    let methods = crate::pair::echo().with("stream", move |call| {
+    let methods = echo().with("stream", move |call| {
         let body = call.stream(b"head", None)?;
         waits.pass();
         body.finish()?;
@@ -104,4 +108,51 @@ fn call_of_a_lane_does_not_begin_while_the_one_before_makes_its_body() {
         let mut body = answer.body().expect("a body");
         assert_eq!(body.read_all(0).expect("an empty body"), []);
     }
+}
+
+/// The waker of a task that runs within the wake-up, and begins a call of a lane.
+struct Begins {
+    client: Client,
+    method: Method,
+    lane: Arc<Lane>,
+    calls: mpsc::Sender<Call>,
+}
+
+impl Wake for Begins {
+    fn wake(self: Arc<Self>) {
+        let call = self.client.call(self.method, b"woken").lane(&self.lane).start();
+        self.calls.send(call.expect("room")).expect("the test waits");
+    }
+}
+
+/// The thread that begins a call of a lane mostly runs the engine then, and so the waker of an op that was given up.
+#[test]
+fn waker_of_an_op_begins_a_call_of_a_lane_whose_next_call_is_being_submitted() {
+    let client = ClientOptions { classes: vec![0, 0], ..Default::default() };
+    let pair = pair_with(echo(), ServerOptions::default(), &client);
+    let region = pair.server_host.register(vec![0; 8 << 20], Access::ALL).expect("a region");
+    let (client, key) = (pair.client.clone(), region.key());
+    let method = client.method("echo").expect("the method");
+    let lane = Arc::new(client.lane().expect("a lane"));
+    let (ends, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (calls, begun) = mpsc::channel();
+        let begins = Begins { client: client.clone(), method, lane: Arc::clone(&lane), calls };
+        let waker = Waker::from(Arc::new(begins));
+        for _ in 0..20 {
+            let write = Request::write(key, 0, vec![1; 8 << 20]);
+            let mut op = pin!(client.connection().submit_to(1, write).expect("room"));
+            let waits = op.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+            op.cancel();
+            let call = client.call(method, b"call").lane(&lane).start().expect("room");
+            assert_eq!(*call.wait().expect("an answer"), *b"call");
+            // On a busy machine the op may have ended before.
+            if waits {
+                let woken = begun.recv_timeout(PATIENCE).expect("the op has ended");
+                assert_eq!(*woken.wait().expect("an answer"), *b"woken");
+            }
+        }
+        ends.send(()).expect("the test waits");
+    });
+    ended.recv_timeout(PATIENCE).expect("no thread waits for itself");
 }
