@@ -103,7 +103,9 @@ pub struct ServerMetrics {
     pub unknown_method: AtomicU64,
     /// Messages that are not messages of the protocol. Each ends its connection.
     pub malformed: AtomicU64,
-    /// Calls that wait or run now.
+    /// Calls that count towards [`ServerOptions::max_calls`](crate::ServerOptions::max_calls), as of the last
+    /// [`Server::metrics`](crate::Server::metrics): they wait, run, or have an answer whose body is being read. A waiting call
+    /// that is cancelled counts until a worker or its lane comes to it.
     pub current: AtomicU64,
 }
 
@@ -141,7 +143,7 @@ impl ServerMetrics {
         ] {
             page.metric(name, Kind::Counter, help).sample(&[], value(counter));
         }
-        let help = "Calls that wait or run.";
+        let help = "Calls that wait, run, or have an answer whose body is being read.";
         page.metric("apus_rpc_server_calls", Kind::Gauge, help).sample(&[], value(&self.current));
         page.finish()
     }

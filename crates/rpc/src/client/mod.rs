@@ -101,7 +101,8 @@ impl Deadlines for Shared {
     }
 }
 
-/// A connection to a server. Clones share it. It closes when the last clone and the last call are dropped.
+/// A connection to a server. Clones share it. It closes when the last clone is dropped, and no [`Call`], [`Lane`] and reader of
+/// an answer's body ([`Response::body`]) that has not read all is left.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
