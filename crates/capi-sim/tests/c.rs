@@ -47,6 +47,10 @@ fn run(compiler: &[&str], sources: &[PathBuf], includes: &[PathBuf], arguments: 
     command.args(sources).arg(&library).arg(format!("-Wl,-rpath,{path}")).arg("-o").arg(&program);
     let done = command.output().expect("a compiler");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // The program needs the library by its name, not where it was when the program was linked.
+    let linked = library.display().to_string();
+    let bytes = fs::read(&program).expect("the program");
+    assert!(!bytes.windows(linked.len()).any(|place| place == linked.as_bytes()), "{linked}");
     let said = output(Command::new(&program).args(arguments));
     fs::remove_file(program).expect("the program");
     said

@@ -81,12 +81,23 @@ static apus_host *start(const char *bind, const char *key_file, int server)
     return host;
 }
 
+/* Waits for the end of one op. */
 static apus_completion finish(const apus_queue *queue)
 {
     apus_completion end;
     size_t count;
     check(apus_poll(queue, &end, 1, WAIT, &count), "apus_poll");
     return end;
+}
+
+/* Waits for the end of one op and wants it to be good. */
+static void succeed(const apus_queue *queue, const char *what)
+{
+    apus_completion end = finish(queue);
+    if (end.status != APUS_OK) {
+        fprintf(stderr, "%s: %s\n", what, apus_reason_text(end.reason));
+        exit(1);
+    }
 }
 
 /* Stores a value. The lock is held for the copies alone. */
@@ -113,6 +124,10 @@ static int serve(const char *key_file)
 
     slot *table = calloc(SLOTS, sizeof *table);
     uint64_t *gets = calloc(1, sizeof *gets);
+    if (table == NULL || gets == NULL) {
+        fprintf(stderr, "no memory for the table\n");
+        exit(1);
+    }
     apus_grant nobody = { NULL, NULL, 0 };
     apus_region *region, *counter;
     check(apus_region_register_for(host, table, SLOTS * sizeof *table, APUS_READ, &nobody, &region),
@@ -135,11 +150,12 @@ static int serve(const char *key_file)
         welcome hello = { apus_region_key(region), apus_region_key(counter) };
         apus_op op = { .queue = queue };
         check(apus_send(connection, &op, &hello, sizeof hello, NULL), "apus_send");
-        finish(queue);
+        succeed(queue, "apus_send");
         put put;
         size_t length;
         unsigned puts = 0;
-        while (apus_receive(connection, &put, sizeof put, WAIT, &length, NULL) == APUS_OK) {
+        int status;
+        while ((status = apus_receive(connection, &put, sizeof put, WAIT, &length, NULL)) == APUS_OK) {
             char answer = 'n';
             if (length == sizeof put && may_put) {
                 put.key[KEY - 1] = put.value[VALUE - 1] = 0;
@@ -147,10 +163,11 @@ static int serve(const char *key_file)
                 answer = 'y';
                 puts++;
             }
-            if (apus_send(connection, &op, &answer, 1, NULL) != APUS_OK)
-                break;
-            finish(queue);
+            check(apus_send(connection, &op, &answer, 1, NULL), "apus_send");
+            succeed(queue, "apus_send");
         }
+        if (status != APUS_ENDED)
+            check(status, "apus_receive");
         printf("%s: %u puts\n", name, puts);
         apus_connection_free(connection);
     }
@@ -172,16 +189,12 @@ static int get(const apus_connection *connection, const apus_queue *queue, welco
 {
     apus_op op = { .queue = queue, .deadline_ns = WAIT };
     check(apus_fetch_add(connection, &op, hello.counter, 0, 1, NULL), "apus_fetch_add");
-    finish(queue);
+    succeed(queue, "apus_fetch_add");
     for (unsigned i = 0; i < SLOTS; i++) {
         slot slot;
         uint64_t address = (place(key) + i) % SLOTS * sizeof slot;
         check(apus_read(connection, &op, hello.table, address, &slot, sizeof slot, NULL), "apus_read");
-        apus_completion end = finish(queue);
-        if (end.status != APUS_OK) {
-            printf("get: %s\n", apus_reason_text(end.reason));
-            return 0;
-        }
+        succeed(queue, "apus_read");
         if (slot.version == 0)
             return 0;
         if (strncmp(slot.key, key, KEY) == 0) {
@@ -200,7 +213,7 @@ static int run(const char *key_file, const char *address, const char *server, in
     if (status != APUS_OK) {
         printf("not connected: status %d: %s\n", status, apus_last_error());
         apus_host_free(host);
-        return 0;
+        return 1;
     }
     printf("connected to %s\n", apus_connection_peer_name(connection));
     apus_queue *queue;
@@ -216,7 +229,7 @@ static int run(const char *key_file, const char *address, const char *server, in
         snprintf(put.key, KEY, "key %u", i % 20);
         snprintf(put.value, VALUE, "value %u", i);
         check(apus_send(connection, &op, &put, sizeof put, NULL), "apus_send");
-        finish(queue);
+        succeed(queue, "apus_send");
         char answer;
         check(apus_receive(connection, &answer, 1, WAIT, &length, NULL), "apus_receive");
         stored += answer == 'y';

@@ -24,6 +24,17 @@ static void check(int status, const char *what)
     }
 }
 
+/* Memory of zeros, or the end of the program. */
+static void *zeros(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (memory == NULL) {
+        fprintf(stderr, "no memory for %zu times %zu bytes\n", count, size);
+        exit(1);
+    }
+    return memory;
+}
+
 static apus_host *start(const char *bind, const char *key_file)
 {
     apus_config *config;
@@ -54,7 +65,7 @@ static int serve(const char *key_file)
     printf("listening on %s\n", apus_host_address(host));
     fflush(stdout);
 
-    unsigned char *memory = calloc(BLOCKS, BLOCK);
+    unsigned char *memory = zeros(BLOCKS, BLOCK);
     apus_region *region;
     check(apus_region_register(host, memory, (size_t)BLOCKS * BLOCK, APUS_READ | APUS_WRITE, &region),
           "apus_region_register");
@@ -74,22 +85,18 @@ static int serve(const char *key_file)
     while ((status = apus_receive(connection, message, sizeof message, 60 * SECOND, &length, NULL))
            == APUS_OK) {
         op.user++;
-        status = apus_send(connection, &op, message, length, NULL);
-        if (status != APUS_OK)
-            break;
-        apus_completion end;
-        size_t count;
-        check(apus_poll(queue, &end, 1, 30 * SECOND, &count), "apus_poll");
-        if (end.status != APUS_OK)
-            break;
+        check(apus_send(connection, &op, message, length, NULL), "apus_send");
+        finish(queue);
     }
-    int ended = status == APUS_OK || status == APUS_ENDED;
+    /* The peer has taken all echoes, and closes. */
+    if (status != APUS_ENDED)
+        check(status, "apus_receive");
     apus_region_free(region);
     apus_queue_free(queue);
     apus_connection_free(connection);
     apus_host_free(host);
     free(memory);
-    return ended ? 0 : 1;
+    return 0;
 }
 
 static int compare(const void *a, const void *b)
@@ -100,7 +107,7 @@ static int compare(const void *a, const void *b)
 
 static void pings(const apus_connection *connection, const apus_queue *queue, unsigned count)
 {
-    uint64_t *latencies = calloc(count, sizeof *latencies);
+    uint64_t *latencies = zeros(count, sizeof *latencies);
     unsigned char out[PING], in[PING];
     for (unsigned i = 0; i < count; i++) {
         memset(out, (int)(i & 0xff), sizeof out);
@@ -123,7 +130,7 @@ static void pings(const apus_connection *connection, const apus_queue *queue, un
 /* Writes all blocks with some under way at a time, then reads them back. */
 static void bulk(const apus_connection *connection, const apus_queue *queue, uint64_t key)
 {
-    unsigned char *out = malloc((size_t)BLOCKS * BLOCK), *in = calloc(BLOCKS, BLOCK);
+    unsigned char *out = zeros(BLOCKS, BLOCK), *in = zeros(BLOCKS, BLOCK);
     for (size_t i = 0; i < (size_t)BLOCKS * BLOCK; i++)
         out[i] = (unsigned char)(i * 2654435761u >> 24);
     for (int reading = 0; reading < 2; reading++) {

@@ -15,12 +15,17 @@ fn output(name: &str) -> PathBuf {
 }
 
 fn compiler() -> Option<String> {
-    let name = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    available("CC", "cc")
+}
+
+/// The compiler that this variable names, or this one.
+fn available(variable: &str, usual: &str) -> Option<String> {
+    let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
     if Command::new(&name).arg("--version").output().is_ok_and(|o| o.status.success()) {
         return Some(name);
     }
     // Output of a passing test by `eprintln` is hidden.
-    let _ = writeln!(std::io::stderr(), "skipped: no C compiler `{name}`");
+    let _ = writeln!(std::io::stderr(), "skipped: no compiler `{name}`");
     None
 }
 
@@ -43,13 +48,21 @@ fn library(ending: &str) -> PathBuf {
 
 /// Compiles an example with every warning an error.
 fn compile(compiler: &str, example: &str, shared: bool) -> PathBuf {
-    let program = output(&format!("{example}-{shared}"));
+    compile_file(&[compiler, "-std=c11"], &format!("examples/{example}.c"), shared)
+}
+
+/// Compiles a file with every warning an error.
+fn compile_file(compiler: &[&str], source: &str, shared: bool) -> PathBuf {
+    let source = folder().join(source);
+    let name = source.file_stem().expect("a name").to_string_lossy();
+    let program = output(&format!("{name}-{shared}"));
     let library = library(if shared { "so" } else { "a" });
-    let mut command = Command::new(compiler);
+    let mut command = Command::new(compiler[0]);
     command
-        .args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
+        .args(&compiler[1..])
+        .args(["-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I"])
         .arg(folder().join("include"))
-        .arg(folder().join(format!("examples/{example}.c")))
+        .arg(&source)
         .arg(&library)
         .args(["-lpthread", "-ldl", "-lm", "-o"])
         .arg(&program);
@@ -59,13 +72,22 @@ fn compile(compiler: &str, example: &str, shared: bool) -> PathBuf {
     }
     let done = command.output().expect("a compiler");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    // The program needs the library by its name, not where it was when the program was linked.
+    let linked = library.display().to_string();
+    let bytes = fs::read(&program).expect("the program");
+    assert!(!bytes.windows(linked.len()).any(|place| place == linked.as_bytes()), "{linked}");
     program
 }
 
 fn run(command: &mut Command) -> String {
+    run_to(command, 0)
+}
+
+/// Runs a program that ends with this exit code.
+fn run_to(command: &mut Command, code: i32) -> String {
     let done = command.output().expect("run");
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(done.status.code(), Some(code), "{said}{}", String::from_utf8_lossy(&done.stderr));
     said
 }
 
@@ -127,23 +149,23 @@ fn key_value_server_with_identities_and_live_regions_in_c() {
     let mut line = String::new();
     said.read_line(&mut line).expect("a line");
     let address = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
-    let client = |n: usize, may_put: bool| {
+    let client = |n: usize, may_put: bool, code: i32| {
         let mut command = Command::new(&program);
         command.arg("run").arg(&files[n].1).args([&*address, "server"]);
         if may_put {
             command.arg("w");
         }
-        run(&mut command)
+        run_to(&mut command, code)
     };
-    let refused = client(3, true);
+    let refused = client(3, true, 1);
     assert_eq!(
         refused,
         "not connected: status 5: the peer refused the connection: guest is not welcome\n"
     );
     let rest = "missing key: not found\nwrite: the region does not allow this kind of access\n\
                 fetch_add: the region does not allow this kind of access\n";
-    assert_eq!(client(1, true), format!("connected to server\n40 puts, 40 gets found\n{rest}"));
-    assert_eq!(client(2, false), format!("connected to server\n0 puts, 40 gets found\n{rest}"));
+    assert_eq!(client(1, true, 0), format!("connected to server\n40 puts, 40 gets found\n{rest}"));
+    assert_eq!(client(2, false, 0), format!("connected to server\n0 puts, 40 gets found\n{rest}"));
     let mut rest = String::new();
     std::io::Read::read_to_string(&mut said, &mut rest).expect("text");
     assert_eq!(rest, "writer: 40 puts\nreader: 0 puts\n82 gets\n");
@@ -169,6 +191,15 @@ fn swift_holds_its_target_in_another_stack() {
     assert_eq!(number("target "), 51.0, "{said}");
     assert!((number("RTT ") / 51.0 - 1.0).abs() < 0.1, "{said}");
     assert!(said.contains("status 1: "), "{said}");
+}
+
+#[test]
+fn the_header_is_one_of_cpp_too() {
+    let Some(compiler) = available("CXX", "c++") else { return };
+    let program = compile_file(&[&compiler, "-std=c++11"], "tests/c/header.cc", true);
+    let said = run(&mut Command::new(&program));
+    fs::remove_file(program).expect("the program");
+    assert_eq!(said, "1 its deadline passed: `bind` is NULL\n");
 }
 
 /// The header declares exactly the functions of the library.
