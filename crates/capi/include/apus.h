@@ -10,18 +10,25 @@
  *   (apus_region_lock), whatever its timeout: engines may wait for the region. This concerns apus_connect and its other
  *   forms, apus_accept, apus_host_drain, apus_connection_state, apus_connection_ports, apus_receive, apus_poll,
  *   apus_close and apus_close_within.
+ *   While a thread has locked a region, calls of other threads with handles of its host may exceed their timeouts, and those
+ *   without one may wait too: they may drive an engine that waits for the region. So a thread that has locked a region must not
+ *   wait for a thread that may be within such a call.
  *   Strings are UTF-8 and end with a zero byte.
  * Threads
  *   All functions may be called from any thread, concurrently even on one handle, except the _free
  *   functions, apus_config_* and apus_swift_*, which need exclusive use of their handle.
  *   Calls that wait drive the engine. While none does, a thread of the host drives it, except in the mode
  *   "inline". In the mode "spinning" each engine has a thread that sleeps only while another thread wants its core.
+ * Processes
+ *   Handles belong to the process that created them. In a forked process, functions that return int fail with APUS_INVALID
+ *   for handles of the parent's hosts, and the _free functions leave them alone. Such a process starts hosts of its own.
  * Callbacks
  *   No C++ exception and no longjmp may leave a callback: catch all exceptions within it.
  * Memory
  *   Memory given to an op or a region remains the caller's. Until the op's completion is polled, or the
  *   region is freed or locked (apus_region_lock), the caller must not change memory that may be sent or read, and must not
- *   access memory that may be written. A handle keeps the handle that it was created from alive: the order of _free does
+ *   access memory that may be written. Memory of regions and of ops must not overlap if some of it may be written: each region
+ *   has a lock of its own. A handle keeps the handle that it was created from alive: the order of _free does
  *   not matter, and engines stop when the host and all handles created from it are freed. Freeing NULL has
  *   no effect.
  */
@@ -44,7 +51,7 @@ typedef enum apus_status {
     APUS_NO_ANSWER = 4,     /* connect: no answer; peer not running, or a different key */
     APUS_REFUSED = 5,       /* connect: the peer refuses (apus_last_error has its reason), or its backlog is full */
     APUS_PEER_FULL = 6,     /* connect: the peer has no room */
-    APUS_TOO_MANY = 7,      /* connect: this host's limit is reached */
+    APUS_TOO_MANY = 7,      /* connect, or register a region: this host's limit is reached */
     APUS_NO_KEY = 8,        /* connect: unknown key or name; or there is no key of a host */
     APUS_EXISTS = 9,        /* connect: a connection to this address is open */
     APUS_CROSSED = 10,      /* connect: the peer connected at the same time: accept its connection */
@@ -85,7 +92,7 @@ typedef enum apus_reason {
     APUS_REASON_TOO_LONG = 13,
     APUS_REASON_KEY_WITHDRAWN = 14, /* by apus_host_set_keys */
     APUS_REASON_UNSENDABLE = 15,    /* a packet of the op could not be built */
-    APUS_REASON_ENGINE_FAILED = 16  /* an engine of this host panicked */
+    APUS_REASON_ENGINE_FAILED = 16  /* an engine of this host panicked; in a release build that ends the process instead */
 } apus_reason;
 
 #define APUS_FOREVER UINT64_MAX
@@ -127,7 +134,9 @@ int apus_log(int level, apus_log_callback callback, void *context);
  * any other holder. */
 int apus_key_create(const char *path);
 /* Writes a new key pair for the host `name`, and the shared keys of the file `group_file` (NULL for a new one), to a new file that
- * only its owner may read. Keep it on this host. Hosts with such files prove who they are to each other. */
+ * only its owner may read. Keep it on this host. Hosts with such files prove who they are to each other. APUS_SYSTEM if the file
+ * exists or cannot be written, or the group file cannot be read; APUS_INVALID if the name is wrong, or the content or mode of
+ * the group file. */
 int apus_key_create_pair(const char *path, const char *name, const char *group_file);
 /* Writes the line that peers need to their key files to know this host, "apus-peer-1 NAME KEY", with a zero byte, to `line`
  * (256 bytes suffice). APUS_NO_KEY if the file has no key pair. */
@@ -201,10 +210,11 @@ int apus_host_stats(const apus_host *host, apus_stats *stats);
 
 /* ---- Connections ---- */
 
-/* Connects to "10.0.0.1:48700" by this number of flows. The attempt ends with APUS_TIMEOUT. */
+/* Connects to "10.0.0.1:48700" by this number of flows, 1 to the setting max_flows; APUS_INVALID with another one. The attempt ends
+ * with APUS_TIMEOUT. */
 int apus_connect(const apus_host *host, const char *peer, uint32_t flows, uint64_t timeout_ns,
                  apus_connection **connection);
-/* Connects by one flow for each traffic class (0 to 7) of `classes`. */
+/* Connects by one flow for each traffic class of `classes`, 0 to 7; APUS_INVALID with another one. */
 int apus_connect_classes(const apus_host *host, const char *peer, const uint8_t *classes,
                          uint32_t flows, uint64_t timeout_ns, apus_connection **connection);
 /* Connects to the peer of this name in the key file: no other host can answer. */
@@ -275,7 +285,7 @@ int apus_receive(const apus_connection *connection, void *buffer, size_t capacit
 #define APUS_ATOMIC 4 /* compare-and-swap and fetch-add */
 
 /* Registers memory for peers: `access` is what they may do, such as APUS_READ | APUS_ATOMIC. Every connected peer that knows
- * the region's key may do it. */
+ * the region's key may do it. APUS_TOO_MANY if the host has 65536 regions. */
 int apus_region_register(const apus_host *host, void *memory, size_t length, int access,
                          apus_region **region);
 /* The peers that may use a region: the peer of `connection`, which must be one of the region's host, until it ends, or the peers with these public keys, or nobody (NULL
@@ -295,7 +305,8 @@ int apus_region_set_grant(const apus_region *region, const apus_grant *grant);
 uint64_t apus_region_key(const apus_region *region);
 /* Locks the region for this thread, waiting at most for the timeout. Then the thread may read and change the memory: no op of a
  * peer sees or changes it meanwhile. Engines that receive packets for the region wait, and serve nobody else. So unlock it
- * soon, and call no function that waits or uses the region otherwise; those that wait for its host fail (see the top).
+ * soon, and call no function that waits or uses the region otherwise; those that wait for its host fail, and timeouts of other
+ * threads are not kept meanwhile (see the top).
  * APUS_INVALID if this thread has locked it already.
  * The thread that has locked a region may free it, which unlocks it. Not allowed are: to free a region that another thread
  * has locked; to end a thread that has locked a region; and to free, with a region locked, another region of the same host,
@@ -344,7 +355,7 @@ void apus_queue_free(apus_queue *queue);
 typedef struct apus_op {
     uint32_t flow;           /* of the connection, from 0 */
     uint64_t deadline_ns;    /* time after which the op is given up; 0: never */
-    const apus_queue *queue; /* receives its completion */
+    const apus_queue *queue; /* receives its completion; one of the connection's host, else APUS_INVALID */
     uint64_t user;           /* returned with the completion */
 } apus_op;
 
@@ -385,7 +396,7 @@ int apus_cancel(const apus_connection *connection, uint64_t ticket);
 int apus_swift_create(const char *settings, apus_swift **swift);
 
 typedef struct apus_ack {
-    uint64_t now_ns;            /* a monotonic clock */
+    uint64_t now_ns;            /* a monotonic clock, of any epoch */
     uint64_t rtt_ns;            /* end to end */
     uint64_t endpoint_delay_ns; /* part of the RTT spent in the hosts */
     uint32_t acked_packets;     /* acknowledged for the first time */

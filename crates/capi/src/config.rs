@@ -178,8 +178,8 @@ unsafe extern "C" fn apus_key_create(path: *const c_char) -> i32 {
     call(|| {
         // SAFETY: the header requires a text.
         let path = unsafe { text(path, "path") }?;
-        let made = keyfile::create(Path::new(path));
-        made.map(drop).map_err(|error| Failure::new(Status::System, error.to_string()))
+        keyfile::create(Path::new(path))?;
+        Ok(())
     })
 }
 

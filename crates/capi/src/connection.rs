@@ -11,7 +11,7 @@ use apus_udp::{Connection, End, Message, OnePort, async_channel};
 
 use crate::config::qlog;
 use crate::failure::{Failure, Status, call};
-use crate::host::{FOREVER, Shared};
+use crate::host::{FOREVER, OfHost, Shared, free, handle};
 use crate::pointer::{Out, given, put, text};
 
 /// A connection.
@@ -37,6 +37,12 @@ pub struct apus_flow_state {
     pacing_ns: u64,
     smoothed_rtt_ns: u64,
     packets_lost: u64,
+}
+
+impl OfHost for apus_connection {
+    fn shared(&self) -> &Shared {
+        &self.host
+    }
 }
 
 impl apus_connection {
@@ -88,7 +94,7 @@ unsafe extern "C" fn apus_connection_record(
     call(|| {
         // SAFETY: the header requires a text.
         let directory = unsafe { text(directory, "directory") }?;
-        given(connection, "connection")?.connection.record(&qlog("directory", directory)?);
+        handle(connection, "connection")?.connection.record(&qlog("directory", directory)?);
         Ok(())
     })
 }
@@ -105,7 +111,7 @@ extern "C" fn apus_connection_state(
     state: Out<'_, apus_flow_state>,
 ) -> i32 {
     call(|| {
-        let connection = given(connection, "connection")?;
+        let connection = handle(connection, "connection")?;
         let flow = connection.check_flow(flow)?;
         let (snapshot, counters) = connection.connection.flow_state(flow)?;
         let ns = |span: Option<apus_units::Span>| span.map_or(0, |span| span.as_ps() / 1_000);
@@ -145,7 +151,7 @@ unsafe extern "C" fn apus_connection_ports(
     one_port: Out<'_, *const c_char>,
 ) -> i32 {
     call(|| {
-        let connection = given(connection, "connection")?;
+        let connection = handle(connection, "connection")?;
         let count = given(count, "count")?;
         if ports.is_null() && capacity > 0 {
             return Err(Failure::invalid("`ports`, with a `capacity`, is NULL"));
@@ -189,7 +195,7 @@ unsafe extern "C" fn apus_receive(
     flow: Out<'_, u32>,
 ) -> i32 {
     call(|| {
-        let connection = given(connection, "connection")?;
+        let connection = handle(connection, "connection")?;
         if length.is_none() || (buffer.is_null() && capacity > 0) {
             return Err(Failure::invalid("`length`, or `buffer` with a `capacity`, is NULL"));
         }
@@ -219,10 +225,12 @@ extern "C" fn apus_close(connection: Option<&apus_connection>) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn apus_close_within(connection: Option<&apus_connection>, timeout_ns: u64) -> i32 {
     call(|| {
-        let connection = given(connection, "connection")?;
+        let connection = handle(connection, "connection")?;
         connection.host.wait(connection.connection.close_async(), timeout_ns)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn apus_connection_free(_: Option<Box<apus_connection>>) {}
+extern "C" fn apus_connection_free(connection: Option<Box<apus_connection>>) {
+    free(connection);
+}

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
+use apus_udp::keyfile::KeyFileError;
 use apus_udp::{Cause, ConnectError, End, OpError, Refusal, StartError, SubmitError, WordError};
 
 /// `apus_status`, with the numbers of the header.
@@ -113,6 +114,14 @@ impl From<StartError> for Failure {
     }
 }
 
+/// Of a key file that is made.
+impl From<KeyFileError> for Failure {
+    fn from(error: KeyFileError) -> Self {
+        let status = if error.is_of_system() { Status::System } else { Status::Invalid };
+        Self::new(status, error.to_string())
+    }
+}
+
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let status = match error {
@@ -132,7 +141,9 @@ impl From<ConnectError> for Failure {
             ConnectError::OtherMode => Status::OtherMode,
             ConnectError::PortClosed => Status::PortClosed,
             ConnectError::NoRoute => Status::NoRoute,
-            ConnectError::Family { .. } | ConnectError::WouldDeadlock => Status::Invalid,
+            ConnectError::Request(_)
+            | ConnectError::Family { .. }
+            | ConnectError::WouldDeadlock => Status::Invalid,
             ConnectError::Stopped | ConnectError::EngineFailed => Status::Stopped,
         };
         Self::new(status, error.to_string())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use apus_udp::{End, Host, Stats};
+use apus_udp::{End, Host, Stats, forks};
 
 use crate::config::{apus_config, read_keys};
 use crate::connection::apus_connection;
@@ -24,12 +24,51 @@ pub struct apus_host {
 pub(crate) struct Shared {
     pub(crate) host: Host,
     address: CString,
+    /// [`forks`] in the process that started the host.
+    forks: u32,
+}
+
+/// A handle of a host, or one that was created from it.
+pub(crate) trait OfHost {
+    /// Returns what the handle shares with all handles of its host.
+    fn shared(&self) -> &Shared;
+}
+
+impl OfHost for apus_host {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// Returns the target of a handle, which this process must have created.
+pub(crate) fn handle<'a, T: OfHost>(pointer: Option<&'a T>, name: &str) -> Result<&'a T, Failure> {
+    let handle = given(pointer, name)?;
+    if handle.shared().is_of_parent() {
+        let what = format!(
+            "`{name}` belongs to the process of which this one is a fork; start a host in this process"
+        );
+        return Err(Failure::invalid(what));
+    }
+    Ok(handle)
+}
+
+/// Frees a handle. A forked process forgets those of its parent: it has none of their threads, and would end the parent's
+/// connections.
+pub(crate) fn free<T: OfHost>(handle: Option<Box<T>>) {
+    if handle.as_ref().is_some_and(|handle| handle.shared().is_of_parent()) {
+        std::mem::forget(handle);
+    }
 }
 
 /// `APUS_FOREVER`.
 pub(crate) const FOREVER: u64 = u64::MAX;
 
 impl Shared {
+    /// Returns `true` if the host belongs to another process, of which this one is a fork.
+    fn is_of_parent(&self) -> bool {
+        self.forks != forks()
+    }
+
     /// Returns the output of the future. Fails after this timeout, or if this thread would wait for itself.
     pub(crate) fn wait<F: Future>(&self, future: F, timeout_ns: u64) -> Result<F::Output, Failure> {
         self.check_wait()?;
@@ -71,9 +110,10 @@ pub struct apus_stats {
 extern "C" fn apus_host_start(config: Option<&apus_config>, host: Out<'_, Box<apus_host>>) -> i32 {
     hand_out(host, "host", || {
         let config = given(config, "config")?.finish()?;
+        let forks = forks();
         let host = Host::start(config)?;
         let address = CString::new(host.local_addr().to_string()).unwrap_or_default();
-        Ok(apus_host { shared: Arc::new(Shared { host, address }) })
+        Ok(apus_host { shared: Arc::new(Shared { host, address, forks }) })
     })
 }
 
@@ -88,14 +128,14 @@ unsafe extern "C" fn apus_host_set_keys(host: Option<&apus_host>, key_file: *con
     call(|| {
         // SAFETY: the header requires a text.
         let keys = read_keys(unsafe { text(key_file, "key_file") }?)?;
-        Ok(given(host, "host")?.shared.host.set_keys(&keys)?)
+        Ok(handle(host, "host")?.shared.host.set_keys(&keys)?)
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn apus_host_drive(host: Option<&apus_host>) -> i32 {
     call(|| {
-        given(host, "host")?.shared.host.drive();
+        handle(host, "host")?.shared.host.drive();
         Ok(())
     })
 }
@@ -103,7 +143,7 @@ extern "C" fn apus_host_drive(host: Option<&apus_host>) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn apus_host_drain(host: Option<&apus_host>, timeout_ns: u64) -> i32 {
     call(|| {
-        let shared = &given(host, "host")?.shared;
+        let shared = &handle(host, "host")?.shared;
         shared.check_wait()?;
         // `APUS_FOREVER` is 584 years.
         let drained = shared.host.drain(Duration::from_nanos(timeout_ns));
@@ -114,7 +154,7 @@ extern "C" fn apus_host_drain(host: Option<&apus_host>, timeout_ns: u64) -> i32 
 #[unsafe(no_mangle)]
 extern "C" fn apus_host_stats(host: Option<&apus_host>, stats: Out<'_, apus_stats>) -> i32 {
     call(|| {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         let mut sums = apus_stats::default();
         let mut busiest: Option<&Stats> = None;
         for engine in host.shared.host.stats() {
@@ -163,7 +203,7 @@ unsafe extern "C" fn apus_connect_classes(
     connection: Out<'_, Box<apus_connection>>,
 ) -> i32 {
     hand_out(connection, "connection", || {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         let flows = flows.min(TOO_MANY_FLOWS) as usize;
         // SAFETY: the header requires a text and as many classes as flows.
         let (peer, classes) =
@@ -182,11 +222,13 @@ extern "C" fn apus_accept(
     connection: Out<'_, Box<apus_connection>>,
 ) -> i32 {
     hand_out(connection, "connection", || {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         let accepted = host.shared.wait(host.shared.host.accept_async(), timeout_ns)??;
         Ok(apus_connection::new(accepted, &host.shared))
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn apus_host_free(_: Option<Box<apus_host>>) {}
+extern "C" fn apus_host_free(host: Option<Box<apus_host>>) {
+    free(host);
+}

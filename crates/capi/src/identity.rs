@@ -9,7 +9,7 @@ use apus_udp::{AcceptHook, Incoming, keyfile};
 use crate::config::apus_config;
 use crate::connection::apus_connection;
 use crate::failure::{Failure, Status, call};
-use crate::host::apus_host;
+use crate::host::{apus_host, handle};
 use crate::pointer::{Out, given, hand_out, put, text};
 
 /// A number of flows above every limit.
@@ -102,8 +102,8 @@ unsafe extern "C" fn apus_key_create_pair(
             // SAFETY: as above.
             false => Some(Path::new(unsafe { text(group_file, "group_file") }?)),
         };
-        let made = keyfile::create_pair(Path::new(path), name, group);
-        made.map(drop).map_err(|error| Failure::new(Status::System, error.to_string()))
+        keyfile::create_pair(Path::new(path), name, group)?;
+        Ok(())
     })
 }
 
@@ -147,7 +147,7 @@ unsafe extern "C" fn apus_connect_to(
     connection: Out<'_, Box<apus_connection>>,
 ) -> i32 {
     hand_out(connection, "connection", || {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         // SAFETY: the header requires texts.
         let (peer, name) = unsafe { (text(peer, "peer")?, text(name, "name")?) };
         let address = crate::host::address(peer)?;
@@ -164,7 +164,7 @@ extern "C" fn apus_connection_peer_key(
     key: Out<'_, [u8; 32]>,
 ) -> i32 {
     call(|| {
-        let connection = given(connection, "connection")?;
+        let connection = handle(connection, "connection")?;
         let proved = connection.connection.peer_key().ok_or_else(|| {
             let what =
                 "the peer has proved no key of its own: there is a shared key alone, or none";

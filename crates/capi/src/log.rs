@@ -73,7 +73,7 @@ impl Visit for Line {
 }
 
 /// The subscriber of this process.
-struct Log;
+pub(crate) struct Log;
 
 impl Subscriber for Log {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -86,10 +86,14 @@ impl Subscriber for Log {
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
+        let Sink { level, callback, context } = sink();
+        // Another thread may have set the level since this event was enabled.
+        if *metadata.level() > level {
+            return;
+        }
         let mut line = Line::default();
         event.record(&mut line);
         let (target, text) = (metadata.target(), line.message + &line.fields);
-        let Sink { callback, context, .. } = sink();
         let Some(callback) = callback else {
             // Nobody can be told that it fails.
             let _ = writeln!(stderr(), "{} {target}: {text}", metadata.level());

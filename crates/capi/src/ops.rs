@@ -7,6 +7,7 @@ use apus_udp::{Bytes, RegionKey, Request};
 
 use crate::connection::apus_connection;
 use crate::failure::{Failure, call};
+use crate::host::handle;
 use crate::pointer::{Foreign, Out, given};
 use crate::queue::apus_queue;
 
@@ -28,9 +29,13 @@ fn submit(
     request: impl FnOnce() -> Result<Request, Failure>,
 ) -> i32 {
     call(|| {
-        let (connection, op) = (given(connection, "connection")?, given(op, "op")?);
+        let (connection, op) = (handle(connection, "connection")?, given(op, "op")?);
         // SAFETY: the header requires a handle.
-        let queue = given(unsafe { op.queue.as_ref() }, "op->queue")?;
+        let queue = handle(unsafe { op.queue.as_ref() }, "op->queue")?;
+        if !connection.is_of(&queue.host) {
+            let what = "`op->queue` is a queue of another host than the connection's; create one from its host";
+            return Err(Failure::invalid(what));
+        }
         let flow = connection.check_flow(op.flow)?;
         let mut request = request()?;
         if op.deadline_ns > 0 {
@@ -127,7 +132,7 @@ extern "C" fn apus_fetch_add(
 #[unsafe(no_mangle)]
 extern "C" fn apus_cancel(connection: Option<&apus_connection>, ticket: u64) -> i32 {
     call(|| {
-        given(connection, "connection")?.connection.cancel(ticket);
+        handle(connection, "connection")?.connection.cancel(ticket);
         Ok(())
     })
 }

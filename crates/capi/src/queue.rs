@@ -8,7 +8,7 @@ use std::{iter, slice};
 use apus_udp::{Completion, async_channel};
 
 use crate::failure::{Failure, Reason, Status, call, of_op};
-use crate::host::{Shared, apus_host};
+use crate::host::{OfHost, Shared, apus_host, free, handle};
 use crate::pointer::{Out, given, hand_out};
 
 /// A queue of completions with room for the maximum number of its outstanding ops.
@@ -17,7 +17,7 @@ pub struct apus_queue {
     receiver: async_channel::Receiver<Completion>,
     outstanding: AtomicUsize,
     capacity: usize,
-    host: Arc<Shared>,
+    pub(crate) host: Arc<Shared>,
 }
 
 /// `apus_completion`.
@@ -29,6 +29,12 @@ pub struct apus_completion {
     reason: i32,
     latency_ns: u64,
     old: u64,
+}
+
+impl OfHost for apus_queue {
+    fn shared(&self) -> &Shared {
+        &self.host
+    }
 }
 
 impl apus_queue {
@@ -73,7 +79,7 @@ extern "C" fn apus_queue_create(
     queue: Out<'_, Box<apus_queue>>,
 ) -> i32 {
     hand_out(queue, "queue", || {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         if !(1..=1 << 20).contains(&capacity) {
             let what = format!("`capacity` must be 1 to 1048576, not {capacity}");
             return Err(Failure::invalid(what));
@@ -90,26 +96,30 @@ unsafe extern "C" fn apus_poll(
     completions: *mut MaybeUninit<apus_completion>,
     most: usize,
     timeout_ns: u64,
-    count: Option<&mut MaybeUninit<usize>>,
+    count: Out<'_, usize>,
 ) -> i32 {
     call(|| {
-        let queue = given(queue, "queue")?;
+        let queue = handle(queue, "queue")?;
         if completions.is_null() || most == 0 {
             return Err(Failure::invalid("`completions` is NULL or `most` is 0"));
         }
-        let count = given(count, "count")?.write(0);
+        let count = given(count, "count")?;
         // SAFETY: the header requires room for `most` completions.
         let room = unsafe { slice::from_raw_parts_mut(completions, most) };
         let first = queue.host.wait(queue.receiver.recv(), timeout_ns)?.ok();
         let rest = iter::from_fn(|| queue.receiver.try_recv().ok());
+        let mut taken = 0;
         for (place, completion) in room.iter_mut().zip(first.into_iter().chain(rest)) {
             queue.release();
             place.write(apus_queue::convert(&completion));
-            *count += 1;
+            taken += 1;
         }
+        count.write(taken);
         Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn apus_queue_free(_: Option<Box<apus_queue>>) {}
+extern "C" fn apus_queue_free(queue: Option<Box<apus_queue>>) {
+    free(queue);
+}

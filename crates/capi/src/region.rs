@@ -1,8 +1,11 @@
 //! `apus_region`: the caller's memory, for peers to use.
 
+use std::cell::Cell;
 use std::ffi::c_void;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use apus_udp::session::PeerKey;
@@ -10,7 +13,7 @@ use apus_udp::{Access, Grant, Region, RegionGuard, WordError};
 
 use crate::connection::apus_connection;
 use crate::failure::{Failure, Status, call};
-use crate::host::{FOREVER, Shared, apus_host};
+use crate::host::{FOREVER, OfHost, Shared, apus_host, free, handle};
 use crate::pointer::{Foreign, Out, given, hand_out, put};
 
 /// Time that answers to peers' reads have to end before they are given up. deviation: no source; rationale: thousands of
@@ -31,7 +34,8 @@ pub struct apus_region {
 
 /// A lock that the caller holds.
 struct Lock {
-    thread: ThreadId,
+    /// [`this_thread`] of the caller.
+    thread: u64,
     _guard: RegionGuard<'static>,
 }
 
@@ -39,6 +43,25 @@ struct Lock {
 // forbids to free a region that another thread has locked. If that happens all the same, the lock of the standard library on
 // Linux may be released by any thread, and what other threads hold stays as it is.
 unsafe impl Send for Lock {}
+
+/// Returns the number of the calling thread. A thread has one until it has ended, also while it runs the destructors of
+/// thread-specific values, when [`std::thread::current`] panics.
+fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    if NUMBER.get() == 0 {
+        NUMBER.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    NUMBER.get()
+}
+
+impl OfHost for apus_region {
+    fn shared(&self) -> &Shared {
+        &self.host
+    }
+}
 
 impl apus_region {
     fn new(region: Region, host: &Arc<Shared>) -> Self {
@@ -51,8 +74,7 @@ impl apus_region {
 
     /// Checks that the calling thread has not locked the region: another access of it would wait for itself.
     fn check_unlocked(&self) -> Result<(), Failure> {
-        let own = thread::current().id();
-        if self.locked().as_ref().is_some_and(|lock| lock.thread == own) {
+        if self.locked().as_ref().is_some_and(|lock| lock.thread == this_thread()) {
             let what =
                 "this thread has locked the region; access its memory itself, or unlock it first";
             return Err(Failure::invalid(what));
@@ -87,13 +109,22 @@ unsafe extern "C" fn apus_region_register(
     region: Out<'_, Box<apus_region>>,
 ) -> i32 {
     hand_out(region, "region", || {
-        let host = given(host, "host")?;
+        let host = handle(host, "host")?;
         // SAFETY: the header requires memory that is not accessed until the region is freed.
         let memory = unsafe { Foreign::new(memory, length, "memory") }?;
         let region = host.shared.host.register(memory, kinds(access)?);
-        let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
+        let region = region.map_err(|error| not_registered(&error))?;
         Ok(apus_region::new(region, &host.shared))
     })
+}
+
+/// Returns why a region cannot be registered.
+fn not_registered(error: &io::Error) -> Failure {
+    let status = match error.kind() {
+        io::ErrorKind::QuotaExceeded => Status::TooMany,
+        _ => Status::System,
+    };
+    Failure::new(status, error.to_string())
 }
 
 /// Returns the kinds of access of a sum of `APUS_READ`, `APUS_WRITE` and `APUS_ATOMIC`.
@@ -159,12 +190,12 @@ unsafe extern "C" fn apus_region_register_for(
     region: Out<'_, Box<apus_region>>,
 ) -> i32 {
     hand_out(region, "region", || {
-        let (host, grant) = (given(host, "host")?, given(grant, "grant")?);
+        let (host, grant) = (handle(host, "host")?, given(grant, "grant")?);
         // SAFETY: the header requires memory that is not accessed until the region is freed, and a grant.
         let (memory, grant) =
             unsafe { (Foreign::new(memory, length, "memory")?, grant.read(&host.shared)?) };
         let region = host.shared.host.register_for(memory, kinds(access)?, grant);
-        let region = region.map_err(|e| Failure::new(Status::System, e.to_string()))?;
+        let region = region.map_err(|error| not_registered(&error))?;
         Ok(apus_region::new(region, &host.shared))
     })
 }
@@ -175,7 +206,7 @@ unsafe extern "C" fn apus_region_set_grant(
     grant: Option<&apus_grant>,
 ) -> i32 {
     call(|| {
-        let region = given(region, "region")?;
+        let region = handle(region, "region")?;
         region.check_unlocked()?;
         // SAFETY: the header requires a grant.
         let grant = unsafe { given(grant, "grant")?.read(&region.host) }?;
@@ -191,13 +222,13 @@ unsafe extern "C" fn apus_region_set_grant(
 #[unsafe(no_mangle)]
 extern "C" fn apus_region_lock(region: Option<&apus_region>, timeout_ns: u64) -> i32 {
     call(|| {
-        let region = given(region, "region")?;
+        let region = handle(region, "region")?;
         region.check_unlocked()?;
         let timeout = (timeout_ns != FOREVER).then(|| Duration::from_nanos(timeout_ns));
         let guard = region.region.lock(timeout).ok_or_else(Failure::timeout)?;
         // SAFETY: the region is boxed, and outlives the guard, which its destructor drops first.
         let guard = unsafe { std::mem::transmute::<RegionGuard<'_>, RegionGuard<'static>>(guard) };
-        *region.locked() = Some(Lock { thread: thread::current().id(), _guard: guard });
+        *region.locked() = Some(Lock { thread: this_thread(), _guard: guard });
         Ok(())
     })
 }
@@ -205,10 +236,9 @@ extern "C" fn apus_region_lock(region: Option<&apus_region>, timeout_ns: u64) ->
 #[unsafe(no_mangle)]
 extern "C" fn apus_region_unlock(region: Option<&apus_region>) -> i32 {
     call(|| {
-        let region = given(region, "region")?;
-        let own = thread::current().id();
+        let region = handle(region, "region")?;
         let mut locked = region.locked();
-        if locked.as_ref().is_none_or(|lock| lock.thread != own) {
+        if locked.as_ref().is_none_or(|lock| lock.thread != this_thread()) {
             return Err(Failure::invalid("this thread has not locked the region"));
         }
         // The memory is free before another call sees it as unlocked.
@@ -230,7 +260,7 @@ fn word(
     access: impl FnOnce(&Region) -> Result<u64, WordError>,
 ) -> i32 {
     call(|| {
-        let region = given(region, "region")?;
+        let region = handle(region, "region")?;
         let result = given(result, name)?;
         region.check_unlocked()?;
         put(Some(result), access(&region.region)?, name)
@@ -249,7 +279,7 @@ extern "C" fn apus_region_load(
 #[unsafe(no_mangle)]
 extern "C" fn apus_region_store(region: Option<&apus_region>, address: u64, value: u64) -> i32 {
     call(|| {
-        let region = given(region, "region")?;
+        let region = handle(region, "region")?;
         region.check_unlocked()?;
         Ok(region.region.store(address, value)?)
     })
@@ -277,4 +307,6 @@ extern "C" fn apus_region_fetch_add(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn apus_region_free(_: Option<Box<apus_region>>) {}
+extern "C" fn apus_region_free(region: Option<Box<apus_region>>) {
+    free(region);
+}

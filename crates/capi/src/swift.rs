@@ -38,10 +38,10 @@ pub struct apus_allowance {
     target_ns: u64,
 }
 
-fn time(ns: u64) -> Result<Time, Failure> {
-    let ps = ns.checked_mul(1_000);
-    ps.map(Time::from_ps)
-        .ok_or_else(|| Failure::invalid(format!("{ns} ns is beyond the clock's 213 days")))
+/// Returns the instant of a clock of the caller, whose epoch may be any. Swift takes differences of instants only, modulo 2^64 ps
+/// (213 days), so that the instant may wrap around. It is never [`Time::MAX`], because it is a multiple of 8.
+fn time(ns: u64) -> Time {
+    Time::from_ps(ns.wrapping_mul(1_000))
 }
 
 fn span(ns: u64) -> Span {
@@ -82,7 +82,7 @@ extern "C" fn apus_swift_on_ack(swift: Option<&mut apus_swift>, ack: Option<&apu
         if ack.endpoint_delay_ns > ack.rtt_ns {
             return Err(Failure::invalid("endpoint_delay_ns must be at most rtt_ns"));
         }
-        let mut event = AckEvent::new(time(ack.now_ns)?, span(ack.rtt_ns));
+        let mut event = AckEvent::new(time(ack.now_ns), span(ack.rtt_ns));
         event.fabric_delay = span(ack.rtt_ns - ack.endpoint_delay_ns);
         event.endpoint_delay = span(ack.endpoint_delay_ns);
         event.hops = ack.hops;
@@ -95,7 +95,7 @@ extern "C" fn apus_swift_on_ack(swift: Option<&mut apus_swift>, ack: Option<&apu
 #[unsafe(no_mangle)]
 extern "C" fn apus_swift_on_loss(swift: Option<&mut apus_swift>, now_ns: u64) -> i32 {
     call(|| {
-        let event = LossEvent::new(time(now_ns)?, 1);
+        let event = LossEvent::new(time(now_ns), 1);
         given(swift, "swift")?.sender.on_loss(&event);
         Ok(())
     })
@@ -104,7 +104,7 @@ extern "C" fn apus_swift_on_loss(swift: Option<&mut apus_swift>, now_ns: u64) ->
 #[unsafe(no_mangle)]
 extern "C" fn apus_swift_on_timeout(swift: Option<&mut apus_swift>, now_ns: u64) -> i32 {
     call(|| {
-        let event = TimeoutEvent::new(time(now_ns)?);
+        let event = TimeoutEvent::new(time(now_ns));
         given(swift, "swift")?.sender.on_timeout(&event);
         Ok(())
     })

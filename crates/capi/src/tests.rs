@@ -2,6 +2,7 @@
 
 mod arguments;
 mod regions;
+mod swift;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::null_mut;
@@ -9,11 +10,16 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing::{Event, Metadata, Subscriber};
+
 use crate::config::apus_config;
 use crate::connection::apus_connection;
 use crate::failure::Status;
 use crate::host::FOREVER;
 use crate::host::apus_host;
+use crate::log::Log;
 use crate::queue::apus_queue;
 use crate::region::apus_region;
 
@@ -59,6 +65,7 @@ unsafe extern "C" {
     fn apus_config_create_insecure(bind: *const c_char, config: *mut *mut apus_config) -> i32;
     fn apus_config_set(config: *mut apus_config, name: *const c_char, value: *const c_char) -> i32;
     fn apus_config_free(config: *mut apus_config);
+    fn apus_last_error() -> *const c_char;
     fn apus_host_start(config: *const apus_config, host: *mut *mut apus_host) -> i32;
     fn apus_host_address(host: *const apus_host) -> *const c_char;
     fn apus_host_drive(host: *const apus_host) -> i32;
@@ -220,6 +227,12 @@ fn host(settings: &[(&CStr, &CStr)]) -> *mut apus_host {
         apus_config_free(config);
     }
     host
+}
+
+/// The text of the last error of this thread.
+fn last_error() -> String {
+    // SAFETY: a text.
+    unsafe { CStr::from_ptr(apus_last_error()) }.to_string_lossy().into_owned()
 }
 
 fn connect(client: *mut apus_host, server: *mut apus_host) -> [*mut apus_connection; 2] {
@@ -453,6 +466,31 @@ unsafe extern "C" fn add_line(
     lines.lock().expect("no panic").push(line);
 }
 
+/// Has the log get all events, as if they had been enabled before the level was set.
+struct Late;
+
+impl Subscriber for Late {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        Log.event(event);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
 /// The log is one per process, so this is the only test that sets it.
 #[test]
 fn log_goes_to_the_function_of_the_application_up_to_its_level() {
@@ -472,7 +510,12 @@ fn log_goes_to_the_function_of_the_application_up_to_its_level() {
         thread::yield_now();
     }
     assert!(lines.lock().expect("no panic").iter().all(|line| !line.starts_with('4')));
-    ok(log(0));
+    // Events that were enabled before the level was set.
+    for level in [2, 0] {
+        ok(log(level));
+        with_default(Late, || tracing::info!(target: "apus_late", level));
+    }
+    assert!(lines.lock().expect("no panic").iter().all(|line| !line.contains("apus_late")));
     free([here, there], [client, server]);
 }
 

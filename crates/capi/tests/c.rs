@@ -202,6 +202,22 @@ fn the_header_is_one_of_cpp_too() {
     assert_eq!(said, "1 its deadline passed: `bind` is NULL\n");
 }
 
+#[test]
+fn a_forked_process_leaves_the_connections_of_its_parent_alone() {
+    let Some(compiler) = compiler() else { return };
+    let program = compile_file(&[&compiler, "-std=c11"], "tests/c/fork.c", true);
+    run(&mut Command::new(&program));
+    fs::remove_file(program).expect("the program");
+}
+
+#[test]
+fn a_thread_that_is_ending_may_call_the_library() {
+    let Some(compiler) = compiler() else { return };
+    let program = compile_file(&[&compiler, "-std=c11"], "tests/c/thread_end.c", true);
+    run(&mut Command::new(&program));
+    fs::remove_file(program).expect("the program");
+}
+
 /// The header declares exactly the functions of the library.
 #[test]
 fn header_and_library_have_the_same_functions() {

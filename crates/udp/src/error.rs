@@ -111,6 +111,9 @@ pub enum ConnectError {
     /// This host drains ([`Host::drain`](crate::Host::drain)) and opens no connections.
     #[error("this host is shutting down and opens no connections")]
     Draining,
+    /// An argument is impossible: the number of flows, or a traffic class. The text says what is possible.
+    #[error("{0}")]
+    Request(String),
     /// Protocol mismatch, or settings that the handshake cannot express; the text gives the detail.
     #[error("{0}")]
     Incompatible(String),

@@ -171,7 +171,8 @@ impl Host {
     /// [`Memory`].
     ///
     /// # Errors
-    /// If 65536 regions are registered already, or the system gives no randomness for its key.
+    /// [`io::ErrorKind::QuotaExceeded`] if 65536 regions are registered already, or another one if the system gives no randomness for
+    /// its key.
     pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
         Region::new(&self.regions, Box::new(memory), access, None)
     }

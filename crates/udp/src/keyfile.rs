@@ -171,6 +171,19 @@ pub struct KeyFileError {
     fault: Fault,
 }
 
+impl KeyFileError {
+    /// Returns `true` if the system refused something: the file exists, or cannot be read or written, or there is no randomness.
+    /// Otherwise a name or the content or mode of a file is wrong.
+    #[must_use]
+    pub fn is_of_system(&self) -> bool {
+        match &self.fault {
+            Fault::Read(error) => error.kind() != io::ErrorKind::InvalidData, // a text that is not UTF-8
+            Fault::Exists | Fault::Create(..) => true,
+            Fault::Readable(_) | Fault::Key(_) => false,
+        }
+    }
+}
+
 /// What the system failed to do for a new key.
 const GIVEN: &str = "be given a key";
 

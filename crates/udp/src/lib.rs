@@ -87,3 +87,4 @@ pub use region::{ATOMIC_BYTES, Memory, Region, RegionGuard};
 pub use report::{Paths, PortPaths};
 pub use spreading::{AckPath, DEFAULT_PORTS, LossDetection, OnePort, SpreadSettings, Spreading};
 pub use stats::{Histogram, SessionStats, Stats};
+pub use sys::forks;

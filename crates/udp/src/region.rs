@@ -282,7 +282,10 @@ impl Regions {
                 table.push(None);
                 table.len() - 1
             }
-            None => return Err(io::Error::other("65536 regions are registered; withdraw one")),
+            None => {
+                let what = "65536 regions are registered; withdraw one";
+                return Err(io::Error::new(io::ErrorKind::QuotaExceeded, what));
+            }
         };
         let key = secret & !(MAX_REGIONS as u64 - 1) | place as u64;
         let registered = Arc::new(Registered {
@@ -576,6 +579,17 @@ mod tests {
         drop(Region::new(&regions, shy(), Access::ALL, None).expect("room"));
         regions.leave(0);
         assert!(regions.table.read().expect("lock").iter().all(Option::is_none), "removed");
+    }
+
+    #[test]
+    fn a_region_beyond_the_limit_is_an_error_of_its_own_kind() {
+        let regions = Arc::new(Regions::new(1, Randomness::System));
+        let region = || Region::new(&regions, Box::new(vec![0u8; 4]), Access::READ, None);
+        let first = region().expect("room");
+        let taken = Some(Arc::clone(&first.registered));
+        regions.table.write().expect("lock").resize(MAX_REGIONS, taken);
+        let refused = region().err().expect("no room");
+        assert_eq!(refused.kind(), io::ErrorKind::QuotaExceeded, "{refused}");
     }
 
     #[test]

@@ -27,7 +27,6 @@ unsafe extern "C" {
     fn apus_region_unlock(region: *const apus_region) -> i32;
     fn apus_connection_peer_key(connection: *const apus_connection, key: *mut [u8; 32]) -> i32;
     fn apus_connection_peer_name(connection: *const apus_connection) -> *const c_char;
-    fn apus_last_error() -> *const c_char;
     fn apus_connection_state(
         connection: *const apus_connection,
         flow: u32,
@@ -131,12 +130,6 @@ fn a_grant_names_a_connection_or_keys_and_counts_at_once() {
         apus_host_free(client);
         apus_host_free(server);
     }
-}
-
-/// The text of the last error of this thread.
-fn last_error() -> String {
-    // SAFETY: a text.
-    unsafe { CStr::from_ptr(apus_last_error()) }.to_string_lossy().into_owned()
 }
 
 /// A locked region, a connection and a queue of its host, and the other end of the connection, to which a write to the region

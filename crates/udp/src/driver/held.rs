@@ -38,9 +38,9 @@ thread_local! {
     static THREAD_OF: Cell<Option<HostId>> = const { Cell::new(None) };
     /// How often this thread is running a step of an engine.
     static STEPS: Cell<u32> = const { Cell::new(0) };
-    /// The regions whose memory this thread holds, with their hosts.
+    /// The regions whose memory this thread holds, with their hosts. In a thread that is ending the list may be gone.
     static MEMORY: RefCell<Vec<(HostId, RegionKey)>> = const { RefCell::new(Vec::new()) };
-    /// Their number, which is cheaper to read.
+    /// Their number, which is cheaper to read, and stays until the thread has ended.
     static REGIONS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -55,11 +55,12 @@ pub(crate) fn holds_locks() -> bool {
 }
 
 /// Returns `true` if this thread holds the memory of a region of this host. Engines of the host may wait for that memory,
-/// so the thread must not wait for them.
+/// so the thread must not wait for them. A thread that is ending no longer knows of which hosts it holds memory: the result is `true`
+/// for all.
 pub(crate) fn holds_memory_of(host: HostId) -> bool {
     let any =
         |held: &RefCell<Vec<(HostId, RegionKey)>>| held.borrow().iter().any(|of| of.0 == host);
-    REGIONS.get() > 0 && MEMORY.try_with(any).unwrap_or(false)
+    REGIONS.get() > 0 && MEMORY.try_with(any).unwrap_or(true)
 }
 
 /// Returns `true` if a step of an engine of this host in this thread would wait for itself.
@@ -97,11 +98,8 @@ pub(crate) struct HeldMemory {
 impl HeldMemory {
     pub(crate) fn new(host: HostId, region: RegionKey) -> Self {
         let of = (host, region);
-        // A thread that is ending does not wait any more.
-        let _ = MEMORY.try_with(|held| {
-            held.borrow_mut().push(of);
-            REGIONS.set(held.borrow().len());
-        });
+        let _ = MEMORY.try_with(|held| held.borrow_mut().push(of));
+        REGIONS.set(REGIONS.get() + 1);
         Self { of, _thread: PhantomData }
     }
 }
@@ -109,18 +107,22 @@ impl HeldMemory {
 impl Drop for HeldMemory {
     /// In another thread than its own, which a caller in C may bring about, it changes nothing.
     fn drop(&mut self) {
-        let _ = MEMORY.try_with(|held| {
+        let is_here = MEMORY.try_with(|held| {
             let mut held = held.borrow_mut();
-            if let Some(place) = held.iter().rposition(|of| *of == self.of) {
-                held.swap_remove(place);
-            }
-            REGIONS.set(held.len());
+            let place = held.iter().rposition(|of| *of == self.of);
+            place.map(|place| held.swap_remove(place)).is_some()
         });
+        if is_here.unwrap_or(true) {
+            REGIONS.set(REGIONS.get().saturating_sub(1));
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -137,6 +139,32 @@ mod tests {
         assert!(!holds_locks() && !holds_memory_of(host));
         run_engine(|| assert!(holds_locks() && cannot_step(other) && !holds_memory_of(host)));
         assert!(!holds_locks());
+    }
+
+    #[test]
+    fn thread_that_is_ending_still_knows_that_it_holds_memory() {
+        /// Holds memory when its thread ends, when the list of what it holds is gone.
+        struct Late(mpsc::Sender<[bool; 3]>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let [host, other] = [HostId::new(), HostId::new()];
+                let held = HeldMemory::new(host, RegionKey::new(1));
+                let during = [holds_locks(), cannot_step(host) && cannot_step(other)];
+                drop(held);
+                let _ = self.0.send([during[0], during[1], holds_locks()]);
+            }
+        }
+        thread_local! {
+            static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        }
+        let (tells, told) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            // Destructors run in the reverse order of the first uses.
+            LATE.with(|late| *late.borrow_mut() = Some(Late(tells)));
+            drop(HeldMemory::new(HostId::new(), RegionKey::new(1)));
+        });
+        thread.join().expect("no panic");
+        assert_eq!(told.recv(), Ok([true, true, false]));
     }
 
     #[test]

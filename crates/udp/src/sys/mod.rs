@@ -7,6 +7,7 @@
 mod address;
 mod control;
 mod departures;
+mod forks;
 mod reach;
 mod receive;
 mod send;
@@ -14,6 +15,7 @@ mod socket;
 mod sockets;
 
 pub(crate) use departures::Departure;
+pub use forks::forks;
 pub(crate) use reach::{Reach, Unreachable};
 pub(crate) use receive::{Meta, ReceiveBuffers};
 pub(crate) use send::Outgoing;

@@ -109,11 +109,11 @@ impl Connections {
         let (flows, max) = (request.classes.len(), self.config.max_flows);
         if !(1..=max as usize).contains(&flows) {
             let what = format!("{flows} flows requested; max_flows allows 1 to {max}");
-            return Err(ConnectError::Incompatible(what));
+            return Err(ConnectError::Request(what));
         }
         if let Some(class) = request.classes.iter().find(|&&class| usize::from(class) >= CLASSES) {
             let what = format!("traffic class {class} requested; choose 0 to {}", CLASSES - 1);
-            return Err(ConnectError::Incompatible(what));
+            return Err(ConnectError::Request(what));
         }
         let (peer, status) = (request.peer, &self.mailbox.status);
         if status.is_draining() {

@@ -29,7 +29,7 @@ fn impossible_requests_are_refused_with_the_value_and_the_limit() {
     few.max_flows = 4;
     let error = refused(&few, peer, vec![0; 5]).to_string();
     assert!(error.contains("5 flows") && error.contains("1 to 4"), "{error}");
-    assert!(matches!(refused(&few, peer, vec![]), ConnectError::Incompatible(_)));
+    assert!(matches!(refused(&few, peer, vec![]), ConnectError::Request(_)));
     let error = refused(&config(), peer, vec![0, 8]).to_string();
     assert!(error.contains("class 8") && error.contains("0 to 7"), "{error}");
     let v6 = "[2001:db8::1]:7000".parse().expect("an address");
