@@ -112,6 +112,10 @@ def test_hosts_with_keys_of_their_own_know_each_other(tmp_path: Path) -> None:
         assert here.read(region.key, 0, 8).wait(60) == (2).to_bytes(8, "little")
         with pytest.raises(ValueError, match="is not a public key"):
             region.set_peers(["00"])
+        with pytest.raises(ValueError, match="a connection of another host"):
+            region.set_peers(here)
+        with pytest.raises(ValueError, match="a connection of another host"):
+            server.register(8, peers=here)
         with pytest.raises(ValueError, match="registered for all"):
             server.register(8).set_peers([])
         server.set_keys(files["server"])

@@ -241,15 +241,32 @@ with apus.Host("127.0.0.1:0", insecure=True) as server, \\
     there = accepted.wait(60)
     child = os.fork()
     if child == 0:
-        try:
-            here.send(b"from the child")
-        except RuntimeError as error:
-            assert "make a host in this process" in str(error), error
-            region.close()
-            del there, region
-            # Ends as a program does, and drops all handles.
-            sys.exit(0)
-        os._exit(1)
+        calls = [
+            lambda: here.send(b"from the child"),
+            lambda: there.receive(),
+            lambda: here.close(),
+            lambda: server.accept(),
+            lambda: client.connect(server.address),
+            lambda: server.register(8),
+            lambda: server.set_keys("no file"),
+            lambda: region.set_peers(there),
+            lambda: region.read(0, 8),
+            lambda: region.write(0, b"12345678"),
+            lambda: region.load(0),
+            lambda: region.store(0, 1),
+            lambda: region.compare_and_swap(0, 0, 1),
+            lambda: region.fetch_add(0, 1),
+        ]
+        for number, call in enumerate(calls):
+            try:
+                call()
+                print("not refused:", number)
+            except RuntimeError as error:
+                assert "make a host in this process" in str(error), error
+        region.close()
+        del there, region, calls, call
+        # Ends as a program does, and drops all handles.
+        sys.exit(0)
     _, status = os.waitpid(child, 0)
     assert status == 0, status
     here.send(b"from the parent").wait(60)

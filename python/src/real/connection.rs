@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apus_udp::{Connection as Link, RegionKey, Request};
+use apus_udp::{Connection as Link, Host, RegionKey, Request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -31,6 +31,11 @@ impl Connection {
     /// The connection itself.
     pub fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// Returns `true` if it is a connection of this host.
+    pub fn is_of(&self, host: &Arc<Host>) -> bool {
+        Arc::ptr_eq(&self.engines.host, host)
     }
 
     fn submit(
@@ -61,10 +66,10 @@ impl Connection {
             let cause = if ended { self.engines.raised(py) } else { None };
             caused_by(py, of_submit(error), cause)
         })?;
-        Ok(self.op(Task::Op(op, part)))
+        self.op(Task::Op(op, part))
     }
 
-    fn op(&self, task: Task) -> Op {
+    fn op(&self, task: Task) -> PyResult<Op> {
         Op::new(task, Driver::Connection(self.link.clone()), &self.engines)
     }
 }
@@ -222,7 +227,7 @@ impl Connection {
     }
 
     /// Takes the next message.
-    fn receive(&self) -> Op {
+    fn receive(&self) -> PyResult<Op> {
         let link = self.link.clone();
         self.op(Task::Wait(Box::pin(async move {
             let message = link.receive_async().await.map_err(Failure::Ended)?;
@@ -231,7 +236,7 @@ impl Connection {
     }
 
     /// Closes the connection after its last op.
-    fn close(&self) -> Op {
+    fn close(&self) -> PyResult<Op> {
         let link = self.link.clone();
         self.op(Task::Wait(Box::pin(async move {
             link.close_async().await;

@@ -214,7 +214,10 @@ pub struct Host {
 }
 
 impl Host {
-    fn op(&self, wait: impl Future<Output = Result<Value, Failure>> + Send + 'static) -> Op {
+    fn op(
+        &self,
+        wait: impl Future<Output = Result<Value, Failure>> + Send + 'static,
+    ) -> PyResult<Op> {
         Op::new(Task::Wait(Box::pin(wait)), Driver::Host, &self.engines)
     }
 }
@@ -267,17 +270,17 @@ impl Host {
         classes: Vec<u8>,
     ) -> PyResult<Op> {
         let (peer, host) = (address(py, peer)?, Arc::clone(&self.engines.host));
-        Ok(self.op(async move {
+        self.op(async move {
             let opened = match name {
                 None => host.connect_async(peer, &classes, None).await,
                 Some(name) => host.connect_to_async(peer, &name, &classes).await,
             };
             opened.map(Value::Connection).map_err(Failure::Connect)
-        }))
+        })
     }
 
     /// Takes the next connection that a peer opens.
-    fn accept(&self) -> Op {
+    fn accept(&self) -> PyResult<Op> {
         let host = Arc::clone(&self.engines.host);
         self.op(async move {
             host.accept_async().await.map(Value::Connection).map_err(Failure::Connect)
@@ -291,11 +294,13 @@ impl Host {
         access: &str,
         peers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Region> {
+        self.engines.check_process()?;
         Region::register(&self.engines.host, memory, access, peers)
     }
 
     /// Replaces the keys by those of a file.
     fn set_keys(&self, py: Python<'_>, key_file: PathBuf) -> PyResult<()> {
+        self.engines.check_process()?;
         let keys = keyfile::read(&key_file).map_err(|error| of_input(&error.to_string()))?;
         py.detach(|| self.engines.host.set_keys(&keys)).map_err(|error| of_start(&error))
     }

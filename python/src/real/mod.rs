@@ -13,12 +13,11 @@ mod op;
 mod region;
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use apus_udp::forks;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 /// Time between two looks at signals of a blocking call. Rationale: shorter than what a person notices.
 const TICK: Duration = Duration::from_millis(50);
@@ -31,19 +30,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<op::Op>()?;
     module.add_class::<region::Region>()?;
     module.add_function(wrap_pyfunction!(host::make_key, module)?)?;
-    let hook = PyDict::new(module.py());
-    hook.set_item("after_in_child", wrap_pyfunction!(forked, module)?)?;
-    module.py().import("os")?.call_method("register_at_fork", (), Some(&hook))?;
     Ok(())
-}
-
-/// How often this process or one before it has forked, as the child counts.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// Notes that this process is a fork. Its parent has the engines, and the sockets are those of the parent.
-#[pyfunction]
-fn forked() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Returns when a wait of `timeout` seconds ends; `None` if it has no limit.
@@ -75,18 +62,18 @@ const HELD: &str = "a handle until it is dropped";
 /// parent: it has none of their threads, and would end the parent's connections.
 pub struct Detached<T: Send> {
     handle: Option<T>,
-    /// [`FORKS`] in the process that made it.
+    /// [`forks`] in the process that made it.
     forks: u32,
 }
 
 impl<T: Send> Detached<T> {
     pub fn new(handle: T) -> Self {
-        Self { handle: Some(handle), forks: FORKS.load(Ordering::Relaxed) }
+        Self { handle: Some(handle), forks: forks() }
     }
 
     /// Whether it belongs to another process, of which this one is a fork.
     pub fn is_of_parent(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.forks != forks()
     }
 
     /// Checks that this process has made it.

@@ -127,14 +127,19 @@ pub struct Op {
 }
 
 impl Op {
-    pub fn new(task: Task, driver: Driver, engines: &Arc<Engines>) -> Self {
-        Self {
+    /// Begins a task of a host.
+    ///
+    /// # Errors
+    /// If the host belongs to another process, of which this one is a fork.
+    pub fn new(task: Task, driver: Driver, engines: &Detached<Arc<Engines>>) -> PyResult<Self> {
+        engines.check_process()?;
+        Ok(Self {
             state: Mutex::new(State::Waiting(Detached::new(task))),
             cancelled: AtomicBool::new(false),
             waiters: Arc::default(),
             driver: Detached::new(driver),
             engines: Detached::new(Arc::clone(engines)),
-        }
+        })
     }
 
     /// Polls it; returns its end, if it has ended. Otherwise `waker` is woken when it is to be polled again.

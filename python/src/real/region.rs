@@ -69,10 +69,19 @@ impl Region {
         let own = OfRegion(Arc::clone(&memory));
         let registered = match peers {
             None => host.register(own, access),
-            Some(peers) => host.register_for(own, access, grant(peers)?),
+            Some(peers) => host.register_for(own, access, grant(peers, host)?),
         };
         let region = Detached::new(registered.map_err(|error| errors::of_system(&error))?);
         Ok(Self { region, memory, host: Detached::new(Arc::clone(host)), _release: Release })
+    }
+
+    /// Returns the region, whose locks are those of this process.
+    ///
+    /// # Errors
+    /// If the region belongs to another process, of which this one is a fork.
+    fn region(&self) -> PyResult<&apus_udp::Region> {
+        self.host.check_process()?;
+        Ok(&self.region)
     }
 
     fn range(&self, address: usize, length: usize) -> PyResult<Range<usize>> {
@@ -88,9 +97,14 @@ impl Region {
     }
 }
 
-/// Returns the peers of a connection, or of a list of public keys.
-fn grant(peers: &Bound<'_, PyAny>) -> PyResult<Grant> {
+/// Returns the peers of a connection of this host, or of a list of public keys.
+fn grant(peers: &Bound<'_, PyAny>, host: &Arc<Host>) -> PyResult<Grant> {
     if let Ok(connection) = peers.cast::<Connection>() {
+        if !connection.get().is_of(host) {
+            let what =
+                "peers is a connection of another host than the region's; give one of its host";
+            return Err(PyValueError::new_err(what));
+        }
         return Ok(Grant::connection(connection.get().link()));
     }
     let keys: Vec<String> = peers.extract()?;
@@ -102,9 +116,9 @@ fn grant(peers: &Bound<'_, PyAny>) -> PyResult<Grant> {
 impl Region {
     /// Sets the peers that may use the region.
     fn set_peers(&self, py: Python<'_>, peers: &Bound<'_, PyAny>) -> PyResult<()> {
-        let grant = grant(peers)?;
+        let (region, grant) = (self.region()?, grant(peers, &self.host)?);
         let set = py.detach(|| {
-            let set = self.region.set_grant(grant);
+            let set = region.set_grant(grant);
             self.host.look();
             set
         });
@@ -132,16 +146,17 @@ impl Region {
         address: usize,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let range = self.range(address, length)?;
-        let copy = py.detach(|| self.region.read(|bytes| bytes[range].to_vec()));
+        let (region, range) = (self.region()?, self.range(address, length)?);
+        let copy = py.detach(|| region.read(|bytes| bytes[range].to_vec()));
         Ok(PyBytes::new(py, &copy))
     }
 
     /// Stores bytes, at once.
     fn write(&self, py: Python<'_>, address: usize, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let region = self.region()?;
         let data = to_send(data)?;
         let range = self.range(address, data.len())?;
-        py.detach(|| self.region.write(|bytes| bytes[range].copy_from_slice(&data)));
+        py.detach(|| region.write(|bytes| bytes[range].copy_from_slice(&data)));
         drop(data);
         release_unused(py);
         Ok(())
@@ -149,12 +164,14 @@ impl Region {
 
     /// Returns the word at an address.
     fn load(&self, py: Python<'_>, address: u64) -> PyResult<u64> {
-        py.detach(|| self.region.load(address)).map_err(|error| errors::of_word(&error))
+        let region = self.region()?;
+        py.detach(|| region.load(address)).map_err(|error| errors::of_word(&error))
     }
 
     /// Stores a word.
     fn store(&self, py: Python<'_>, address: u64, word: u64) -> PyResult<()> {
-        py.detach(|| self.region.store(address, word)).map_err(|error| errors::of_word(&error))
+        let region = self.region()?;
+        py.detach(|| region.store(address, word)).map_err(|error| errors::of_word(&error))
     }
 
     /// Replaces the word at an address if it is `expected`; returns the word before.
@@ -165,13 +182,15 @@ impl Region {
         expected: u64,
         new: u64,
     ) -> PyResult<u64> {
-        py.detach(|| self.region.compare_and_swap(address, expected, new))
+        let region = self.region()?;
+        py.detach(|| region.compare_and_swap(address, expected, new))
             .map_err(|error| errors::of_word(&error))
     }
 
     /// Adds to the word at an address; returns the word before.
     fn fetch_add(&self, py: Python<'_>, address: u64, delta: u64) -> PyResult<u64> {
-        py.detach(|| self.region.fetch_add(address, delta)).map_err(|error| errors::of_word(&error))
+        let region = self.region()?;
+        py.detach(|| region.fetch_add(address, delta)).map_err(|error| errors::of_word(&error))
     }
 
     /// Withdraws the region, and waits until no engine uses its memory. A thread that runs an engine does not wait: the answers to
