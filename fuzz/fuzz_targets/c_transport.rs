@@ -42,6 +42,29 @@ struct Grant {
     count: usize,
 }
 
+/// `apus_incoming` of the header.
+#[repr(C)]
+struct Incoming {
+    address: *const c_char,
+    name: *const c_char,
+    key: *const u8,
+    flows: u32,
+}
+
+/// `apus_port` of the header.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Port {
+    port: u16,
+    usable: u8,
+    counters: [u64; 5],
+}
+
+/// `apus_accept_callback` of the header.
+type Accept = unsafe extern "C" fn(*mut c_void, *const Incoming, *mut c_char, usize) -> c_int;
+/// `apus_log_callback` of the header.
+type Log = unsafe extern "C" fn(*mut c_void, c_int, *const c_char, *const c_char);
+
 /// `apus_ack` of the header.
 #[repr(C)]
 struct Ack {
@@ -55,8 +78,10 @@ struct Ack {
 unsafe extern "C" {
     fn apus_last_error() -> *const c_char;
     fn apus_reason_text(reason: c_int) -> *const c_char;
+    fn apus_log(level: c_int, callback: Option<Log>, context: *mut c_void) -> c_int;
     fn apus_config_create_insecure(bind: *const c_char, config: *mut Handle) -> c_int;
     fn apus_config_set(config: Handle, name: *const c_char, value: *const c_char) -> c_int;
+    fn apus_config_set_accept(config: Handle, callback: Option<Accept>, context: *mut c_void) -> c_int;
     fn apus_config_free(config: Handle);
     fn apus_host_start(config: Handle, host: *mut Handle) -> c_int;
     fn apus_host_address(host: Handle) -> *const c_char;
@@ -65,11 +90,37 @@ unsafe extern "C" {
     fn apus_host_stats(host: Handle, stats: *mut [u64; 10]) -> c_int;
     fn apus_host_free(host: Handle);
     fn apus_connect(host: Handle, peer: *const c_char, flows: u32, wait: u64, made: *mut Handle) -> c_int;
+    fn apus_connect_classes(
+        host: Handle,
+        peer: *const c_char,
+        classes: *const u8,
+        flows: u32,
+        wait: u64,
+        made: *mut Handle,
+    ) -> c_int;
+    fn apus_connect_to(
+        host: Handle,
+        peer: *const c_char,
+        name: *const c_char,
+        flows: u32,
+        wait: u64,
+        made: *mut Handle,
+    ) -> c_int;
     fn apus_accept(host: Handle, timeout_ns: u64, made: *mut Handle) -> c_int;
     fn apus_connection_peer(connection: Handle) -> *const c_char;
+    fn apus_connection_peer_key(connection: Handle, key: *mut [u8; 32]) -> c_int;
+    fn apus_connection_peer_name(connection: Handle) -> *const c_char;
+    fn apus_connection_ports(
+        connection: Handle,
+        ports: *mut Port,
+        capacity: usize,
+        count: *mut usize,
+        one_port: *mut *const c_char,
+    ) -> c_int;
     fn apus_connection_max_message(connection: Handle) -> u64;
     fn apus_connection_state(connection: Handle, flow: u32, state: *mut [u64; 7]) -> c_int;
     fn apus_close(connection: Handle) -> c_int;
+    fn apus_close_within(connection: Handle, timeout_ns: u64) -> c_int;
     fn apus_connection_free(connection: Handle);
     fn apus_receive(
         connection: Handle,
@@ -166,6 +217,29 @@ const SETTINGS: [(&CStr, &CStr); 10] = [
     (c"no such setting", c""),
 ];
 
+/// Refuses connections of three flows.
+unsafe extern "C" fn accept(_: *mut c_void, incoming: *const Incoming, reason: *mut c_char, capacity: usize) -> c_int {
+    // SAFETY: what the header says about a connection that is requested, and about its reason.
+    unsafe {
+        let incoming = &*incoming;
+        assert!(!CStr::from_ptr(incoming.address).is_empty() && incoming.flows > 0);
+        assert!(CStr::from_ptr(incoming.name).is_empty() && incoming.key.is_null(), "there are no keys");
+        assert_eq!(*reason, 0, "it is empty at first");
+        if incoming.flows == 3 {
+            reason.write_bytes(b'3', capacity - 1);
+            return 0;
+        }
+    }
+    1
+}
+
+/// Reads a line of the log.
+unsafe extern "C" fn log(_: *mut c_void, level: c_int, target: *const c_char, text: *const c_char) {
+    // SAFETY: texts.
+    let [target, text] = [target, text].map(|text| unsafe { CStr::from_ptr(text) });
+    assert!((1..=4).contains(&level) && !target.is_empty() && !text.is_empty());
+}
+
 /// Whether statuses are what the header says.
 fn check(status: c_int) -> bool {
     assert!((0..=LAST_STATUS).contains(&status), "status {status}");
@@ -253,6 +327,9 @@ impl Calls<'_> {
                 let (name, value) = SETTINGS[usize::from(self.byte()) % SETTINGS.len()];
                 check(apus_config_set(config, name.as_ptr(), value.as_ptr()));
             }
+            if self.byte() % 2 == 1 {
+                check(apus_config_set_accept(config, Some(accept), null_mut()));
+            }
             apus_host_free(std::mem::replace(&mut self.hosts[which], null_mut()));
             let mut host = null_mut();
             if check(apus_host_start(config, &raw mut host)) {
@@ -265,11 +342,17 @@ impl Calls<'_> {
     fn connect(&mut self) {
         let (from, slot, flows) = (self.byte() % 2, self.slot(), u32::from(self.byte() % 4));
         let from = usize::from(from);
+        let classes = [self.byte() % 9, 0, 7];
         let mut made = null_mut();
-        // SAFETY: handles or NULL, a text of a handle, and room for the result.
+        // SAFETY: handles or NULL, texts, classes of all flows, and room for the result.
         unsafe {
-            let address = apus_host_address(self.hosts[1 - from]);
-            if check(apus_connect(self.hosts[from], address, flows, CONNECT_NS, &raw mut made)) {
+            let (host, address) = (self.hosts[from], apus_host_address(self.hosts[1 - from]));
+            let status = match self.byte() % 4 {
+                0 => apus_connect_classes(host, address, classes.as_ptr(), flows, CONNECT_NS, &raw mut made),
+                1 => apus_connect_to(host, address, c"peer".as_ptr(), flows, CONNECT_NS, &raw mut made),
+                _ => apus_connect(host, address, flows, CONNECT_NS, &raw mut made),
+            };
+            if check(status) {
                 apus_connection_free(std::mem::replace(&mut self.connections[slot], made));
             }
         }
@@ -408,14 +491,24 @@ impl Calls<'_> {
     }
 
     fn ask(&mut self) {
-        let (host, connection) = (self.host(), self.connection());
+        let (host, connection, capacity) = (self.host(), self.connection(), usize::from(self.byte() % 9));
+        let (mut ports, mut count, mut one_port) = ([Port::default(); 8], 0, null());
         // SAFETY: handles or NULL, and room for the results.
         unsafe {
-            match self.byte() % 5 {
+            match self.byte() % 8 {
                 0 => check(apus_host_drive(host)),
                 1 => check(apus_host_stats(host, &mut [0; 10])),
                 2 => check(apus_connection_state(connection, u32::from(self.byte()), &mut [0; 7])),
                 3 => apus_connection_max_message(connection) > 0,
+                4 => check(apus_connection_ports(
+                    connection,
+                    ports.as_mut_ptr(),
+                    capacity.min(8),
+                    &raw mut count,
+                    &raw mut one_port,
+                )),
+                5 => !check(apus_connection_peer_key(connection, &mut [0; 32])),
+                6 => CStr::from_ptr(apus_connection_peer_name(connection)).is_empty(),
                 _ => apus_connection_peer(connection).is_null(),
             };
         }
@@ -454,12 +547,15 @@ impl Calls<'_> {
         let slot = self.slot();
         // SAFETY: handles or NULL, which are not used again.
         unsafe {
-            match self.byte() % 8 {
+            match self.byte() % 9 {
                 0 => apus_host_free(std::mem::replace(&mut self.hosts[slot % 2], null_mut())),
                 1 | 2 => apus_connection_free(std::mem::replace(&mut self.connections[slot], null_mut())),
                 3 | 4 => apus_region_free(std::mem::replace(&mut self.regions[slot], null_mut())),
                 5 => self.free_queue(slot),
                 6 => apus_swift_free(std::mem::replace(&mut self.swifts[slot], null_mut())),
+                7 => {
+                    check(apus_close_within(self.connections[slot], 0));
+                }
                 // Ops have deadlines, so that a connection closes soon.
                 _ => {
                     check(apus_close(self.connections[slot]));
@@ -508,6 +604,8 @@ fuzz_target!(|input: &[u8]| {
         tickets: Vec::new(),
         users: 0,
     };
+    // SAFETY: a function without a context.
+    unsafe { check(apus_log(4, Some(log), null_mut())) };
     calls.start(0);
     calls.start(1);
     while !calls.input.is_empty() {
