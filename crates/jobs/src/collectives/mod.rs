@@ -97,7 +97,7 @@ pub struct Collective {
     pub ranks: u32,
     /// S: the whole array of a rank. All-gather: the whole result. Pipeline: a micro-batch at a boundary.
     pub bytes: u64,
-    /// Equal parts of the data that run side by side, the k-th through NIC k; 1 to 256.
+    /// Equal parts of the data that run side by side, the k-th as messages of NIC k ([`Op::nic`](crate::Op::nic)); 1 to 256.
     pub channels: u32,
     /// Time that every rank computes before each repetition.
     pub compute: Span,
@@ -142,17 +142,7 @@ impl Collective {
         if !(1..=256).contains(&self.channels) {
             return bad("channels", u64::from(self.channels), String::from("1 to 256"));
         }
-        let (pieces, name) = self.algorithm.pieces(self.ranks);
-        if pieces == 0 {
-            return bad(name, 0, String::from("at least 1"));
-        }
-        if let Algorithm::Hierarchical { group } | Algorithm::AllToAllRail { group } =
-            self.algorithm
-            && (group < 2 || group >= self.ranks || !self.ranks.is_multiple_of(group))
-        {
-            let range = alloc::format!("a divisor of {} between 1 and it", self.ranks);
-            return bad("ranks of a group", u64::from(group), range);
-        }
+        let pieces = self.algorithm.check(self.ranks)?;
         let least = pieces.saturating_mul(u64::from(self.channels));
         if self.bytes < least {
             let range = alloc::format!("at least {least}, one byte per message");
@@ -207,9 +197,30 @@ impl Algorithm {
         }
     }
 
-    /// Returns the most messages that a rank sends per channel and repetition.
-    fn messages(self, ranks: u32) -> u64 {
+    /// Checks the algorithm among `ranks` ranks, at least 2. Returns the number of messages that a channel's data is divided into.
+    fn check(self, ranks: u32) -> Result<u64, CollectiveError> {
+        let bad = |what, value, range| Err(CollectiveError::Range { what, value, range });
+        let (pieces, name) = self.pieces(ranks);
+        if pieces == 0 {
+            return bad(name, 0, String::from("at least 1"));
+        }
+        if let Self::Hierarchical { group } | Self::AllToAllRail { group } = self
+            && (group < 2 || group >= ranks || !ranks.is_multiple_of(group))
+        {
+            let range = alloc::format!("a divisor of {ranks} between 1 and it");
+            return bad("ranks of a group", u64::from(group), range);
+        }
+        Ok(pieces)
+    }
+
+    /// Returns the most messages that a rank sends per channel and repetition; a lone rank sends none.
+    #[must_use]
+    pub fn messages(self, ranks: u32) -> u64 {
+        if ranks < 2 {
+            return 0;
+        }
         let (n, log) = (u64::from(ranks), u64::from((ranks - 1).ilog2() + 1));
+        let nodes = |group: u32| n / u64::from(group.max(1));
         match self {
             Self::RingAllReduce => 2 * (n - 1),
             Self::RingReduceScatter
@@ -219,8 +230,8 @@ impl Algorithm {
             | Self::AllToAllWindow { .. } => n - 1,
             Self::HalvingDoubling => 2 * log + 1,
             Self::DoubleBinaryTree { chunks } => 6 * u64::from(chunks),
-            Self::Hierarchical { group } => 2 * (u64::from(group) + n / u64::from(group)),
-            Self::AllToAllRail { group } => n + n / u64::from(group),
+            Self::Hierarchical { group } => 2 * (u64::from(group) + nodes(group)),
+            Self::AllToAllRail { group } => n + nodes(group),
             Self::BroadcastBinomial | Self::AllToAllBruck => log,
             Self::BroadcastChain { chunks } => u64::from(chunks),
             Self::Pipeline { micro_batches, .. } => 2 * u64::from(micro_batches),

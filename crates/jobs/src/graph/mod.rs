@@ -54,7 +54,9 @@ pub struct Op {
     pub action: Action,
     /// The stream on which it computes, or which must be free for it to send: GOAL's cpu.
     pub cpu: u8,
-    /// The NIC through which it sends or receives; 0 for a computation.
+    /// The NIC through which it sends or receives; 0 for a computation. Messages of different NICs do not wait for each other
+    /// where those of one NIC do: in the LogGOPS model, in [`ideal`](crate::ideal), and on simulated hosts that send one message after the
+    /// other. It chooses no port of a simulated host.
     pub nic: u8,
 }
 

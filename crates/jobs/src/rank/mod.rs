@@ -65,7 +65,7 @@ pub struct Message {
     pub bytes: u64,
     /// Its tag.
     pub tag: u32,
-    /// The NIC to use.
+    /// The NIC of the operation ([`Op::nic`](crate::Op::nic)).
     pub nic: u8,
 }
 

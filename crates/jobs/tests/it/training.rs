@@ -157,3 +157,59 @@ fn the_operations_of_gradients_are_bounded_whatever_their_algorithm() {
     let error = Training { model, dp: 2, gradients, ..STEP }.graph().expect_err("too many");
     assert!(error.to_string().contains("operations: "), "{error}");
 }
+
+/// A token passes at least one expert, and no more than there are.
+#[test]
+fn experts_of_a_token_are_from_one_to_all() {
+    let step = |experts, chosen| Training {
+        model: Model { experts, chosen, ..SMALL },
+        dp: 2,
+        micro_batches: 1,
+        ..STEP
+    };
+    for (experts, chosen) in [(1, 2), (8, 9), (8, 0)] {
+        let error = step(experts, chosen).graph().expect_err("refused").to_string();
+        let right = format!(
+            "experts_per_token: {chosen}; it must be from 1 to the number of experts, {experts}"
+        );
+        assert_eq!(error, right);
+    }
+    assert!(step(8, 8).graph().is_ok());
+}
+
+/// The attention has 4 h^2 parameters, 2^66 with h = 2^32 - 1: more than 64 bits can count. An activation of 3 s h elements of
+/// 2 B has 1.5 TiB. A pass backward takes twice as long as one forward, which is longer than any time here.
+#[test]
+fn sizes_and_times_beyond_all_bounds_are_errors_or_the_longest_time() {
+    let model = Model { layers: 1, hidden: u32::MAX, ..SMALL };
+    let step = Training { model, dp: 2, micro_batches: 1, ..STEP };
+    let error = step.graph().expect_err("too large").to_string();
+    assert!(
+        error.contains("bytes of gradients: ") && error.contains("at most 1099511627776"),
+        "{error}"
+    );
+    let wide = Model { layers: 1, sequence: u32::MAX, ..SMALL };
+    let step = Training { model: wide, dp: 2, micro_batch: 3, micro_batches: 1, ..STEP };
+    let error = step.graph().expect_err("too large").to_string();
+    assert!(error.contains("bytes of activations: 1649267441280"), "{error}");
+    let largest = Model { matrices: u32::MAX, feed_forward: u32::MAX, experts: u32::MAX, ..model };
+    assert_eq!(largest.parameters(), u64::MAX);
+    let slow = Training { dp: 2, micro_batches: 1, flops: 1e-9, ..STEP };
+    assert!(slow.graph().is_ok());
+    for flops in [0.0, -1.0, f64::NAN] {
+        let error = Training { flops, ..slow }.graph().expect_err("refused").to_string();
+        assert!(error.contains("flops: 0; it must be above 0"), "{error}");
+    }
+}
+
+/// A group of 0 ranks divides nothing.
+#[test]
+fn gradients_of_impossible_algorithms_are_errors() {
+    for (gradients, part) in [
+        (Algorithm::Hierarchical { group: 0 }, "ranks of a group: 0; it must be a divisor of 4"),
+        (Algorithm::DoubleBinaryTree { chunks: 0 }, "chunks: 0; it must be at least 1"),
+    ] {
+        let error = Training { dp: 4, gradients, ..STEP }.graph().expect_err("refused").to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}

@@ -37,7 +37,7 @@ pub(crate) const MODEL_KEYS: [Key; 8] = [
     key("vocabulary", Kind::Count, "Words of the vocabulary"),
     size("sequence", "Tokens of a sequence"),
     size("experts", "Feed-forward networks of a layer, of which a token passes some"),
-    size("experts_per_token", "How many of these a token passes"),
+    size("experts_per_token", "How many of these a token passes, at most all"),
 ];
 
 /// Keys of the step.
@@ -74,14 +74,15 @@ pub(super) fn read(section: &Section<'_>, room: u32) -> Option<Graph> {
     let (tp, pp) = (section.get_or_default::<u32>("tp"), section.get_or_default::<u32>("pp"));
     let copies = room / tp.saturating_mul(pp).max(1);
     let model = model?;
+    let experts = section.get_or("experts", model.experts);
     let model = Model {
         layers: section.get_or("layers", model.layers),
         hidden: section.get_or("hidden", model.hidden),
         feed_forward: section.get_or("feed_forward", model.feed_forward),
         vocabulary: section.get_or("vocabulary", model.vocabulary),
         sequence: section.get_or("sequence", model.sequence),
-        experts: section.get_or("experts", model.experts),
-        chosen: section.get_or("experts_per_token", model.chosen),
+        experts,
+        chosen: section.get_or("experts_per_token", model.chosen.min(experts)),
         ..model
     };
     let element: Bytes = section.get_or_default("element");

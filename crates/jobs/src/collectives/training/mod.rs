@@ -18,6 +18,7 @@
 //!   (§5.1, without activation recomputation). Everything else takes no time: norms, optimiser, embedding.
 
 mod model;
+mod sizes;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -28,6 +29,7 @@ use super::weave::Weave;
 use super::{Algorithm, Collective, CollectiveError, MAX_OPS};
 use crate::graph::Graph;
 pub use model::{MODELS, Model};
+use sizes::checked;
 
 /// Training steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +42,7 @@ pub struct Training {
     pub pp: u32,
     /// Ranks of a data group.
     pub dp: u32,
-    /// Ranks of an expert group; it divides `dp` and the experts.
+    /// Ranks of an expert group; it divides `dp` and the experts, of which a token passes at least one.
     pub ep: u32,
     /// Sequences of a micro-batch (b).
     pub micro_batch: u32,
@@ -100,6 +102,7 @@ impl Training {
             ("iterations", self.iterations),
             ("layers", model.layers),
             ("experts", model.experts),
+            ("heads_per_key", model.heads_per_key),
         ];
         if let Some((what, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
             return bad(what, 0, "at least 1");
@@ -113,9 +116,20 @@ impl Training {
         if !dp.is_multiple_of(ep) || !model.experts.is_multiple_of(ep) {
             return bad("ep", ep, "a divisor of dp and of the number of experts");
         }
+        if !(1..=model.experts).contains(&model.chosen) {
+            let range = alloc::format!("from 1 to the number of experts, {}", model.experts);
+            return bad("experts_per_token", model.chosen, &range);
+        }
+        if self.flops.is_nan() || self.flops <= 0.0 {
+            return bad("flops", 0, "above 0");
+        }
         if self.gradients.name() != "all-reduce" {
             return bad("pattern", 0, "an all-reduce");
         }
+        for ranks in [dp, dp / ep].into_iter().filter(|ranks| *ranks > 1) {
+            self.gradients.check(ranks)?;
+        }
+        self.check_sizes()?;
         let (tensors, experts) = (u64::from(tp - 1), u64::from(ep - 1));
         let batch = u64::from(model.layers / pp) * (8 + 16 * tensors + 8 * experts) + 4;
         let step = u64::from(self.micro_batches).saturating_mul(batch);
@@ -137,40 +151,6 @@ impl Training {
             Some(ranks) => bad("ranks", ranks, "at least 2"),
             None => bad("ranks", u32::MAX, "below 2^32"),
         }
-    }
-
-    /// Returns how long a rank takes for a number of floating point operations of its tensor group.
-    fn time(&self, operations: f64) -> Span {
-        Span::from_ps_f64(operations / (f64::from(self.tp) * self.flops) * 1e12)
-    }
-
-    /// Tokens of a micro-batch.
-    fn tokens(&self) -> u64 {
-        u64::from(self.micro_batch) * u64::from(self.model.sequence)
-    }
-
-    /// Bytes of the activations of a micro-batch between layers.
-    fn activations(&self) -> u64 {
-        self.tokens() * u64::from(self.model.hidden) * u64::from(self.element)
-    }
-
-    /// Time of the attention of a layer, forward.
-    fn attention_time(&self) -> Span {
-        let tokens = self.tokens() as f64;
-        let (sequence, hidden) = (f64::from(self.model.sequence), f64::from(self.model.hidden));
-        let scores = 4.0 * tokens * sequence * hidden;
-        self.time(2.0 * self.model.attention() as f64 * tokens + scores)
-    }
-
-    /// Time of the feed-forward network of a layer, forward.
-    fn network_time(&self) -> Span {
-        let parameters = self.model.network() as f64 * f64::from(self.model.chosen);
-        self.time(2.0 * parameters * self.tokens() as f64)
-    }
-
-    /// Time of the output layer, forward.
-    fn output_time(&self) -> Span {
-        self.time(2.0 * self.model.embedding() as f64 * self.tokens() as f64)
     }
 }
 
@@ -206,7 +186,7 @@ impl Step<'_> {
         let mut parts = Vec::new();
         for _ in 1..pp {
             for _ in 0..micro_batches {
-                let bytes = self.of.activations();
+                let bytes = checked(self.of.activations());
                 let ranks = 2 * self.of.tp * self.of.dp;
                 let forward = self.weave.add_part("activations", bytes, ranks);
                 let backward = self.weave.add_part("activation-gradients", bytes, ranks);
@@ -257,7 +237,7 @@ impl Step<'_> {
         let both = |step: &Self, other: u32| [step.stage(stage), step.stage(other)].concat();
         if let Some(part) = from {
             let pairs = both(self, neighbour(!is_forward));
-            let bytes = self.of.activations();
+            let bytes = checked(self.of.activations());
             self.weave.within(&pairs, |weave| {
                 for lane in 0..lanes {
                     weave.set_part_of(lane, Some(part));
@@ -273,7 +253,7 @@ impl Step<'_> {
             if is_forward { (0..layers).collect() } else { (0..layers).rev().collect() };
         let is_last = !is_forward && batch + 1 == micro_batches;
         let output = stage + 1 == pp;
-        let scale = |span: Span| if is_forward { span } else { span + span };
+        let scale = |span: Span| if is_forward { span } else { span.saturating_add(span) };
         if output && !is_forward {
             self.compute(stage, scale(self.of.output_time()))?;
         }
@@ -294,7 +274,7 @@ impl Step<'_> {
         }
         let Some(part) = to else { return Ok(()) };
         let pairs = both(self, neighbour(is_forward));
-        let bytes = self.of.activations();
+        let bytes = checked(self.of.activations());
         self.weave.within(&pairs, |weave| {
             for lane in 0..lanes {
                 let after = weave.before(lane).to_vec();
@@ -343,7 +323,7 @@ impl Step<'_> {
     }
 
     fn reduce_tensors(&mut self, stage: u32) -> Added {
-        let bytes = self.of.activations();
+        let bytes = checked(self.of.activations());
         for group in self.stage(stage).chunks(self.of.tp as usize) {
             self.collective("tensors", group, Algorithm::RingAllReduce, bytes)?;
         }
@@ -352,11 +332,11 @@ impl Step<'_> {
 
     /// Sends tokens to their experts, or back.
     fn exchange(&mut self, stage: u32, name: &'static str) -> Added {
-        let Training { tp, dp, ep, model, .. } = *self.of;
+        let Training { tp, dp, ep, .. } = *self.of;
         if ep < 2 {
             return Ok(());
         }
-        let bytes = self.of.activations() * u64::from(model.chosen) / u64::from(tp);
+        let bytes = checked(self.of.exchanged());
         let first = stage * tp * dp;
         for block in (0..dp).step_by(ep as usize) {
             for place in 0..tp {
@@ -369,19 +349,14 @@ impl Step<'_> {
 
     /// Reduces the gradients of a layer.
     fn gradients(&mut self, stage: u32, layer: u32) -> Added {
-        let Training { pp, tp, dp, ep, model, gradients, element, overlap, .. } = *self.of;
-        let bytes = |parameters: u64| parameters / u64::from(tp) * u64::from(element);
-        let (mut dense, mut experts) = (model.attention(), 0);
-        match model.experts {
-            1 => dense += model.network(),
-            count => experts = model.network() * u64::from(count / ep),
-        }
+        let Training { pp, tp, dp, ep, model, gradients, overlap, .. } = *self.of;
+        let bytes = |parameters: u128| checked(self.of.bytes_of(parameters));
         let layers = model.layers / pp;
         let (is_first, is_last) =
             (stage == 0 && layer == 0, stage + 1 == pp && layer + 1 == layers);
         let shares = model.tied && pp == 1;
-        let embeddings = u64::from(is_first) + u64::from(is_last && !shares);
-        dense += embeddings * model.embedding();
+        let embeddings = u32::from(is_first) + u32::from(is_last && !shares);
+        let (dense, experts) = (self.of.dense(embeddings), self.of.experts());
         let first = stage * tp * dp;
         let rank = |place: u32, d: u32| first + place + tp * d;
         let stream = if overlap { ASIDE } else { 0 };

@@ -72,25 +72,28 @@ pub const MODELS: [Model; 5] = [
 
 impl Model {
     /// Returns the parameters of the attention of a layer.
-    pub(super) fn attention(&self) -> u64 {
-        let square = u64::from(self.hidden) * u64::from(self.hidden);
-        2 * square + 2 * square / u64::from(self.heads_per_key)
+    pub(super) fn attention(&self) -> u128 {
+        let square = u128::from(self.hidden) * u128::from(self.hidden);
+        2 * square + 2 * square / u128::from(self.heads_per_key.max(1))
     }
 
     /// Returns the parameters of a feed-forward network, of which a layer with experts has several.
-    pub(super) fn network(&self) -> u64 {
-        u64::from(self.matrices) * u64::from(self.hidden) * u64::from(self.feed_forward)
+    pub(super) fn network(&self) -> u128 {
+        u128::from(self.matrices) * u128::from(self.hidden) * u128::from(self.feed_forward)
     }
 
-    pub(super) fn embedding(&self) -> u64 {
-        u64::from(self.vocabulary) * u64::from(self.hidden)
+    pub(super) fn embedding(&self) -> u128 {
+        u128::from(self.vocabulary) * u128::from(self.hidden)
     }
 
-    /// Returns the number of parameters, without those of norms and routers of experts.
+    /// Returns the number of parameters, without those of norms and routers of experts; at most [`u64::MAX`].
     #[must_use]
     pub fn parameters(&self) -> u64 {
-        let layer = self.attention() + self.network() * u64::from(self.experts);
+        let experts = self.network() * u128::from(self.experts);
+        let layer = self.attention().saturating_add(experts);
         let embeddings = if self.tied { 1 } else { 2 };
-        u64::from(self.layers) * layer + embeddings * self.embedding()
+        let layers = u128::from(self.layers).saturating_mul(layer);
+        let all = layers.saturating_add(embeddings * self.embedding());
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 }
