@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use apus_scenario::import::chakra::Changes;
 use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
@@ -81,11 +82,16 @@ impl Convert {
         let form = self.form()?;
         let reading = Reading::new(self.groups.as_deref(), self.lenient)?;
         let Job { graph, skipped } = schedule::read(&self.from, &reading)?;
-        let rounded = schedule::write(&graph, form, &self.to)?;
+        let Changes { rounded, freed } = schedule::write(&graph, form, &self.to)?;
         let (to, ranks, ops) = (self.to.display(), graph.ranks(), graph.ops());
         let mut text = format!("{to}: {ranks} ranks, {ops} ops\n");
         if rounded > 0 {
             text += &format!("rounded: the times of {rounded} computations\n");
+        }
+        if freed > 0 {
+            text += &format!(
+                "streams: {freed} sends shared one with computations, and have their own in the traces\n"
+            );
         }
         for skipped in skipped {
             text += &format!(

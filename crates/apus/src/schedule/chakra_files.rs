@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use apus_jobs::Graph;
-use apus_scenario::import::chakra::{RankTrace, compose, text_of, write_trace};
+use apus_scenario::import::chakra::{Changes, RankTrace, compose, text_of, write_trace};
 
 use super::{Job, Reading, read_bytes};
 use crate::failure::Failure;
@@ -104,8 +104,8 @@ pub(super) fn read(files: &[PathBuf], reading: &Reading) -> Result<Job, Failure>
     Ok(Job { graph: imported.graph, skipped: imported.skipped })
 }
 
-/// Writes a trace per rank, all or none. Returns the number of computations whose times were rounded.
-pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<u64, Failure> {
+/// Writes a trace per rank, all or none. Returns what differs from the job.
+pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<Changes, Failure> {
     let prefix = path.to_string_lossy().into_owned();
     let prefix = split(&prefix).map_or(prefix.as_str(), |(prefix, _)| prefix);
     let prefix = prefix.strip_suffix(".et").unwrap_or(prefix);
@@ -119,15 +119,16 @@ pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<u64, Fai
             "{other}: is a file of an earlier trace of more than {ranks} ranks; remove that trace, or choose another name"
         )));
     }
-    let (mut rounded, mut files) = (0, Vec::new());
+    let (mut changes, mut files) = (Changes::default(), Vec::new());
     for rank in 0..graph.ranks() {
         let written = write_trace(graph, rank, rounds);
         let written = written.map_err(|error| Failure::Input(error.to_string()))?;
-        rounded += written.rounded;
+        changes.rounded += written.changes.rounded;
+        changes.freed += written.changes.freed;
         let file =
             Pending::file(&file_of(rank), |out: &mut dyn Write| out.write_all(&written.bytes));
         files.push(file.map_err(Failure::Run)?);
     }
     files.into_iter().try_for_each(Pending::put).map_err(Failure::Run)?;
-    Ok(rounded)
+    Ok(changes)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use apus_jobs::{Graph, goal};
 use apus_scenario::file::{self, DATA_BYTES};
-use apus_scenario::import::chakra::{Groups, Skipped, groups_of_json};
+use apus_scenario::import::chakra::{Changes, Groups, Skipped, groups_of_json};
 use apus_scenario::import::parse_job;
 use flate2::read::MultiGzDecoder;
 
@@ -162,13 +162,14 @@ pub fn names_traces(path: &Path) -> bool {
     matches!(chakra_files::find(path), Ok(Some(_)))
 }
 
-/// Writes a job. Chakra traces get the name `PATH.RANK.et`. Returns the number of computations whose times were rounded.
-pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<u64, Failure> {
+/// Writes a job. Chakra traces get the name `PATH.RANK.et`. Returns what differs from the job.
+pub fn write(graph: &Graph, form: Form, path: &Path) -> Result<Changes, Failure> {
     match form {
-        Form::Text => goal_files::write(graph, goal_files::Form::Text, path).map(|()| 0),
-        Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path).map(|()| 0),
-        Form::Chakra { rounds } => chakra_files::write(graph, path, rounds),
+        Form::Text => goal_files::write(graph, goal_files::Form::Text, path)?,
+        Form::Binary => goal_files::write(graph, goal_files::Form::Binary, path)?,
+        Form::Chakra { rounds } => return chakra_files::write(graph, path, rounds),
     }
+    Ok(Changes::default())
 }
 
 #[cfg(test)]

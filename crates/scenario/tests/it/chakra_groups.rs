@@ -5,35 +5,57 @@ use apus_scenario::{Options, Scenario, Source};
 
 use crate::support::{assert_reads_back, run_scenario};
 
-/// A field of a message of protobuf that is a number, or bytes after their length. All here are below 128.
-fn number(field: u8, value: u8) -> Vec<u8> {
-    vec![field << 3, value]
+/// A number of protobuf: seven bits per byte, the low ones first.
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value > 0x7f {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
 }
 
-fn bytes(tag: &[u8], content: &[u8]) -> Vec<u8> {
-    [tag, &[content.len() as u8], content].concat()
+/// A field of a message of protobuf that is a number, or bytes after their length.
+pub(crate) fn number(field: u8, value: u64) -> Vec<u8> {
+    [vec![field << 3], varint(value)].concat()
 }
 
-fn attribute(name: &str, value: &[u8]) -> Vec<u8> {
+pub(crate) fn bytes(tag: &[u8], content: &[u8]) -> Vec<u8> {
+    [tag, &varint(content.len() as u64), content].concat()
+}
+
+/// A message in a trace, after its length.
+pub(crate) fn message(fields: &[Vec<u8>]) -> Vec<u8> {
+    bytes(&[], &fields.concat())
+}
+
+/// The first message of a trace.
+pub(crate) fn metadata() -> Vec<u8> {
+    message(&[bytes(&[1 << 3 | 2], b"0.0.4")])
+}
+
+pub(crate) fn attribute(name: &str, value: &[u8]) -> Vec<u8> {
     let name = bytes(&[1 << 3 | 2], name.as_bytes());
     bytes(&[10 << 3 | 2], &[name.as_slice(), value].concat())
 }
 
+/// The group of a collective. Its value is in field 29, whose tag has two bytes.
+pub(crate) fn group_of(name: &str) -> Vec<u8> {
+    attribute("pg_name", &bytes(&[0xea, 0x01], name.as_bytes()))
+}
+
 /// The file of a rank: metadata, and an all-reduce of 64 B in a group.
 fn trace(group: &str) -> Vec<u8> {
-    let metadata = bytes(&[1 << 3 | 2], b"0.0.4");
     let node = [
         number(1, 1),
         bytes(&[2 << 3 | 2], b"sum"),
         number(3, 7),
         attribute("comm_type", &number(9, 0)),
         attribute("comm_size", &number(9, 64)),
-        // Field 29, whose tag has two bytes.
-        attribute("pg_name", &bytes(&[0xea, 0x01], group.as_bytes())),
-    ]
-    .concat();
-    let message = |content: &[u8]| [&[content.len() as u8], content].concat();
-    [message(&metadata), message(&node)].concat()
+        group_of(group),
+    ];
+    [metadata(), message(&node)].concat()
 }
 
 /// Ranks 0 and 2 are in group 5, ranks 1 and 3 in group 6.
@@ -95,31 +117,29 @@ fn groups_without_traces_and_wrong_groups_are_errors() {
 }
 
 /// A node with this id and type, after others.
-fn node(id: u8, kind: u8, after: &[u8], attributes: &[(&str, u8)]) -> Vec<u8> {
-    let after = after.iter().map(|id| number(5, *id)).collect::<Vec<_>>().concat();
-    let attributes = attributes.iter().map(|(name, value)| attribute(name, &number(9, *value)));
-    let attributes = attributes.collect::<Vec<_>>().concat();
-    let content = [number(1, id), number(3, kind), after, attributes].concat();
-    let group = attribute("pg_name", &bytes(&[0xea, 0x01], b"5"));
-    let content = if kind == 7 { [content, group].concat() } else { content };
-    [&[content.len() as u8], content.as_slice()].concat()
+fn node(id: u64, kind: u64, after: &[u64], attributes: &[(&str, u64)]) -> Vec<u8> {
+    let mut fields = vec![number(1, id), number(3, kind)];
+    fields.extend(after.iter().map(|id| number(5, *id)));
+    fields.extend(attributes.iter().map(|(name, value)| attribute(name, &number(9, *value))));
+    if kind == 7 {
+        fields.push(group_of("5"));
+    }
+    message(&fields)
 }
 
 /// Rank 1 computes before it receives with tag 0; its part of the collective must not take that message meanwhile.
 #[test]
 fn messages_of_collectives_are_not_taken_for_those_of_sends() {
-    let metadata = bytes(&[1 << 3 | 2], b"0.0.4");
-    let metadata = [&[metadata.len() as u8], metadata.as_slice()].concat();
     let size = ("comm_size", 64);
-    let sum = |id: u8, after: &[u8]| node(id, 7, after, &[("comm_type", 0), size]);
+    let sum = |id: u64, after: &[u64]| node(id, 7, after, &[("comm_type", 0), size]);
     let first = [
-        metadata.clone(),
+        metadata(),
         node(1, 5, &[], &[("comm_dst", 1), size]),
         node(2, 6, &[], &[("comm_src", 1), size, ("comm_tag", 1)]),
         sum(3, &[]),
     ];
     let second = [
-        metadata,
+        metadata(),
         node(1, 4, &[], &[]),
         node(2, 6, &[1], &[("comm_src", 0), size]),
         node(3, 5, &[2], &[("comm_dst", 0), size, ("comm_tag", 1)]),

@@ -10,6 +10,9 @@ use apus_scenario::import::chakra::{ChakraError, Groups, RankTrace, compose, wri
 use apus_scenario::import::parse_job;
 use apus_units::Span;
 
+/// Stream of the messages of Chakra traces.
+const MESSAGES: u8 = 3;
+
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
@@ -246,8 +249,8 @@ fn a_job_of_messages_and_computations_survives_chakra() {
     for (rank, program) in programs.iter_mut().enumerate() {
         let other = 1 - rank as u32;
         let compute = program.push(Op::compute(Span::from_us(7)).on_cpu(rank as u8)).expect("op");
-        let send = program.push(Op::send(other, 5000, 9)).expect("op");
-        let receive = program.push(Op::receive(other, 5000, 9)).expect("op");
+        let send = program.push(Op::send(other, 5000, 9).on_cpu(MESSAGES)).expect("op");
+        let receive = program.push(Op::receive(other, 5000, 9).on_cpu(MESSAGES)).expect("op");
         program.requires(send, compute);
         program.requires(receive, compute);
     }
@@ -262,12 +265,61 @@ fn a_job_of_messages_and_computations_survives_chakra() {
     assert_eq!(again, graph);
 }
 
+/// The traces of all ranks, as they are read again.
+fn rewritten(graph: &Graph) -> Result<Vec<RankTrace>, ChakraError> {
+    let trace = |rank| RankTrace::parse(rank, &write_trace(graph, rank, false)?.bytes);
+    (0..graph.ranks()).map(trace).collect()
+}
+
+/// Collectives of several ranks have operations that only join others.
+#[test]
+fn jobs_of_collectives_survive_chakra() {
+    for (name, graph) in [
+        ("all_reduce", composed("all_reduce")),
+        ("all_to_all", composed("all_to_all")),
+        ("microAllReduce.txt", job("microAllReduce.txt")),
+    ] {
+        let traces = rewritten(&graph).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let again = compose(&traces, &Groups::new(), false).expect(name).graph;
+        assert_eq!((again.bytes(), time(&again)), (graph.bytes(), time(&graph)), "{name}");
+    }
+}
+
+/// A computation, a send after it, and another computation beside the send.
+#[test]
+fn what_chakra_has_not_of_messages_is_an_error_or_counted() {
+    let written = |send: Op, streams: [u8; 2]| {
+        let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+        let us = |cpu| Op::compute(Span::from_us(1)).on_cpu(cpu);
+        let first = programs[0].push(us(streams[0])).expect("op");
+        let send = programs[0].push(send).expect("op");
+        programs[0].push(us(streams[1])).expect("op");
+        programs[0].requires(send, first);
+        programs[1].push(Op::receive(0, 5, 0)).expect("op");
+        let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+        write_trace(&Graph::new(programs.collect()).expect("graph"), 0, false)
+    };
+    let send = Op::send(1, 5, 0);
+    for (op, streams, part) in [
+        (Op::send(1, 0, 0), [0, 0], "node 1 (op 1: send 0 B to rank 1, tag 0): messages of a"),
+        (send.on_nic(1), [0, 0], "messages of a Chakra trace have no NIC"),
+        (send, [0, 2], "two streams of computations only"),
+    ] {
+        let error = written(op, streams).expect_err(part).to_string();
+        assert!(error.starts_with("rank 0, node ") && error.contains(part), "{part}: {error}");
+    }
+    for (cpu, freed) in [(0, 1), (1, 1), (2, 0), (MESSAGES, 0)] {
+        let changes = written(send.on_cpu(cpu), [0, 1]).expect("trace").changes;
+        assert_eq!((changes.freed, changes.rounded), (freed, 0), "{cpu}");
+    }
+}
+
 /// Rank 2 of three takes no part; its trace has no node.
 #[test]
 fn a_rank_without_operations_survives_chakra() {
     let mut programs: Vec<_> = (0..3).map(|rank| ProgramBuilder::new(rank, 3)).collect();
-    programs[0].push(Op::send(1, 5000, 9)).expect("op");
-    programs[1].push(Op::receive(0, 5000, 9)).expect("op");
+    programs[0].push(Op::send(1, 5000, 9).on_cpu(MESSAGES)).expect("op");
+    programs[1].push(Op::receive(0, 5000, 9).on_cpu(MESSAGES)).expect("op");
     let programs = programs.into_iter().map(|program| program.finish().expect("program"));
     let graph = Graph::new(programs.collect()).expect("graph");
     let trace = |rank| {
@@ -294,11 +346,11 @@ fn times_that_chakra_has_not_are_an_error_or_rounded_and_counted() {
         Graph::new(vec![program.finish().expect("program")]).expect("graph")
     };
     let exact = write_trace(&graph(&times[..2]), 0, false).expect("whole microseconds, and 1 ns");
-    assert_eq!(exact.rounded, 0);
+    assert_eq!(exact.changes.rounded, 0);
     let error = write_trace(&graph(&times), 0, false).expect_err("0 s").to_string();
     assert!(error.contains("rank 0, node 2") && error.contains("--round"), "{error}");
     let rounded = write_trace(&graph(&times), 0, true).expect("rounded");
-    assert_eq!(rounded.rounded, 3);
+    assert_eq!(rounded.changes.rounded, 3);
     let traces = [RankTrace::parse(0, &rounded.bytes).expect("trace")];
     let again = compose(&traces, &Groups::new(), false).expect("job").graph;
     let read: Vec<Span> = again

@@ -6,6 +6,7 @@ mod support;
 mod builder;
 mod bursts_and_marks;
 mod chakra_groups;
+mod chakra_nodes;
 mod checks;
 mod closed_forms;
 mod clusters;

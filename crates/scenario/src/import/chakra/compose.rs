@@ -6,7 +6,7 @@ use apus_jobs::collectives::{Algorithm, Composer, JOINS};
 use apus_jobs::{Action, GraphError, Op};
 use apus_units::Span;
 
-use super::nodes::{Members, Report, Step, step};
+use super::nodes::{MESSAGES, Members, Report, Step, step};
 use super::{ChakraError, Groups, Imported, RankTrace};
 
 /// Most operations of a job.
@@ -323,13 +323,15 @@ impl Composition<'_> {
         arrived.sort_by_key(|(rank, _)| members.iter().position(|member| member == rank));
         let (first, node) = arrived[0];
         let size = members.len() as u64;
-        self.count(&ranks[first as usize], node, 4 * size * size)?;
+        // Sends and receives, and an operation with which a rank enters.
+        let each = 2 * algorithm.messages(members.len() as u32) + 1;
+        self.count(&ranks[first as usize], node, size * each)?;
         let mut after: Vec<Vec<u32>> =
             arrived.iter().map(|(rank, node)| ranks[*rank as usize].after(*node)).collect();
         let trace = ranks[first as usize].trace;
         let wrong = |error: String| trace.wrong(&trace.nodes[node as usize], error);
         self.composer
-            .collective(members, algorithm, bytes, 0, &mut after)
+            .collective(members, algorithm, bytes, MESSAGES, &mut after)
             .map_err(|error| wrong(error.to_string()))?;
         for ((number, node), after) in arrived.into_iter().zip(after) {
             let ends = self.join(&ranks[number as usize], number, node, after)?;

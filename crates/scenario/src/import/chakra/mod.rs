@@ -1,7 +1,8 @@
 //! Chakra execution traces (mlcommons/chakra; `PREFIX.RANK.et`), one file per rank, as a job.
 //!
 //! * A node starts when all nodes of its `data_deps` and `ctrl_deps` are done.
-//! * Computations take `duration_micros` (0 is 1 ns) on one stream, those with `is_cpu_op` on another one.
+//! * Computations take `duration_micros` (0 is 1 ns) on one stream, those with `is_cpu_op` on another one. Messages have a third one,
+//!   so that they wait for no computation that they do not depend on, as in ASTRA-sim, which has a slot for each of the three.
 //! * A collective is the k-th of its group (`pg_name`; "" and "0": all ranks) in the order of ids, on all ranks of the
 //!   group. All-reduce, all-gather, reduce-scatter and barrier are rings, all-to-all is direct, broadcast a binomial
 //!   tree from the first rank of the group. `comm_size` is the whole array of a rank, for an all-gather its own shard.
@@ -26,7 +27,7 @@ use prost::Message as _;
 
 use schema::{GlobalMetadata, Node};
 pub use text::{of_text, text_of};
-pub use write::{Written, write_trace};
+pub use write::{Changes, Written, write_trace};
 
 /// Members of each group by its name.
 pub type Groups = BTreeMap<String, Vec<u32>>;

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apus_jobs::Op;
 use apus_jobs::collectives::Algorithm;
+use apus_jobs::{ANY, Op};
 use apus_units::Span;
 
 use super::schema::Node;
 use super::{ChakraError, Groups, RankTrace, Skipped};
 
 /// Types of nodes.
-const METADATA: i32 = 1;
+pub(super) const METADATA: i32 = 1;
 pub(super) const COMPUTE: i32 = 4;
 pub(super) const SEND: i32 = 5;
 pub(super) const RECEIVE: i32 = 6;
@@ -18,6 +18,9 @@ const COLLECTIVE: i32 = 7;
 
 /// Stream of computations on the CPU; that of operations that only join others is [`JOINS`](apus_jobs::collectives::JOINS).
 pub(super) const CPU: u8 = 1;
+/// Stream of messages: of sends, receives and those of collectives.
+pub(super) const MESSAGES: u8 = 3;
+
 /// Lists of what was left out.
 #[derive(Default)]
 pub(super) struct Report {
@@ -71,10 +74,9 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn new(traces: &[RankTrace], given: &Groups) -> Self {
         let mut groups = Self { ranks: traces.len() as u32, ..Self::default() };
-        let all: Vec<u32> = (0..traces.len() as u32).collect();
-        for name in ["", "0"] {
-            groups.add(name, all.clone());
-        }
+        // Two names of one group, whose collectives are counted together.
+        groups.add("", (0..groups.ranks).collect());
+        groups.names.insert("0".to_owned(), 0);
         for node in traces.iter().flat_map(|trace| &trace.nodes) {
             if node.kind == METADATA && node.name.contains("process_group:init") {
                 groups.add_of_pytorch(node);
@@ -92,10 +94,10 @@ impl Members {
         let is_whole =
             distinct.len() == members.len() && members.iter().all(|rank| *rank < self.ranks);
         let members = if is_whole { members } else { Vec::new() };
-        let index = *self.names.entry(name.to_owned()).or_insert(self.lists.len());
-        match self.lists.get_mut(index) {
-            Some(list) => *list = members,
-            None => self.lists.push(members),
+        // Traces of PyTorch define every group on each rank.
+        if self.names.get(name).is_none_or(|index| self.lists[*index] != members) {
+            self.names.insert(name.to_owned(), self.lists.len());
+            self.lists.push(members);
         }
     }
 
@@ -106,13 +108,13 @@ impl Members {
         for entry in list {
             let name = entry.get("pg_name").and_then(|name| name.as_str()).map(str::to_owned);
             let ranks = entry.get("ranks").and_then(|ranks| ranks.as_array());
-            let ranks =
-                ranks.map(|ranks| ranks.iter().filter_map(|rank| Some(rank.as_u64()? as u32)));
-            if let (Some(name), Some(ranks)) = (name, ranks) {
-                let ranks: Vec<u32> = ranks.collect();
-                if !ranks.is_empty() {
-                    self.add(&name, ranks);
-                }
+            if let (Some(name), Some(ranks)) = (name, ranks.filter(|ranks| !ranks.is_empty())) {
+                let number = |rank: &serde_json::Value| u32::try_from(rank.as_u64()?).ok();
+                // With something that is no rank, the group has no member here.
+                self.add(
+                    &name,
+                    ranks.iter().map(number).collect::<Option<_>>().unwrap_or_default(),
+                );
             }
         }
     }
@@ -144,9 +146,13 @@ pub(super) fn step(
         SEND | RECEIVE => {
             let is_send = node.kind == SEND;
             let number = |name: &str| match node.integer(name) {
-                Some(value) => u32::try_from(value).map_err(|_| {
-                    trace.wrong(node, format!("{name} is {value}; it must be from 0 to 2^32 - 1"))
-                }),
+                // The largest number means any rank or tag.
+                Some(value) => {
+                    u32::try_from(value).ok().filter(|value| *value != ANY).ok_or_else(|| {
+                        let right = "it must be from 0 to 2^32 - 2";
+                        trace.wrong(node, format!("{name} is {value}; {right}"))
+                    })
+                }
                 None => Err(trace.wrong(node, format!("the attribute {name} is missing"))),
             };
             let peer = number(if is_send { "comm_dst" } else { "comm_src" })?;
@@ -158,11 +164,11 @@ pub(super) fn step(
             }
             let tag = if node.attribute("comm_tag").is_some() { number("comm_tag")? } else { 0 };
             let bytes = size(trace, node)?;
-            Ok(Step::One(if is_send {
-                Op::send(peer, bytes, tag)
-            } else {
-                Op::receive(peer, bytes, tag)
-            }))
+            let op = match is_send {
+                true => Op::send(peer, bytes, tag),
+                false => Op::receive(peer, bytes, tag),
+            };
+            Ok(Step::One(op.on_cpu(MESSAGES)))
         }
         COLLECTIVE => match collective(trace, node, members, numbers, report)? {
             Some(step) => Ok(step),
@@ -235,7 +241,12 @@ fn collective(
         return Ok(None);
     }
     // A barrier has no bytes; messages have at least one.
-    let bytes =
-        if factor == 0 { ranks } else { size(trace, node)?.saturating_mul(factor).max(ranks) };
+    let shard = if factor == 0 { 0 } else { size(trace, node)? };
+    let bytes = shard.checked_mul(factor).map(|bytes| bytes.max(ranks)).ok_or_else(|| {
+        let what = format!(
+            "comm_size is {shard}, that of each of {ranks} ranks; all of them must be below 2^64 B"
+        );
+        trace.wrong(node, what)
+    })?;
     Ok(Some(Step::Collective { algorithm, bytes, group, number: *number - 1 }))
 }
