@@ -1,6 +1,7 @@
 //! Jobs of files: in one of the formats of texts, or Chakra traces with their groups.
 
 use apus_jobs::{Graph, goal};
+use apus_sim::plan::JobPlan;
 
 use super::super::import::{self, chakra};
 use super::super::section::Section;
@@ -41,7 +42,11 @@ pub(super) fn read(section: &Section<'_>, skipped: &mut Vec<String>) -> Option<G
 }
 
 fn parse(section: &Section<'_>, key: &'static str, name: &str, text: String) -> Option<Graph> {
-    match import::parse_job(&text) {
+    let parsed = import::parse_job(&text).and_then(|graph| {
+        // As of a file without lines.
+        JobPlan::check_messages(&graph).map_err(|why| format!(" {why}")).map(|()| graph)
+    });
+    match parsed {
         Ok(graph) => {
             section.record("operations", Value::Text(text));
             Some(graph)

@@ -40,7 +40,8 @@ impl Path {
         spreads: bool,
     ) -> Option<Self> {
         let ports = network.path(from, to, 0, 0).ok()?;
-        let delay = ports.iter().fold(Span::ZERO, |sum, port| sum + network.delay(*port));
+        let delay =
+            ports.iter().fold(Span::ZERO, |sum, port| sum.saturating_add(network.delay(*port)));
         // Packets that take several paths use all ports of the NICs.
         let planes = if spreads { network.common_ports(from, to) } else { 1 };
         let rate = |port| network.configured_rate(port).saturating_mul(u64::from(planes));
@@ -90,20 +91,21 @@ impl Path {
         let ports = if self.spreads { self.shares } else { 1 };
         let occupies = Span::from_ps(all.as_ps() / ports);
         let back = self.rates.iter().map(|rate| (rate, u64::from(sizes.control)));
-        let acknowledgement = self.delay + Self::sum(back);
-        Cost { occupies, latency: alone - occupies, acknowledgement }
+        let acknowledgement = self.delay.saturating_add(Self::sum(back));
+        Cost { occupies, latency: alone.saturating_sub(occupies), acknowledgement }
     }
 
     /// Returns the time of bytes on each of some links.
     fn sum<'a>(links: impl Iterator<Item = (&'a Rate, u64)>) -> Span {
         let times = links.map(|(rate, bytes)| rate.serialization_time(Bytes::new(bytes)));
-        times.fold(Span::ZERO, |sum, time| sum + time)
+        times.fold(Span::ZERO, Span::saturating_add)
     }
 
     /// Returns the time if the `place`-th link carries `bytes`, and each other link one packet of `packet` bytes.
     fn with_one_packet(&self, place: usize, bytes: u64, packet: u64) -> Span {
         let on = |at: usize| if at == place { bytes } else { packet };
-        self.delay + Self::sum(self.rates.iter().enumerate().map(|(at, rate)| (rate, on(at))))
+        let links = self.rates.iter().enumerate().map(|(at, rate)| (rate, on(at)));
+        self.delay.saturating_add(Self::sum(links))
     }
 
     /// Returns the bytes of the last packet of a message on the wire.
@@ -121,14 +123,14 @@ impl Path {
         let (mut first_arrives, mut apart, mut arrives) = (Span::ZERO, Span::ZERO, Span::ZERO);
         for rate in &self.rates {
             let time = rate.serialization_time(full);
-            (first_arrives, apart) = (first_arrives + time, apart.max(time));
+            (first_arrives, apart) = (first_arrives.saturating_add(time), apart.max(time));
             if others > 0 {
                 let before = Span::from_ps(apart.as_ps().saturating_mul(others - 1));
-                arrives = arrives.max(first_arrives + before);
+                arrives = arrives.max(first_arrives.saturating_add(before));
             }
-            arrives += rate.serialization_time(last);
+            arrives = arrives.saturating_add(rate.serialization_time(last));
         }
-        self.delay + arrives
+        self.delay.saturating_add(arrives)
     }
 
     /// Returns the least time of a message whose packets take several paths. The slower one of the first and the last link, which
@@ -154,6 +156,12 @@ impl Path {
         let first = self.with_one_packet(0, first, first);
         if self.spreads { first.min(self.cost_among_others(bytes, sizes).alone()) } else { first }
     }
+}
+
+/// Adds a time to that of a stream, or of a direction of a NIC or a rank.
+fn add<K: Ord>(busy: &mut BTreeMap<K, Span>, key: K, time: Span) {
+    let sum = busy.entry(key).or_default();
+    *sum = sum.saturating_add(time);
 }
 
 /// The ideal time of a job.
@@ -233,7 +241,7 @@ impl<'a> Costs<'a> {
         let first = path.map_or(cost.latency, |path| {
             // What comes before and behind the fabric is part of the latency.
             let own = path.cost(bytes, self.sizes).alone();
-            path.first_byte(bytes, self.sizes) + last.saturating_sub(own)
+            path.first_byte(bytes, self.sizes).saturating_add(last.saturating_sub(own))
         });
         let latency = match self.has_streams {
             true => model.at_least((first, last)),
@@ -249,7 +257,8 @@ impl<'a> Costs<'a> {
             (Some(path), local) => {
                 let mut cost = path.cost(bytes, self.sizes);
                 if let (Some(local), Some(_)) = (local, self.job.other_nic(from, to)) {
-                    cost.latency += local.delay + local.occupies(bytes);
+                    let within = local.delay.saturating_add(local.occupies(bytes));
+                    cost.latency = cost.latency.saturating_add(within);
                 }
                 cost
             }
@@ -330,11 +339,11 @@ impl<'a> Costs<'a> {
                 let (source, target) = self.job.terminals(from, to);
                 let time = local.occupies(bytes);
                 if source.host == target.host {
-                    *busy.entry((to, false)).or_default() += time;
+                    add(&mut busy, (to, false), time);
                 } else if self.job.other_nic(from, to).is_none() {
                     continue;
                 }
-                *busy.entry((from, true)).or_default() += time;
+                add(&mut busy, (from, true), time);
             }
         }
         busy.into_values().max().unwrap_or_default()
@@ -347,8 +356,7 @@ impl<'a> Costs<'a> {
             let mut busy: BTreeMap<u8, Span> = BTreeMap::new();
             for op in program.ops() {
                 if let Action::Compute { time } = op.action {
-                    let stream = busy.entry(op.cpu).or_default();
-                    *stream = stream.saturating_add(time);
+                    add(&mut busy, op.cpu, time);
                 }
             }
             busy.into_values().max().unwrap_or_default()
@@ -372,7 +380,7 @@ impl<'a> Costs<'a> {
                 {
                     let time = rate.map_or(Span::ZERO, |rate| rate.serialization_time(wire));
                     let time = Span::from_ps(time.as_ps() / path.shares);
-                    *busy.entry((end, is_out)).or_default() += time;
+                    add(&mut busy, (end, is_out), time);
                 }
             }
         }

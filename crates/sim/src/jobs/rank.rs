@@ -26,7 +26,8 @@ pub(super) fn operation(address: u64) -> (u32, u32) {
     ((address >> 32) as u32, address as u32)
 }
 
-/// Submits a message to a flow. Returns `false` if the flow has too many outstanding ops.
+/// Submits a message to a flow. Returns `false` if the flow has too many outstanding ops; no other reason is left, since plans have no
+/// message that is too long ([`JobPlan::check_messages`]).
 fn pass_on<F: AlgorithmFactory>(
     flow: FlowId,
     message: &Message,

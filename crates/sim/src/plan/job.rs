@@ -9,7 +9,7 @@ use apus_cc::AlgorithmFactory;
 use apus_fabric::{MAX_HOST_PORTS, Terminal};
 use apus_jobs::collectives::Collective;
 use apus_jobs::loggops::Parameters;
-use apus_jobs::{Action, Done, Graph};
+use apus_jobs::{Action, Done, Graph, Op};
 use apus_units::{Bytes, HostId, Rate, Span, Time};
 
 use super::{ConnectionPlan, Load, Plan};
@@ -117,6 +117,26 @@ impl fmt::Display for JobError {
 impl std::error::Error for JobError {}
 
 impl JobPlan {
+    /// Most bytes of a message, 2^40. Rationale: as the sizes of scenarios; more than 10 s of a link of 800 Gb/s.
+    pub const MAX_MESSAGE: u64 = 1 << 40;
+
+    /// Checks the messages of a graph.
+    ///
+    /// # Errors
+    /// The first one of more than [`JobPlan::MAX_MESSAGE`] bytes, with its rank and operation.
+    pub fn check_messages(graph: &Graph) -> Result<(), String> {
+        for (rank, program) in (0..).zip(graph.programs()) {
+            let size = |op: Op| if let Action::Send { bytes, .. } = op.action { bytes } else { 0 };
+            if let Some(op) = program.ops().map(size).position(|bytes| bytes > Self::MAX_MESSAGE) {
+                let (what, most) = (program.describe(op as u32), Self::MAX_MESSAGE);
+                return Err(format!(
+                    "rank {rank}, {what}: a message has at most {most} B (2^40); divide it"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a job that starts at once, with one flow per pair of ranks and interleaved messages. A send
     /// is done when its message is delivered.
     #[must_use]
@@ -219,6 +239,7 @@ impl JobPlan {
             let why = format!("a rank is on {host}, but the topology has {hosts}, numbered from 0");
             return Err(self.error(why));
         }
+        Self::check_messages(&self.graph).map_err(|why| self.error(why))?;
         if self.flows_per_pair == 0 {
             return Err(
                 self.error("0 flows per pair of ranks carry nothing; give at least 1".to_owned())
@@ -262,8 +283,8 @@ impl<F: AlgorithmFactory> Plan<F> {
     /// Adds a job whose connections are copies of `like`, except for their hosts and their load.
     ///
     /// # Errors
-    /// If a rank has no host of the topology, or if two ranks of a host exchange messages without a network
-    /// between them.
+    /// If a rank has no host of the topology, if a message has more than [`JobPlan::MAX_MESSAGE`] bytes, or if two ranks of a host
+    /// exchange messages without a network between them.
     pub fn add_job(&mut self, mut job: JobPlan, like: &ConnectionPlan<F>) -> Result<(), JobError> {
         job.check(self.topology.hosts)?;
         if let Some(nics) = job.nics {

@@ -259,6 +259,41 @@ fn ranks_of_a_host_have_a_network_of_their_own() {
     assert!(refused.contains("ranks 0 and 1 are both on host 0"), "{refused}");
 }
 
+/// Rank 0 sends messages of 2^40 B, of which each takes 278 years at 1 kb/s, longer than any time here.
+#[test]
+fn messages_are_bounded_and_sums_of_their_times_do_not_wrap() {
+    let graph = |bytes: u64| {
+        let mut programs = [0, 1].map(|rank| ProgramBuilder::new(rank, 2));
+        for tag in 0..3 {
+            programs[0].push(Op::send(1, bytes, tag)).expect("op");
+            programs[1].push(Op::receive(0, bytes, tag)).expect("op");
+        }
+        Graph::new(programs.map(|program| program.finish().expect("program")).into())
+            .expect("graph")
+    };
+    let window = build("constant", None, &[]).expect("algorithm");
+    let plan = |bytes: u64, on: [u32; 2], switch: SendOrder| {
+        let links = tier(Rate::from_bps(1000), Span::from_us(1));
+        let local = Some(LocalNetwork { rate: Rate::from_bps(1000), delay: Span::from_us(1) });
+        let job = JobPlan::new("long", graph(bytes), on.map(HostId::new));
+        let job = JobPlan { local, order: switch, ..job };
+        Plan::builder(Topology::star(2, &links), Span::from_us(1)).job(job, &window)
+    };
+    for on in [[0, 1], [0, 0]] {
+        for order in [SendOrder::Interleaved, SendOrder::Sequential] {
+            let summary = run(&plan(1 << 40, on, order).expect("plan").build().expect("plan"));
+            let ideal = summary.jobs[0].ideal_us.expect("ideal");
+            assert!(near(ideal / Span::MAX.as_us_f64(), 1.0), "{ideal}");
+        }
+        for bytes in [(1 << 40) + 1, u64::MAX] {
+            let error = plan(bytes, on, SendOrder::Interleaved).expect_err("too long").to_string();
+            let part =
+                format!("rank 0, op 0: send {bytes} B to rank 1, tag 0: a message has at most");
+            assert!(error.contains(&part), "{error}");
+        }
+    }
+}
+
 /// Each rank computes for 5 us and then gives a packet to the other: 5 + 2.6656 us per iteration.
 #[test]
 fn iterations_and_the_time_of_ranks_add_up() {
