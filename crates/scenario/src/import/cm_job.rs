@@ -190,7 +190,14 @@ impl Matrix {
         for (id, (line, kind)) in &self.triggers {
             let flows = started.get(id).map_or(&[][..], Vec::as_slice);
             let by = activations.get(id).map_or(&[][..], Vec::as_slice);
-            if by.is_empty() && !flows.is_empty() {
+            if flows.is_empty() {
+                let by = by.len();
+                return wrong(
+                    *line,
+                    format!("trigger {id}, which {by} flows activate, starts no flow: remove it"),
+                );
+            }
+            if by.is_empty() {
                 return wrong(
                     *line,
                     format!("nothing activates trigger {id}: its flows would never start"),
@@ -201,15 +208,10 @@ impl Matrix {
                     "{} flows activate the oneshot {id}; its second activation ends a run of htsim: use `barrier count N` or `multishot`",
                     by.len()
                 )),
-                Kind::Oneshot | Kind::Barrier(_) if flows.is_empty() && !by.is_empty() => {
-                    Some(format!("trigger {id} starts no flow"))
-                }
-                Kind::Barrier(count) if *count != by.len() as u64 && !flows.is_empty() => {
-                    Some(format!(
-                        "the barrier {id} waits for {count} activations, but {} flows activate it",
-                        by.len()
-                    ))
-                }
+                Kind::Barrier(count) if *count != by.len() as u64 => Some(format!(
+                    "the barrier {id} waits for {count} activations, but {} flows activate it",
+                    by.len()
+                )),
                 Kind::Multishot if flows.len() > by.len() => Some(format!(
                     "the multishot {id} starts {} flows, but is activated {} times: the others would never start",
                     flows.len(),

@@ -126,13 +126,13 @@ pub fn parse_topology(text: &str) -> Result<Graph, ImportError> {
     }
     let hosts: Vec<u32> = (0..nodes).filter(|node| !is_switch.contains(node)).collect();
     let switch_numbers: Vec<u32> = is_switch.difference(&is_nvswitch).copied().collect();
-    let end = |node: u32| match switch_numbers.binary_search(&node) {
-        Ok(place) => End::Switch(place as u32),
-        // Of the nodes before it, those that are not hosts are switches of either kind.
-        Err(before) => End::Host(node - before as u32 - is_nvswitch.range(..node).count() as u32),
+    // No link of the network between servers ends at an NVSwitch; here it would be the switch after it.
+    let end = |node: u32| match hosts.binary_search(&node) {
+        Ok(place) => End::Host(place as u32),
+        Err(_) => End::Switch(switch_numbers.binary_search(&node).unwrap_or_else(|at| at) as u32),
     };
     let mut graph = Graph {
-        hosts,
+        hosts: hosts.clone(),
         switches: switch_numbers.iter().map(|n| format!("node{n}")).collect(),
         ..Graph::default()
     };

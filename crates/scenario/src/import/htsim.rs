@@ -169,6 +169,17 @@ impl Tier {
         }
     }
 
+    /// Reads a latency, 0 if it is not given.
+    fn latency(&self, key: &str) -> Result<Span, ImportError> {
+        match self.values.get(key) {
+            None | Some((_, 0..=1_000_000_000)) => Ok(Span::from_ns(self.or(key, 0))),
+            Some((line, ns)) => wrong(
+                *line,
+                format!("`{key}` is {ns}; it must be at most 1000000000, which is 1 s"),
+            ),
+        }
+    }
+
     fn or(&self, key: &str, default: u64) -> u64 {
         self.values.get(key).map_or(default, |(_, value)| *value)
     }
@@ -247,8 +258,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
     let (pods, tors) = (nodes / pod, pod / per_tor);
     let links = |tier: &Tier| -> Result<(Rate, Span, u64), ImportError> {
         let gbps = tier.need("Downlink_speed_Gbps")?.1;
-        let delay = Span::from_ns(tier.or("Downlink_Latency_ns", 0).min(1_000_000_000));
-        Ok((Rate::from_gbps(gbps), delay, tier.bundle()?))
+        Ok((Rate::from_gbps(gbps), tier.latency("Downlink_Latency_ns")?, tier.bundle()?))
     };
     if tiers[0].bundle()? != 1 {
         return wrong(
@@ -256,7 +266,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
             "`Bundle` must be 1 in tier 0: this reader gives a host one link",
         );
     }
-    check_oversubscription(&tiers[0])?;
+    check_oversubscription(&tiers[0], &tiers[1])?;
     let bundle = tiers[1].bundle()?;
     let (down_line, aggs_down) = tiers[1].need("Radix_Down")?;
     if !up.is_multiple_of(bundle) || aggs_down != tors * bundle {
@@ -269,7 +279,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
     let aggs = up / bundle;
     // Switches of tier 2, and the links of each to a pod.
     let (cores, to_pod) = if let [_, middle, top] = tiers {
-        check_oversubscription(middle)?;
+        check_oversubscription(middle, top)?;
         let (up_line, aggs_up) = middle.need("Radix_Up")?;
         let bundle = top.bundle()?;
         let (_, core_down) = top.need("Radix_Down")?;
@@ -305,7 +315,7 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
         links: Vec::new(),
         left_out: None,
         servers: None,
-        pipeline_latency: Span::from_ns(tiers[0].or("Switch_Latency_ns", 0).min(1_000_000_000)),
+        pipeline_latency: tiers[0].latency("Switch_Latency_ns")?,
     };
     if let Some(other) =
         tiers.iter().find(|t| t.or("Switch_Latency_ns", 0) != tiers[0].or("Switch_Latency_ns", 0))
@@ -340,11 +350,19 @@ fn build(line: usize, nodes: u64, pod: u64, tiers: &[Tier]) -> Result<Graph, Imp
     Ok(graph)
 }
 
-/// `Oversubscribed` follows from the radixes and speeds; htsim also refuses a file with another
-/// value.
-fn check_oversubscription(tier: &Tier) -> Result<(), ImportError> {
-    match tier.values.get("Oversubscribed") {
-        Some((line, 0)) => wrong(*line, "`Oversubscribed` is 0; it must be at least 1"),
-        _ => Ok(()),
+/// Refuses a value of `Oversubscribed` that does not follow from the radixes and speeds; htsim takes it for granted, and refuses
+/// radixes and speeds that do not fit it.
+fn check_oversubscription(tier: &Tier, above: &Tier) -> Result<(), ImportError> {
+    let Some((line, factor)) = tier.values.get("Oversubscribed") else { return Ok(()) };
+    let [down, up] = [tier.need("Radix_Down")?.1, tier.need("Radix_Up")?.1];
+    let key = "Downlink_speed_Gbps";
+    let [down_gbps, up_gbps] = [tier.need(key)?.1, above.need(key)?.1];
+    if u128::from(down * down_gbps) == u128::from(up * up_gbps) * u128::from(*factor) {
+        return Ok(());
     }
+    let why = format!(
+        "`Oversubscribed` is {factor}, but a switch of this tier has {down} links of {down_gbps} Gb/s down and {up} of \
+         {up_gbps} Gb/s up; leave it out, or write their ratio"
+    );
+    wrong(*line, why)
 }

@@ -80,6 +80,45 @@ fn a_topology_of_simai_is_the_network_between_servers() {
     assert_eq!(graph.links[2].a, End::Host(2));
 }
 
+/// A link end of a file costs no pass over all switches: 50,000 NVSwitches and 200,000 links.
+#[test]
+fn a_topology_with_many_nvswitches_is_read_and_links_between_them_are_refused() {
+    let count = 50_000;
+    let mut text = format!("{} 1 {count} 1 {} H100\n", 2 * count + 1, 4 * count);
+    (count..2 * count).for_each(|node| text += &format!("{node} "));
+    text += &format!("{}\n", 2 * count);
+    for _ in 0..2 {
+        for gpu in 0..count {
+            text += &format!("{gpu} {} 1Gbps 1us 0\n", count + gpu);
+            text += &format!("{gpu} {} 1Gbps 1us 0\n", 2 * count);
+        }
+    }
+    let graph = Graph::parse(&text).expect("read");
+    assert_eq!((graph.hosts.len(), graph.links.len()), (count, 2 * count));
+    assert_eq!(graph.links[7].a, End::Host(7));
+    let error = Graph::parse("4 1 2 1 1 H100\n1 2 3\n1 2 1Gbps 1us 0\n").expect_err("two");
+    assert!(error.to_string().starts_with("3: NVSwitch 2 has a link to switch 1"), "{error}");
+}
+
+/// 8 links of 100 Gb/s down and 2 of 200 Gb/s up are 2:1.
+#[test]
+fn a_topo_has_the_oversubscription_of_its_radixes_and_speeds() {
+    let parse = |factor: u32| {
+        Graph::parse(&format!(
+            "Nodes 32\nTiers 2\nPodsize 32\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 8\nRadix_Up 2\n\
+             Oversubscribed {factor}\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 4\n"
+        ))
+    };
+    assert_eq!(parse(2).expect("2:1").hosts.len(), 32);
+    for factor in [0, 1, 4] {
+        let error = parse(factor).expect_err("another factor").to_string();
+        let right = format!(
+            "8: `Oversubscribed` is {factor}, but a switch of this tier has 8 links of 100 Gb/s down and 2 of 200 Gb/s up"
+        );
+        assert!(error.starts_with(&right), "{error}");
+    }
+}
+
 #[test]
 fn hpcc_files_are_read() {
     let flows = Traffic::parse(
@@ -165,6 +204,14 @@ fn wrong_topologies_are_refused_with_line_and_remedy() {
         (with("Radix_Up 8\n", ""), "6: `Radix_Up` of this tier is missing"),
         (with("Radix_Down 8", "Radix_Down x"), "8: `x` is not a whole number"),
         (with("Bundle 1", "Bundle 0"), "28: `Bundle` is 0"),
+        (
+            with("Downlink_Latency_ns 1000", "Downlink_Latency_ns 1000000001"),
+            "11: `Downlink_Latency_ns` is 1000000001; it must be at most 1000000000",
+        ),
+        (
+            good.replace("Switch_Latency_ns 0", "Switch_Latency_ns 2000000000"),
+            "12: `Switch_Latency_ns` is 2000000000; it must be at most 1000000000",
+        ),
         (with("Radix_Down 2", "Radix_Down 3"), "17: 16 switches of tier 1"),
         ("1 2".to_owned(), "1: the first line must be three numbers"),
         ("3 1 2\n".to_owned(), "1: the node numbers of 1 switches must follow"),

@@ -170,6 +170,19 @@ fn instances_of_switches_are_bounded_together() {
     assert!(error.message.contains("1200000 switches; a topology has at most 1000000"), "{error}");
 }
 
+/// Each edge joins one pair, but has an endpoint of a million components.
+#[test]
+fn components_that_endpoints_name_are_bounded_together() {
+    let parse = |edges: usize| {
+        let edges = vec![edge("h nic", "s port[0]", ONE); edges].join(",\n");
+        Graph::parse(&text(&edges).replace(r#""count": 4"#, r#""count": 500000"#))
+    };
+    assert_eq!(parse(2).expect("two edges").links.len(), 1);
+    let error = parse(20).expect_err("too many");
+    assert_eq!(error.line, 15, "{error}");
+    assert!(error.message.contains("8000007 components; at most 8000000 are read"), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

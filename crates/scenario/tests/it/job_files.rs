@@ -111,6 +111,14 @@ fn mistakes_of_connection_matrices_name_the_line() {
             "2: the flow 0->1 waits for itself",
         ),
         ("0->1 start 0 size 5\ntrigger id 1 barrier\n", "3: a barrier needs `count N`"),
+        (
+            "0->1 start 0 size 5\ntrigger id 1 oneshot\n",
+            "3: trigger 1, which 0 flows activate, starts no flow",
+        ),
+        (
+            "0->1 start 0 size 5 send_done_trigger 1\ntrigger id 1 multishot\n",
+            "3: trigger 1, which 1 flows activate, starts no flow",
+        ),
         ("0->3 start 0 size 5\n", "2: unknown node 3"),
         (
             "0->1 msg 1 start 18446744073710 size 5\n",

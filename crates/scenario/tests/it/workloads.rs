@@ -34,7 +34,7 @@ const FILES: &[(&str, &str)] = &[
 
 /// In the form of htsim's files: 32 hosts, 4 switches of 8 hosts and 2 uplinks, 2 switches above.
 const TINY_TOPO: &str = "Nodes 32\nTiers 2\nPodsize 32\n\nTier 0\nDownlink_speed_Gbps 100\n\
-    Radix_Down 8\nRadix_Up 2\nDownlink_Latency_ns 1000\nSwitch_Latency_ns 0\nOversubscribed 4\n\n\
+    Radix_Down 8\nRadix_Up 2\nDownlink_Latency_ns 1000\nSwitch_Latency_ns 0\nOversubscribed 2\n\n\
     Tier 1\nDownlink_speed_Gbps 200\nRadix_Down 4\nDownlink_Latency_ns 500\nSwitch_Latency_ns 0\n";
 
 /// In the form of the HPCC simulator's files: hosts 0, 2 and 4, switches 1 and 3.

@@ -20,6 +20,8 @@ use schema::{Choice, Component, Device, Endpoint, Infrastructure, Link, Scheme};
 
 /// Largest depth of devices within devices. Deviation: the schema has no limit; its blueprints have depth 3.
 const MAX_DEPTH: usize = 16;
+/// Most edges with those that repeat others. Rationale: a second or two.
+const MAX_EDGES: u64 = 4 * MAX_LINKS;
 
 /// Reads a topology.
 ///
@@ -120,15 +122,16 @@ impl<'a> Reader<'a> {
     /// Returns the edges between components, each once as in InfraGraph's own graph, with their order and link.
     fn edges(&self) -> Result<Edges<'a>, ImportError> {
         let mut edges = BTreeMap::new();
-        // Edges with those that repeat others.
-        let mut all: u64 = 0;
+        // Edges with those that repeat others, and components that endpoints name.
+        let (mut all, mut named) = (0, 0);
         for edge in &self.infrastructure.edges {
             let line = line_of(&edge.link);
             let Some(link) = self.links.get(edge.link.value.as_str()) else {
                 let name = shorten(&edge.link.value);
                 return wrong(line, format!("unknown link `{name}`; define it in `links`"));
             };
-            let (from, to) = (self.places(&edge.ep1)?, self.places(&edge.ep2)?);
+            let (from, to) =
+                (self.places(&edge.ep1, &mut named)?, self.places(&edge.ep2, &mut named)?);
             let mut pairs = Vec::new();
             match edge.scheme {
                 Some(Scheme::One2one) => pairs.extend(from.into_iter().zip(to)),
@@ -143,8 +146,8 @@ impl<'a> Reader<'a> {
                 }
             }
             all += pairs.len() as u64;
-            if all > 4 * MAX_LINKS {
-                let most = 4 * MAX_LINKS;
+            if all > MAX_EDGES {
+                let most = MAX_EDGES;
                 let message = format!(
                     "{all} edges with repeated ones; a topology has at most {most}: remove those that repeat others"
                 );
@@ -177,8 +180,8 @@ impl<'a> Reader<'a> {
         Ok(edges)
     }
 
-    /// Returns the components of an endpoint, in InfraGraph's order.
-    fn places(&self, endpoint: &Endpoint) -> Result<Vec<Place>, ImportError> {
+    /// Returns the components of an endpoint, in InfraGraph's order. Adds the number of places that were made on the way to `named`.
+    fn places(&self, endpoint: &Endpoint, named: &mut u64) -> Result<Vec<Place>, ImportError> {
         let line = line_of(&endpoint.instance);
         let (name, slice) = name_and_slice(line, &endpoint.instance.value)?;
         let instances = &self.infrastructure.instances;
@@ -191,7 +194,7 @@ impl<'a> Reader<'a> {
         let place = |index| Place { instance, index, path: Vec::new() };
         let mut places: Vec<Place> = indices.into_iter().map(place).collect();
         let line = line_of(&endpoint.component);
-        let mut ended = false;
+        let (mut ended, mut most) = (false, places.len());
         for (depth, element) in endpoint.component.value.split('.').enumerate() {
             let (name, slice) = name_and_slice(line, element)?;
             let found = device.components.iter().position(|one| one.name.value == name);
@@ -215,10 +218,20 @@ impl<'a> Reader<'a> {
                 }));
             }
             places = longer;
+            most = most.max(indices.len()).max(places.len());
             match self.devices.get(name.value.as_str()) {
                 Some((inner, _)) if *choice == Choice::Device => device = *inner,
                 _ => ended = true,
             }
+        }
+        // An edge with one endpoint of many components and another of few has few pairs only.
+        *named += most as u64;
+        if *named > 2 * MAX_EDGES {
+            let message = format!(
+                "the edges so far have endpoints of {named} components; at most {} are read: name those that an edge joins only",
+                2 * MAX_EDGES
+            );
+            return wrong(line, message);
         }
         Ok(places)
     }
