@@ -227,7 +227,8 @@ def all_to_all(
         window: With the pattern `window`: blocks that a rank sends at a time (whole number, at
             least 1; default "4").
         group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
-            the ranks of a host, of which all must have as many (whole number, at least 2).
+            the ranks of a host, if these are consecutive and all hosts have as many (whole number,
+            at least 2).
         ranks: Number of ranks; as many as there are places for if not given (whole number, at least
             2).
         channels: Equal parts of the data, each a collective of its own beside the others (whole
@@ -768,7 +769,8 @@ def all_reduce(
         chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
             or of the chain (whole number, at least 1; default "8").
         group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
-            the ranks of a host, of which all must have as many (whole number, at least 2).
+            the ranks of a host, if these are consecutive and all hosts have as many (whole number,
+            at least 2).
         channels: Equal parts of the data, each a collective of its own beside the others (whole
             number, from 1 to 256; default "1").
         compute: Time that every rank computes before each iteration (time; default "0s").
@@ -1364,7 +1366,7 @@ def training(
         sequence: Tokens of a sequence (whole number, at least 1).
         experts: Feed-forward networks of a layer, of which a token passes some (whole number, at
             least 1).
-        experts_per_token: How many of these a token passes (whole number, at least 1).
+        experts_per_token: How many of these a token passes, at most all (whole number, at least 1).
         tp: Tensor parallelism: ranks that divide each layer, consecutive ones (whole number, at
             least 1; default "1").
         pp: Pipeline parallelism: stages of layers (whole number, at least 1; default "1").

@@ -18,8 +18,8 @@ pub(crate) use graph::MAX_LINKS;
 pub use graph::{End, Graph, GraphLink, Servers};
 pub use job::parse_job;
 pub use text::ImportError;
-pub(crate) use text::is_blank;
 use text::wrong;
+pub(crate) use text::{MAX_RANKS, is_blank};
 pub use traffic::{Message, Traffic};
 
 impl Traffic {

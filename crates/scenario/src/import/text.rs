@@ -5,7 +5,7 @@ use std::fmt;
 use apus_units::{Span, shorten};
 
 /// Most ranks of a job in a format whose files name their number only. deviation: no source; some 100 B each.
-pub(super) const MAX_RANKS: u32 = 1_000_000;
+pub(crate) const MAX_RANKS: u32 = 1_000_000;
 
 /// An error in a text: the line, the mistake, and a valid form.
 #[derive(Clone, Debug, PartialEq, Eq)]

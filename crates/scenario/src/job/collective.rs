@@ -89,7 +89,9 @@ fn group(section: &Section<'_>, is_used: bool, node_ranks: u32) -> Option<u32> {
         return None;
     }
     if section.node("group").is_none() && node_ranks < 2 {
-        section.missing("group", "the number of ranks of a node");
+        let what = "the number of consecutive ranks of a node, and has a default only if all hosts have as many ranks, at least 2, \
+                    and consecutive ones";
+        section.missing("group", what);
         return None;
     }
     Some(section.get_or("group", node_ranks))

@@ -70,7 +70,7 @@ pub(crate) const WINDOW: Key =
 pub(crate) const GROUP: Key = key(
     "group",
     Kind::Count,
-    "With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given, the ranks of a host, of which all must have as many",
+    "With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given, the ranks of a host, if these are consecutive and all hosts have as many",
 )
 .at_least(2);
 pub(crate) const MICRO_BATCHES: Key =

@@ -16,6 +16,7 @@ use apus_units::{HostId, Rate, Span, Time};
 
 use super::frame::Frame;
 use super::hosts::read_hosts;
+use super::import::MAX_RANKS;
 use super::section::Section;
 use super::tree::{Table, Value};
 use apus_jobs::Done;
@@ -98,16 +99,32 @@ impl Places {
         }
     }
 
-    /// Returns the fewest and the most ranks that a host has.
-    fn per_host(&self) -> [u32; 2] {
+    /// Returns the most ranks that a host has.
+    fn most_per_host(&self) -> u32 {
         match self {
             Self::Listed(hosts) => {
                 let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
                 hosts.iter().for_each(|host| *counts.entry(*host).or_default() += 1);
-                let [fewest, most] = [counts.values().min(), counts.values().max()];
-                [fewest, most].map(|count| count.copied().unwrap_or(1))
+                counts.values().max().copied().unwrap_or(1)
             }
-            Self::Hosts { per_host, .. } => [*per_host; 2],
+            Self::Hosts { per_host, .. } => *per_host,
+        }
+    }
+
+    /// Returns how many consecutive ranks each host has; `None` if it is not the same number on all of them, or if ranks of a host
+    /// are not consecutive.
+    fn node(&self) -> Option<u32> {
+        match self {
+            Self::Listed(hosts) => {
+                let most = self.most_per_host();
+                let is_host = |run: &[u32]| {
+                    run.len() as u64 == u64::from(most) && run.iter().all(|host| *host == run[0])
+                };
+                hosts.chunks(most as usize).all(is_host).then_some(most)
+            }
+            Self::Hosts { per_host, placement, .. } => {
+                (*placement == Placement::Block).then_some(*per_host)
+            }
         }
     }
 
@@ -183,9 +200,8 @@ impl JobSpec {
             }
         }
         let places = Places::read(section, frame);
-        let [fewest, most] = places.as_ref().map_or([1, 1], Places::per_host);
-        // Consecutive ranks are a node by default if all hosts have as many.
-        let node = if fewest == most { most } else { 1 };
+        let most = places.as_ref().map_or(1, Places::most_per_host);
+        let node = places.as_ref().and_then(Places::node).unwrap_or(1);
         let (nics, scale_up) = frame.topology.nics().unzip();
         let local = read_local(section, most, scale_up.flatten());
         let done = if frame.loggops.is_some() {
@@ -209,7 +225,18 @@ impl JobSpec {
         let (graph, collective) = match kind {
             "job" => (file::read(section, &mut skipped)?, None),
             "training" => (training::read(section, room)?, None),
-            "external" => (ranks_alone(section.get_or("ranks", room))?, None),
+            "external" => {
+                let ranks = section.get_or("ranks", room);
+                check_room(section, kind, &places, ranks)?;
+                if ranks > MAX_RANKS {
+                    section.problem(
+                        "ranks",
+                        format_args!("is {ranks}; a job has at most {MAX_RANKS} ranks"),
+                    );
+                    return None;
+                }
+                (ranks_alone(ranks)?, None)
+            }
             _ => {
                 let collective = collective::read(section, kind, room, node)?;
                 (collective.graph().map_err(|e| section.problem("size", e)).ok()?, Some(collective))

@@ -105,6 +105,18 @@ fn settings_of_jobs_without_effect_and_impossible_ones_are_errors() {
             "kind = \"job\"\noperations = \"num_ranks 1\\nrank 0 {\\nsend 5b to 1\\n}\\n\"\n",
             "peer is rank 1",
         ),
+        (
+            "kind = \"external\"\nranks = 4000000000\n",
+            "`workload.ranks` leaves 4000000000 ranks without room",
+        ),
+        (
+            "kind = \"external\"\nranks_per_host = 1000000000\nlocal_rate = \"1Gbps\"\n",
+            "`workload.ranks` is 4294967295; a job has at most 1000000 ranks",
+        ),
+        (
+            "kind = \"training\"\nmodel = \"mixtral-8x7b\"\nexperts = 4\nexperts_per_token = 5\n",
+            "experts_per_token: 5; it must be from 1 to the number of experts, 4",
+        ),
     ] {
         let found = problem(workload);
         assert!(found.contains(part), "{workload}: {found}");
@@ -133,4 +145,55 @@ fn the_nodes_of_listed_places_are_the_ranks_of_a_host() {
     let job = &plan.jobs[0];
     let group = Algorithm::Hierarchical { group: 4 };
     assert_eq!(job.collective.as_ref().map(|collective| collective.algorithm), Some(group));
+}
+
+/// Nodes have no default size where the ranks of a host are not consecutive: their rings would cross the fabric.
+#[test]
+fn nodes_need_their_size_unless_ranks_of_a_host_are_consecutive() {
+    let spread = [
+        "ranks_per_host = 2\nplacement = \"round-robin\"\n",
+        "ranks_per_host = 2\nplacement = \"random\"\n",
+        "places = { ranks = \"0 1 0 1 2 3 2 3\" }\n",
+    ];
+    for kind in [
+        "kind = \"all-reduce\"\npattern = \"hierarchical\"\n",
+        "kind = \"all-to-all\"\npattern = \"rail\"\n",
+    ] {
+        for places in spread {
+            let workload = format!("{kind}size = \"1MB\"\nlocal_rate = \"400Gbps\"\n{places}");
+            let found = problem(&workload);
+            assert!(found.contains("`workload.group` is missing"), "{workload}: {found}");
+            good(&star(&format!("{workload}group = 2\n")));
+        }
+    }
+    let workload = "kind = \"all-reduce\"\npattern = \"hierarchical\"\nsize = \"1MB\"\nlocal_rate = \"400Gbps\"\nranks_per_host = 2\n";
+    let plan = good(&star(workload)).runs[0].setup.plan().expect("plan");
+    let group = Algorithm::Hierarchical { group: 2 };
+    assert_eq!(plan.jobs[0].collective.map(|collective| collective.algorithm), Some(group));
+}
+
+/// A dense variant of Mixtral passes each token through its only network.
+#[test]
+fn a_token_passes_no_more_experts_than_there_are() {
+    let text = star("kind = \"training\"\nmodel = \"mixtral-8x7b\"\nlayers = 1\nexperts = 1\n");
+    let scenario = good(&text);
+    assert!(scenario.runs[0].setup.to_toml().contains("experts_per_token = 1"));
+    assert_reads_back(&scenario);
+}
+
+#[test]
+fn messages_that_no_host_sends_are_errors_that_name_rank_and_operation() {
+    let workload = |bytes: u64| {
+        format!(
+            "kind = \"job\"\noperations = \"num_ranks 2\\nrank 0 {{\\nl1: send {bytes}b to 1\\n}}\\nrank 1 {{\\nl1: recv {bytes}b from 0\\n}}\\n\"\n"
+        )
+    };
+    good(&star(&workload(1 << 40)));
+    for bytes in [(1 << 40) + 1, u64::MAX] {
+        let found = problem(&workload(bytes));
+        let part = format!(
+            "rank 0, op 0 (l1): send {bytes} B to rank 1, tag 0: a message has at most 1099511627776 B"
+        );
+        assert!(found.contains(&part), "{found}");
+    }
 }
