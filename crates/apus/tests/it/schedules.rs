@@ -59,6 +59,19 @@ fn convert_rounds_times_for_chakra_on_demand() {
     assert_eq!(useless.status.code(), Some(2), "{useless:?}");
 }
 
+/// Each of 8 ranks of SimAI's workload has two all-reduces of 14 sends on the stream of its computations.
+#[test]
+fn convert_says_how_many_sends_have_a_stream_of_their_own_in_chakra() {
+    let folder = folder("convert_streams");
+    let done = apus(&folder, &["convert", &other("microAllReduce.txt"), "micro.et"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let said = "micro.et: 8 ranks, 512 ops\nstreams: 224 sends shared one with computations";
+    assert!(done.status.success() && text.starts_with(said), "{done:?}");
+    let again = apus(&folder, &["convert", "micro", "again.et"]);
+    let text = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert_eq!(text, "again.et: 8 ranks, 512 ops\n", "{again:?}");
+}
+
 /// The real trace of PyTorch has 383 ctrl_deps on the node itself, and 1277 on absent nodes; others are in cycles.
 #[test]
 fn a_real_trace_needs_the_lenient_mode_which_lists_what_it_leaves_out() {
