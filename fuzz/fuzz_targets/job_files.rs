@@ -2,9 +2,17 @@
 //! messages among its ranks, and a trace that is written is read back to as many operations.
 #![no_main]
 
-use apus_scenario::import::chakra::{Groups, RankTrace, compose, write_trace};
+use apus_jobs::collectives::JOINS;
+use apus_jobs::{Action, Graph, Op};
+use apus_scenario::import::chakra::{Groups, RankTrace, Traces, compose};
 use apus_scenario::import::parse_job;
 use libfuzzer_sys::fuzz_target;
+
+/// Returns the number of operations that do not only join others, which have no node in a trace.
+fn others(graph: &Graph) -> usize {
+    let is_join = |op: &Op| op.cpu == JOINS && matches!(op.action, Action::Compute { time } if time.is_zero());
+    graph.program(0).ops().filter(|op| !is_join(op)).count()
+}
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = core::str::from_utf8(bytes) {
@@ -18,8 +26,8 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = compose(&traces, &Groups::new(), false);
     let Ok(imported) = compose(&traces, &Groups::new(), true) else { return };
     let graph = imported.graph;
-    let Ok(written) = write_trace(&graph, 0, true) else { return };
+    let Ok(written) = Traces::new(&graph).write(0, true) else { return };
     let Ok(again) = RankTrace::parse(0, &written.bytes) else { return };
     let again = compose(&[again], &Groups::new(), false).expect("a written trace");
-    assert_eq!(again.graph.ops(), graph.ops());
+    assert_eq!(others(&again.graph), others(&graph));
 });

@@ -90,7 +90,7 @@ impl Convert {
         }
         if freed > 0 {
             text += &format!(
-                "streams: {freed} sends shared one with computations, and have their own in the traces\n"
+                "streams: {freed} sends were on one with computations or on another than other sends; messages of traces have one of their own\n"
             );
         }
         for skipped in skipped {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use apus_jobs::Graph;
-use apus_scenario::import::chakra::{Changes, RankTrace, compose, text_of, write_trace};
+use apus_scenario::import::chakra::{Changes, RankTrace, Traces, compose, text_of};
 
 use super::{Job, Reading, read_bytes};
 use crate::failure::Failure;
@@ -120,8 +120,9 @@ pub(super) fn write(graph: &Graph, path: &Path, rounds: bool) -> Result<Changes,
         )));
     }
     let (mut changes, mut files) = (Changes::default(), Vec::new());
+    let traces = Traces::new(graph);
     for rank in 0..graph.ranks() {
-        let written = write_trace(graph, rank, rounds);
+        let written = traces.write(rank, rounds);
         let written = written.map_err(|error| Failure::Input(error.to_string()))?;
         changes.rounded += written.changes.rounded;
         changes.freed += written.changes.freed;

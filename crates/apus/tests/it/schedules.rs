@@ -65,7 +65,7 @@ fn convert_says_how_many_sends_have_a_stream_of_their_own_in_chakra() {
     let folder = folder("convert_streams");
     let done = apus(&folder, &["convert", &other("microAllReduce.txt"), "micro.et"]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    let said = "micro.et: 8 ranks, 512 ops\nstreams: 224 sends shared one with computations";
+    let said = "micro.et: 8 ranks, 512 ops\nstreams: 224 sends were on one with computations";
     assert!(done.status.success() && text.starts_with(said), "{done:?}");
     let again = apus(&folder, &["convert", "micro", "again.et"]);
     let text = String::from_utf8_lossy(&again.stdout).into_owned();

@@ -76,6 +76,8 @@ pub(crate) struct Core {
     idle: (Mutex<()>, Condvar),
     /// Ends the accepting thread.
     accept_waker: Mutex<Option<Waker>>,
+    /// Whether a handler has dropped the server: its worker, which ends last, then ends the connections.
+    dropped_by_handler: AtomicBool,
 }
 
 impl Core {
@@ -229,6 +231,7 @@ impl Server {
             draining: AtomicBool::new(false),
             idle: (Mutex::new(()), Condvar::new()),
             accept_waker: Mutex::default(),
+            dropped_by_handler: AtomicBool::new(false),
         });
         let owner: Arc<dyn Deadlines> = Arc::<Core>::clone(&core);
         core.keeper.0.set_owner(Arc::downgrade(&owner));
@@ -238,7 +241,7 @@ impl Server {
             let worker = thread::Builder::new().name(format!("apus-rpc-{number}"));
             let worker = worker.spawn(move || {
                 core.pool.work(&core.host);
-                if core.pool.has_ended() {
+                if core.dropped_by_handler.load(Ordering::SeqCst) && core.pool.has_ended() {
                     core.end_links();
                 }
             });
@@ -337,6 +340,7 @@ impl Drop for Server {
         let running = self.workers.iter().filter(|worker| others(worker)).count();
         self.core.pool.finish(running);
         let in_handler = running < self.workers.len();
+        self.core.dropped_by_handler.store(in_handler, Ordering::SeqCst);
         let threads = self.workers.drain(..).chain(self.accepts.take());
         threads.filter(others).for_each(|thread| _ = thread.join());
         // A handler that drops the server is answered first; its worker ends the connections then.

@@ -1,7 +1,7 @@
 //! Servers that are dropped while calls wait, run, or are in the hands of the application.
 
 use std::future::{pending, poll_fn};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::thread::{self, ThreadId};
@@ -72,6 +72,36 @@ fn calls_that_wait_did_not_run_and_those_whose_handler_is_a_future_are_cancelled
     door.open();
     assert!(wait(&client_host, running).is_ok(), "it was finished");
     dropped.recv_timeout(PATIENCE).expect("the server is dropped");
+    until("the connection has ended", || client.ended() == Some(End::ClosedByPeer));
+}
+
+/// Idle workers end as soon as the server begins to stop, before the calls have their answers.
+#[test]
+fn calls_have_the_same_ends_if_all_workers_are_idle() {
+    const CALLS: usize = 100;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let begins = Arc::clone(&begun);
+    let methods = echo().with_async("forever", move |_| {
+        begins.fetch_add(1, Ordering::SeqCst);
+        pending::<Result<(), Failure>>()
+    });
+    let Pair { client, server, client_host, server_host: _server_host } = pair(methods);
+    let [echo, forever] = ["echo", "forever"].map(|name| client.method(name).expect("it"));
+    let lane = client.lane().expect("a lane");
+    let begin = |_| client.call(forever, b"").start().expect("room");
+    let mut futures: Vec<Call> = (1..CALLS).map(begin).collect();
+    futures.push(client.call(forever, b"").lane(&lane).start().expect("room"));
+    let behind = client.call(echo, b"").lane(&lane).start().expect("room");
+    until("the handlers run", || begun.load(Ordering::SeqCst) == CALLS);
+    until("the calls have arrived", || {
+        server.metrics().received.load(Ordering::Relaxed) == CALLS as u64 + 1
+    });
+    drop(server);
+    for call in futures {
+        let cancelled = Err(CallError::Cancelled(Executed::Ran));
+        assert_eq!(wait(&client_host, call).map(drop), cancelled);
+    }
+    assert_eq!(wait(&client_host, behind).map(drop), Err(CallError::Stopping));
     until("the connection has ended", || client.ended() == Some(End::ClosedByPeer));
 }
 

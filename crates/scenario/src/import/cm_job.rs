@@ -191,11 +191,11 @@ impl Matrix {
             let flows = started.get(id).map_or(&[][..], Vec::as_slice);
             let by = activations.get(id).map_or(&[][..], Vec::as_slice);
             if flows.is_empty() {
-                let by = by.len();
-                return wrong(
-                    *line,
-                    format!("trigger {id}, which {by} flows activate, starts no flow: remove it"),
-                );
+                let remedy = match by.is_empty() {
+                    true => "remove it",
+                    false => "remove it, and what activates it in the lines of flows",
+                };
+                return wrong(*line, format!("trigger {id} starts no flow: {remedy}"));
             }
             if by.is_empty() {
                 return wrong(

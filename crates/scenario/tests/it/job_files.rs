@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use apus_jobs::collectives::{Algorithm, Collective, closed};
+use apus_jobs::collectives::{Algorithm, Collective, JOINS, closed};
 use apus_jobs::ideal::{Cost, Limits, run};
 use apus_jobs::{Action, Done, Graph, Op, ProgramBuilder};
-use apus_scenario::import::chakra::{ChakraError, Groups, RankTrace, compose, write_trace};
+use apus_scenario::import::chakra::{ChakraError, Groups, RankTrace, Traces, Written, compose};
 use apus_scenario::import::parse_job;
 use apus_units::Span;
 
@@ -111,13 +111,10 @@ fn mistakes_of_connection_matrices_name_the_line() {
             "2: the flow 0->1 waits for itself",
         ),
         ("0->1 start 0 size 5\ntrigger id 1 barrier\n", "3: a barrier needs `count N`"),
-        (
-            "0->1 start 0 size 5\ntrigger id 1 oneshot\n",
-            "3: trigger 1, which 0 flows activate, starts no flow",
-        ),
+        ("0->1 start 0 size 5\ntrigger id 1 oneshot\n", "3: trigger 1 starts no flow: remove it"),
         (
             "0->1 start 0 size 5 send_done_trigger 1\ntrigger id 1 multishot\n",
-            "3: trigger 1, which 1 flows activate, starts no flow",
+            "3: trigger 1 starts no flow: remove it, and what activates it",
         ),
         ("0->3 start 0 size 5\n", "2: unknown node 3"),
         (
@@ -273,6 +270,35 @@ fn a_job_of_messages_and_computations_survives_chakra() {
     assert_eq!(again, graph);
 }
 
+fn write_trace(graph: &Graph, rank: u32, rounds: bool) -> Result<Written, ChakraError> {
+    Traces::new(graph).write(rank, rounds)
+}
+
+/// Two receives, an operation without time that joins them, and a computation behind it. ASTRA-sim ends a node of metadata at once,
+/// and starts what is behind it at the rank's next event, of which there is none here.
+#[test]
+fn what_waits_for_a_join_waits_for_what_it_joins_in_a_trace() {
+    let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+    for tag in [1, 2] {
+        programs[0].push(Op::receive(1, 5, tag).on_cpu(MESSAGES)).expect("op");
+        programs[1].push(Op::send(0, 5, tag).on_cpu(MESSAGES)).expect("op");
+    }
+    for op in [Op::compute(Span::ZERO).on_cpu(JOINS), Op::compute(Span::from_us(5))] {
+        programs[0].push(op).expect("op");
+    }
+    for (op, first) in [(2, 0), (2, 1), (3, 2)] {
+        programs[0].requires(op, first);
+    }
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    let graph = Graph::new(programs.collect()).expect("graph");
+    let again = compose(&rewritten(&graph).expect("traces"), &Groups::new(), false);
+    let again = again.expect("job").graph;
+    let program = again.program(0);
+    assert_eq!(program.len(), 3);
+    assert_eq!([0, 1, 2].map(|op| program.after_end(op).to_vec()), [vec![2], vec![2], vec![]]);
+    assert_eq!(time(&again), time(&graph));
+}
+
 /// The traces of all ranks, as they are read again.
 fn rewritten(graph: &Graph) -> Result<Vec<RankTrace>, ChakraError> {
     let trace = |rank| RankTrace::parse(rank, &write_trace(graph, rank, false)?.bytes);
@@ -320,6 +346,22 @@ fn what_chakra_has_not_of_messages_is_an_error_or_counted() {
         let changes = written(send.on_cpu(cpu), [0, 1]).expect("trace").changes;
         assert_eq!((changes.freed, changes.rounded), (freed, 0), "{cpu}");
     }
+    // A send on the stream of a computation of the receiver, and sends on two streams.
+    let freed = |sends: &[u8], computes: Option<u8>| {
+        let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+        for cpu in sends {
+            programs[0].push(Op::send(1, 5, 0).on_cpu(*cpu)).expect("op");
+            programs[1].push(Op::receive(0, 5, 0).on_cpu(*cpu)).expect("op");
+        }
+        if let Some(cpu) = computes {
+            programs[1].push(Op::compute(Span::from_us(1)).on_cpu(cpu)).expect("op");
+        }
+        let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+        let graph = Graph::new(programs.collect()).expect("graph");
+        write_trace(&graph, 0, false).expect("trace").changes.freed
+    };
+    assert_eq!([freed(&[0], Some(0)), freed(&[0], Some(1))], [1, 0]);
+    assert_eq!([freed(&[0, 0], None), freed(&[0, 1, 1], None)], [0, 2]);
 }
 
 /// Rank 2 of three takes no part; its trace has no node.

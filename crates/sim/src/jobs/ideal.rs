@@ -185,7 +185,7 @@ pub(super) struct Costs<'a> {
     is_local: bool,
     /// Whether several ranks send through a NIC, or receive through one.
     shares_nics: bool,
-    /// Whether a rank has several streams.
+    /// Whether operations of the job are on several streams. A message occupies the stream of its sender at the receiver too.
     has_streams: bool,
 }
 
@@ -198,7 +198,9 @@ impl<'a> Costs<'a> {
         loggops: Option<Parameters>,
     ) -> Option<Self> {
         let (paths, kinds) = (BTreeMap::new(), Vec::new());
-        let has_streams = job.graph.programs().any(|program| program.cpus() > 1);
+        let mut streams = job.graph.programs().flat_map(|program| program.ops()).map(|op| op.cpu);
+        let first = streams.next();
+        let has_streams = streams.any(|cpu| Some(cpu) != first);
         let (is_local, shares_nics) = (false, false);
         let mut costs =
             Self { job, sizes, loggops, paths, kinds, is_local, shares_nics, has_streams };

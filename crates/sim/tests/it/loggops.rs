@@ -99,6 +99,23 @@ fn a_receive_of_a_message_that_is_being_taken_in_does_not_wait_for_the_stream() 
     assert!(ideal <= time + 1e-6, "{job:?}");
 }
 
+/// Messages of a Chakra trace have stream 3, which nothing else uses: the job has one stream, and its ideal time all of the host's costs.
+#[test]
+fn messages_on_one_stream_have_the_ideal_time_of_one_stream_whatever_its_number() {
+    let mut programs: Vec<_> = (0..2).map(|rank| ProgramBuilder::new(rank, 2)).collect();
+    programs[0].push(Op::send(1, 60_000, 0).on_cpu(3)).expect("op");
+    programs[1].push(Op::receive(0, 60_000, 0).on_cpu(3)).expect("op");
+    let programs = programs.into_iter().map(|program| program.finish().expect("program"));
+    let job = JobPlan::new("job", Graph::new(programs.collect()).expect("graph"), hosts(2));
+    let fast = (Rate::from_gbps(100_000), Span::from_ns(1));
+    let summary = run(&modelled(job, fast, Parameters::default()));
+    let job = job_of(&summary);
+    let (time, ideal) = (job.completion_us.expect("ends"), job.ideal_us.expect("ideal"));
+    // 2 o + L + G (s - 1) with LogGOPSim's defaults.
+    assert!((time - 365.494).abs() < 1e-6, "{job:?}");
+    assert!((ideal - time).abs() < 1e-6, "{job:?}");
+}
+
 /// A message of 1 MiB takes 87.5296 us on two links of 1 us at 100 Gb/s in packets of 4096 B and 64 B, and o at each end;
 /// L and G are smaller. The computation before takes 5 us.
 #[test]

@@ -27,7 +27,7 @@ use prost::Message as _;
 
 use schema::{GlobalMetadata, Node};
 pub use text::{of_text, text_of};
-pub use write::{Changes, Written, write_trace};
+pub use write::{Changes, Traces, Written};
 
 /// Members of each group by its name.
 pub type Groups = BTreeMap<String, Vec<u32>>;

@@ -10,7 +10,7 @@ use super::schema::Node;
 use super::{ChakraError, Groups, RankTrace, Skipped};
 
 /// Types of nodes.
-pub(super) const METADATA: i32 = 1;
+const METADATA: i32 = 1;
 pub(super) const COMPUTE: i32 = 4;
 pub(super) const SEND: i32 = 5;
 pub(super) const RECEIVE: i32 = 6;

@@ -54,9 +54,28 @@ struct Place {
 
 struct Reader<'a> {
     infrastructure: &'a Infrastructure,
-    /// Devices, with `true` for servers.
-    devices: BTreeMap<&'a str, (&'a Device, bool)>,
+    /// Places of the instances in the file, by name.
+    instances: BTreeMap<&'a str, usize>,
+    devices: BTreeMap<&'a str, Known<'a>>,
     links: BTreeMap<&'a str, &'a Link>,
+}
+
+/// A device.
+struct Known<'a> {
+    device: &'a Device,
+    is_server: bool,
+    /// Places of its components, by name; the first one counts.
+    components: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Known<'a> {
+    fn new(device: &'a Device, is_server: bool) -> Self {
+        let mut components = BTreeMap::new();
+        for (place, component) in device.components.iter().enumerate() {
+            components.entry(component.name.value.as_str()).or_insert(place);
+        }
+        Self { device, is_server, components }
+    }
 }
 
 /// Edges by the two components that they join: their order in the file, and their link.
@@ -68,18 +87,20 @@ impl<'a> Reader<'a> {
         let mut kinds = Kinds { devices: &named, known: BTreeMap::new(), visits: 0 };
         let mut devices = BTreeMap::new();
         for (name, device) in &named {
-            devices.insert(*name, (*device, kinds.of(device, MAX_DEPTH)?.is_server));
+            devices.insert(*name, Known::new(device, kinds.of(device, MAX_DEPTH)?.is_server));
         }
         let links = self::named("link", infrastructure.links.iter().map(|one| (&one.name, one)))?;
         self::named("instance", infrastructure.instances.iter().map(|one| (&one.name, one)))?;
-        Ok(Self { infrastructure, devices, links })
+        let instances = infrastructure.instances.iter().zip(0..);
+        let instances = instances.map(|(one, place)| (one.name.value.as_str(), place)).collect();
+        Ok(Self { infrastructure, instances, devices, links })
     }
 
     fn read(&self) -> Result<Graph, ImportError> {
         let edges = self.edges()?;
         let mut hosts: BTreeMap<&Place, u32> = BTreeMap::new();
         for place in edges.keys().flat_map(|(a, b)| [a, b]) {
-            if self.device(place.instance)?.1 {
+            if self.device(place.instance)?.is_server {
                 hosts.insert(place, 0);
             }
         }
@@ -91,7 +112,7 @@ impl<'a> Reader<'a> {
         for (place, instance) in self.infrastructure.instances.iter().enumerate() {
             let before = graph.switches.len();
             first_of.push(before as u32);
-            if !self.device(place)?.1 {
+            if !self.device(place)?.is_server {
                 let switches = before as u64 + u64::from(instance.count);
                 check_count(line_of(&instance.name), "switches", switches)?;
                 let name = |index| format!("{}.{index}", instance.name.value);
@@ -184,29 +205,28 @@ impl<'a> Reader<'a> {
     fn places(&self, endpoint: &Endpoint, named: &mut u64) -> Result<Vec<Place>, ImportError> {
         let line = line_of(&endpoint.instance);
         let (name, slice) = name_and_slice(line, &endpoint.instance.value)?;
-        let instances = &self.infrastructure.instances;
-        let Some(instance) = instances.iter().position(|one| one.name.value == name) else {
+        let Some(&instance) = self.instances.get(name) else {
             let message = format!("unknown instance `{}`; define it in `instances`", shorten(name));
             return wrong(line, message);
         };
-        let mut device = self.device(instance)?.0;
-        let indices = indices(line, name, slice, instances[instance].count)?;
+        let mut of = self.device(instance)?;
+        let indices = indices(line, name, slice, self.infrastructure.instances[instance].count)?;
         let place = |index| Place { instance, index, path: Vec::new() };
         let mut places: Vec<Place> = indices.into_iter().map(place).collect();
         let line = line_of(&endpoint.component);
         let (mut ended, mut most) = (false, places.len());
         for (depth, element) in endpoint.component.value.split('.').enumerate() {
             let (name, slice) = name_and_slice(line, element)?;
-            let found = device.components.iter().position(|one| one.name.value == name);
+            let found = of.components.get(name).copied();
             let Some(component) = found.filter(|_| !ended) else {
                 // The path may begin with the name of the device itself.
-                if depth == 0 && slice.is_none() && name == device.name.value {
+                if depth == 0 && slice.is_none() && name == of.device.name.value {
                     continue;
                 }
-                let (name, of) = (shorten(name), shorten(&device.name.value));
+                let (name, of) = (shorten(name), shorten(&of.device.name.value));
                 return wrong(line, format!("device `{of}` has no component `{name}`"));
             };
-            let Component { name, count, choice } = &device.components[component];
+            let Component { name, count, choice } = &of.device.components[component];
             let indices = self::indices(line, &name.value, slice, *count)?;
             check_count(line, "components", places.len() as u64 * indices.len() as u64)?;
             let mut longer = Vec::with_capacity(places.len() * indices.len());
@@ -220,7 +240,7 @@ impl<'a> Reader<'a> {
             places = longer;
             most = most.max(indices.len()).max(places.len());
             match self.devices.get(name.value.as_str()) {
-                Some((inner, _)) if *choice == Choice::Device => device = *inner,
+                Some(inner) if *choice == Choice::Device => of = inner,
                 _ => ended = true,
             }
         }
@@ -236,12 +256,12 @@ impl<'a> Reader<'a> {
         Ok(places)
     }
 
-    /// Returns the device of an instance, and whether it is a server.
-    fn device(&self, instance: usize) -> Result<(&'a Device, bool), ImportError> {
+    /// Returns the device of an instance.
+    fn device(&self, instance: usize) -> Result<&Known<'a>, ImportError> {
         let instance = &self.infrastructure.instances[instance];
         check_count(line_of(&instance.name), "instances", u64::from(instance.count))?;
         let device = &instance.device;
-        self.devices.get(device.value.as_str()).copied().map_or_else(
+        self.devices.get(device.value.as_str()).map_or_else(
             || {
                 let name = shorten(&device.value);
                 wrong(line_of(device), format!("unknown device `{name}`; define it in `devices`"))
