@@ -121,7 +121,7 @@ fn call_that_the_application_has_taken_ends_with_its_connection() {
     assert_eq!(wait(&client_host, call).map(drop), ended);
     let error = client.call(echo, b"").wait().expect_err("no connection");
     assert_eq!(error, CallError::Ended(End::ClosedByPeer, Executed::NotRun));
-    // It is answered in vain.
+    // The connection has ended: nobody gets the answer.
     taken.lock().expect("no panic").pop().expect("the call").answer(Ok(()));
 }
 
