@@ -5,6 +5,7 @@ mod atomics;
 mod connections;
 mod held;
 mod kernel;
+mod on_path;
 mod op_table;
 mod quotas;
 mod readable;
