@@ -13,6 +13,8 @@ pub struct PhantomQueue {
     params: PhantomParams,
     /// Wire bytes that it holds.
     bytes: f64,
+    /// Bytes that the port had taken after the last packet, of all classes.
+    taken: u64,
     /// Time up to which the phantom queue has been drained.
     drained_to: Time,
 }
@@ -21,7 +23,7 @@ impl PhantomQueue {
     /// An empty one.
     #[must_use]
     pub const fn new(params: PhantomParams) -> Self {
-        Self { params, bytes: 0.0, drained_to: Time::ZERO }
+        Self { params, bytes: 0.0, taken: 0, drained_to: Time::ZERO }
     }
 
     /// The wire bytes of the queue after the arrival of the last packet.
@@ -41,7 +43,11 @@ impl SwitchHalf for PhantomQueue {
     ) -> Verdict {
         let link = view.link_rate.as_bps() as f64;
         let seconds = view.now.since(self.drained_to).as_secs_f64();
-        let left = self.bytes - self.params.gamma * link / 8.0 * seconds;
+        // Each class has a half of its own, and the queue is that of the port: what other classes have brought meanwhile counts.
+        let taken = (view.sent + view.queue_bytes).get();
+        let others = taken.saturating_sub(self.taken) as f64;
+        self.taken = taken + bytes.get();
+        let left = self.bytes + others - self.params.gamma * link / 8.0 * seconds;
         self.drained_to = view.now;
         self.bytes = if left > 0.0 { left } else { 0.0 } + bytes.get() as f64;
         let threshold = self.params.threshold_per_gbps.get() as f64 * link / 1e9;

@@ -23,7 +23,8 @@ const MAX_INTERVALS: u64 = 64;
 /// ```
 ///
 /// with the link's rate `C`, the rate `y` of all arriving bytes in the interval, dropped ones
-/// included (as in ns-2's rcp.cc), and the queue `q`. A port computes when packets arrive:
+/// included (as in ns-2's rcp.cc), and the queue `q`, of all classes of the port. deviation: dropped bytes are those of the half's own
+/// class, as each class has a half. A port computes when packets arrive:
 /// intervals that have passed without one are computed then.
 #[derive(Clone, Copy, Debug)]
 pub struct RcpPort {
@@ -34,8 +35,10 @@ pub struct RcpPort {
     rate: f64,
     /// `d` in seconds.
     rtt: f64,
-    /// Bytes that arrived in this interval.
-    arrived: u64,
+    /// Bytes of the half's class that the port refused in this interval.
+    refused: u64,
+    /// Bytes that the port had taken when this interval began, of all classes.
+    taken: u64,
     began: Time,
 }
 
@@ -44,7 +47,7 @@ impl RcpPort {
     #[must_use]
     pub fn new(params: PortParams, packet: Bytes) -> Self {
         let rtt = params.initial_rtt.as_secs_f64();
-        Self { params, packet, rate: 0.0, rtt, arrived: 0, began: Time::ZERO }
+        Self { params, packet, rate: 0.0, rtt, refused: 0, taken: 0, began: Time::ZERO }
     }
 
     /// `R`, after the first packet.
@@ -66,7 +69,9 @@ impl RcpPort {
             return;
         }
         let capacity = view.link_rate.as_bps() as f64;
-        let input = self.arrived as f64 * 8.0 / elapsed;
+        let taken = taken(view);
+        let arrived = taken.saturating_sub(self.taken) + self.refused;
+        let input = arrived as f64 * 8.0 / elapsed;
         let queue = view.queue_bytes.get() as f64 * 8.0;
         let (alpha, beta) = (self.params.alpha, self.params.beta);
         let change = (alpha * (capacity - input) - beta * queue / self.rtt) / capacity;
@@ -76,23 +81,27 @@ impl RcpPort {
             let rate = if rate > least { rate } else { least };
             self.rate = if rate < capacity { rate } else { capacity };
         }
-        (self.arrived, self.began) = (0, view.now);
+        (self.refused, self.taken, self.began) = (0, taken, view.now);
     }
+}
+
+/// Returns the bytes that the port has taken since the start, of all classes.
+fn taken(view: &PortView<'_>) -> u64 {
+    (view.sent + view.queue_bytes).get()
 }
 
 impl SwitchHalf for RcpPort {
     fn on_enqueue(
         &mut self,
         header: &mut CongestionHeader,
-        bytes: Bytes,
+        _bytes: Bytes,
         view: &PortView<'_>,
     ) -> Verdict {
         if self.rate == 0.0 {
             self.rate = self.params.initial_rate * view.link_rate.as_bps() as f64;
-            self.began = view.now;
+            (self.taken, self.began) = (taken(view), view.now);
         }
         self.update(view);
-        self.arrived += bytes.get();
         if let Some(mut fields) = RcpFields::of(&header.fields) {
             if let Some(rtt) = fields.rtt() {
                 self.rtt += self.params.rtt_gain * (rtt.as_secs_f64() - self.rtt);
@@ -104,7 +113,7 @@ impl SwitchHalf for RcpPort {
     }
 
     fn on_refused(&mut self, bytes: Bytes) {
-        self.arrived += bytes.get();
+        self.refused += bytes.get();
     }
 
     fn feedback(&self) -> SwitchFeedback {

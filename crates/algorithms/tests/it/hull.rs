@@ -53,6 +53,31 @@ fn hull_3_1_a_burst_is_marked_above_the_threshold() {
     assert_eq!(marked(12, 0), [8, 9, 10, 11]);
 }
 
+/// Each class of a port has a half of its own, and the queue is that of the port: two classes that share the link's rate are marked
+/// as one is. The first packet of the second class is the second of the port, which its half learns of with the first.
+#[test]
+fn hull_3_1_the_phantom_queue_is_that_of_all_classes() {
+    static CLASSES: [ClassView; 2] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }; 2];
+    let mut halves = [PhantomQueue::new(PHANTOM); 2];
+    let is_marked = |n: &u64| {
+        let class = (n % 2) as usize;
+        let view = PortView {
+            now: Time::from_ps(n * 1_000_000),
+            link_rate: Rate::from_gbps(10),
+            class: ClassId::new(class as u8),
+            class_bytes: Bytes::ZERO,
+            queue_bytes: Bytes::ZERO,
+            class_waiting: Bytes::ZERO,
+            sent: Bytes::new(1250 * n),
+            classes: &CLASSES,
+        };
+        let mut header = CongestionHeader { ecn: Ecn::Capable, ..CongestionHeader::default() };
+        halves[class].on_enqueue(&mut header, Bytes::new(1250), &view);
+        header.ecn == Ecn::Congested
+    };
+    assert_eq!((0..200).filter(is_marked).collect::<Vec<_>>(), (141..200).collect::<Vec<_>>());
+}
+
 const PACER: PacerParams = PacerParams {
     probability: 1.0,
     timeout: apus_units::Span::from_ms(10),

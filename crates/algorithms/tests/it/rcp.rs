@@ -22,7 +22,8 @@ fn port_params() -> PortParams {
     params(&[("alpha", "0.4"), ("beta", "0.4"), ("initial_rtt", "100us")]).port
 }
 
-fn view(now: Time, queue: u64) -> PortView<'static> {
+/// A port that holds `queue` of the `taken` bytes that it has taken.
+fn view(now: Time, queue: u64, taken: u64) -> PortView<'static> {
     static CLASSES: [ClassView; 1] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }];
     PortView {
         now,
@@ -31,20 +32,33 @@ fn view(now: Time, queue: u64) -> PortView<'static> {
         class_bytes: Bytes::new(queue),
         queue_bytes: Bytes::new(queue),
         class_waiting: Bytes::new(queue),
-        sent: Bytes::ZERO,
+        sent: Bytes::new(taken - queue),
         classes: &CLASSES,
+    }
+}
+
+/// A port's half, and the bytes that the port has taken.
+struct Port {
+    half: RcpPort,
+    taken: u64,
+}
+
+impl Port {
+    fn new() -> Self {
+        Self { half: RcpPort::new(port_params(), Bytes::new(1538)), taken: 0 }
     }
 }
 
 /// Shows the port a packet of `bytes`; its rate then, in bit/s, which the packet carries to
 /// 100 kb/s.
-fn pass(port: &mut RcpPort, now: Time, bytes: u64, queue: u64) -> f64 {
+fn pass(Port { half: port, taken }: &mut Port, now: Time, bytes: u64, queue: u64) -> f64 {
     let fields = RcpFields::new(Some(us(100.0))).fields();
     let mut header = CongestionHeader { fields, ..CongestionHeader::default() };
     assert_eq!(
-        port.on_enqueue(&mut header, Bytes::new(bytes), &view(now, queue)),
+        port.on_enqueue(&mut header, Bytes::new(bytes), &view(now, queue, *taken)),
         Verdict::Forward
     );
+    *taken += bytes;
     let fields = RcpFields::of(&header.fields).expect("RCP\'s fields");
     let rate = port.rate().as_bps() as f64;
     let carried = fields.rate().as_bps() as f64;
@@ -59,7 +73,7 @@ fn near(ours: f64, by_hand: f64) {
 /// R <- R * (1 + (alpha * (C - y) - beta * q / d) / C), once per d = 100 us.
 #[test]
 fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
-    let mut port = RcpPort::new(port_params(), Bytes::new(1538));
+    let mut port = Port::new();
     // The first rate: 5 % of the link.
     near(pass(&mut port, at(0.0), 62_500, 0), 0.05 * C);
     // 62 500 B in 100 us are y = 5 Gb/s: 1 + 0.4 * 0.5 = 1.2.
@@ -69,8 +83,18 @@ fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
     // Within the interval the rate is constant.
     near(pass(&mut port, at(299.0), 0, 25_000), 0.05 * C * 1.2 * 0.92);
     // Dropped bytes also count as input: 125 000 B, y = C, no queue: the rate is constant again.
-    port.on_refused(Bytes::new(125_000));
+    port.half.on_refused(Bytes::new(125_000));
     near(pass(&mut port, at(300.0), 0, 0), 0.05 * C * 1.2 * 0.92);
+}
+
+/// Each class of a port has a half of its own; the input of the link is that of all classes: 62 500 B of this class and as many of
+/// another in 100 us are y = C.
+#[test]
+fn iwqos_2_bytes_of_other_classes_are_input_too() {
+    let mut port = Port::new();
+    pass(&mut port, at(0.0), 62_500, 0);
+    port.taken += 62_500;
+    near(pass(&mut port, at(100.0), 0, 0), 0.05 * C);
 }
 
 /// If the input is the link's rate and the queue is empty, the equation is in equilibrium: R = C /
@@ -78,7 +102,7 @@ fn iwqos_2_the_rate_follows_spare_capacity_and_queue() {
 #[test]
 fn iwqos_2_the_rate_at_equilibrium_is_the_fair_share() {
     for flows in [1.0, 2.0, 10.0, 100.0] {
-        let mut port = RcpPort::new(port_params(), Bytes::new(1538));
+        let mut port = Port::new();
         let mut rate = pass(&mut port, at(0.0), 0, 0);
         // Input of each interval: `flows` flows at the rate of the last interval; at most ten times
         // C.
@@ -94,7 +118,7 @@ fn iwqos_2_the_rate_at_equilibrium_is_the_fair_share() {
 /// A port without packets for a long time gives its whole link to the next flow.
 #[test]
 fn an_idle_ports_rate_rises_to_its_links() {
-    let mut port = RcpPort::new(port_params(), Bytes::new(1538));
+    let mut port = Port::new();
     pass(&mut port, at(0.0), 0, 0);
     near(pass(&mut port, at(5_000.0), 1538, 0), C);
 }
@@ -105,7 +129,7 @@ fn the_average_rtt_is_that_of_the_packets() {
     for _ in 0..10 {
         let fields = RcpFields::new(Some(us(200.0))).fields();
         let mut header = CongestionHeader { fields, ..CongestionHeader::default() };
-        port.on_enqueue(&mut header, Bytes::new(1538), &view(at(0.0), 0));
+        port.on_enqueue(&mut header, Bytes::new(1538), &view(at(0.0), 0, 0));
     }
     // 200 - 100 * 0.98^10 = 118.293 us.
     let by_hand = 200.0 - 100.0 * 0.98f64.powi(10);

@@ -116,7 +116,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
         let routes = &self.common.routes;
         let choices = routes.choices(route, hop);
         let port_of = |route: &u32| routes.port(RouteId::new(*route), hop);
-        let ports = &self.ports;
+        let (ports, shared) = (&self.ports, &self.common.shared);
         let is_up = |route: &&u32| ports[port_of(route).index()].is_up();
         let all_down = !choices.iter().any(|route| is_up(&route));
         let usable = || choices.iter().filter(move |route| all_down || is_up(route));
@@ -128,7 +128,7 @@ impl<P, W: SwitchHalf> Network<P, W> {
             if *at == Time::MAX || now.since(*at) > period {
                 (*at, *bytes) = (now, port.queued(now).bytes);
             }
-            let fill = port.fill(class, *bytes);
+            let fill = port.fill(class, *bytes, shared);
             levels.iter().filter(|level| fill >= **level).count() as u8 // at most 3
         };
         let chosen = match rule {

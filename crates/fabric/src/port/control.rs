@@ -92,6 +92,11 @@ impl Stops {
         })
     }
 
+    /// Returns the bytes that a queue may hold in the shared memory; `None` if the memory is the port's own.
+    pub(super) fn threshold(&self, shared: &[SharedBuffer]) -> Option<f64> {
+        self.memory.map(|(switch, alpha)| shared[switch.index()].threshold(alpha))
+    }
+
     /// A packet enters the memory.
     #[inline]
     pub(super) fn reserve(&self, bytes: u32, shared: &mut [SharedBuffer]) {

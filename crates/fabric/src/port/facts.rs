@@ -6,6 +6,7 @@ use apus_cc::SwitchHalf;
 use apus_units::{Bytes, ClassId, Rate, Span, Time};
 
 use super::Port;
+use super::shared::SharedBuffer;
 use crate::config::PortKind;
 use crate::counters::{ClassCounters, Count, PortCounters};
 use crate::scheduler::Head;
@@ -66,11 +67,14 @@ impl<W: SwitchHalf> Port<W> {
         waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
     }
 
-    /// Returns the part of its buffer that these bytes take, by the limit of `class`. 0 without a limit.
-    pub(crate) fn fill(&self, class: ClassId, bytes: u64) -> f64 {
+    /// Returns the part of its room that these bytes take: of the limit of `class`, or of the dynamic threshold of a shared memory if
+    /// that is lower. 0 without a limit.
+    pub(crate) fn fill(&self, class: ClassId, bytes: u64, shared: &[SharedBuffer]) -> f64 {
         let own = self.classes.get(class.index()).or(self.classes.last());
-        let limit = own.map_or(self.limit, |own| own.limit().min(self.limit));
-        bytes as f64 / limit as f64
+        let limit = own.map_or(self.limit, |own| own.limit().min(self.limit)) as f64;
+        let threshold = self.stops.as_ref().and_then(|stops| stops.threshold(shared));
+        let room = threshold.map_or(limit, |threshold| limit.min(threshold));
+        bytes as f64 / room.max(1.0)
     }
 
     /// Returns `true` if its link carries packets.

@@ -14,8 +14,12 @@ impl SharedBuffer {
 
     /// Returns `true` if a queue that holds `queue` bytes may take `bytes` more.
     pub(crate) fn admits(&self, alpha: f64, queue: u64, bytes: u64) -> bool {
-        let free = self.size - self.used;
-        bytes <= free && (queue + bytes) as f64 <= alpha * free as f64
+        bytes <= self.size - self.used && (queue + bytes) as f64 <= self.threshold(alpha)
+    }
+
+    /// Returns the bytes that each queue may hold now.
+    pub(crate) fn threshold(&self, alpha: f64) -> f64 {
+        alpha * (self.size - self.used) as f64
     }
 
     pub(crate) fn reserve(&mut self, bytes: u64) {

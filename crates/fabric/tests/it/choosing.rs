@@ -1,7 +1,7 @@
 //! Switches that choose the next hop of packets.
 
 use apus_cc::SwitchChoice;
-use apus_fabric::{Avoided, Node, Sent, Way};
+use apus_fabric::{Avoided, Buffer, Node, Sent, Way};
 use apus_units::{Bytes, ClassId, HostId, PortId, Span, SwitchId};
 
 use crate::support::{ClassConfig, Delivery, Sim, Tier, Topology, gbps};
@@ -78,6 +78,27 @@ fn packets_avoid_the_port_with_more_load() {
     assert_eq!(ports[3], 12, "none joins the loaded port: {ports:?}");
     assert_eq!(ports[..3].iter().sum::<u64>(), 12);
     assert!(sim.dropped.is_empty());
+}
+
+/// The same with a memory of 200 kB that the ports of a switch share: a queue may hold half of what is free.
+#[test]
+fn packets_avoid_the_port_with_more_load_of_a_shared_memory() {
+    let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
+    let mut spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::MAX);
+    for port in [&mut spines.up, &mut spines.down] {
+        port.buffer = Buffer::Shared { alpha: 0.5 };
+    }
+    let topology = Topology::leaf_spine(2, 1, 4, &hosts, &spines);
+    let mut sim = Sim::build(&topology.with_shared_buffer(Bytes::new(200_000)));
+    let period = Span::from_ns(1);
+    let rule = SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period };
+    let way = sim.net.let_switches_choose(rule, 7);
+    send(&mut sim, 2, Way::FORWARD, 0..12);
+    send(&mut sim, 0, way, 12..24);
+    sim.run();
+    let mut ports = sent(&sim);
+    ports.sort_unstable();
+    assert_eq!(ports[3], 12, "none joins the loaded port: {ports:?}");
 }
 
 /// Packets at distances below the gap keep their port; over 64 gaps, each of four ports is chosen.

@@ -95,6 +95,8 @@ pub(super) struct Fold {
     of: Vec<u32>,
     rates: Vec<Rate>,
     before: Vec<Before>,
+    /// Begin of the first interval.
+    begin: Time,
     last: Time,
     /// Samples of the recording per sample of the groups.
     stride: u64,
@@ -132,6 +134,7 @@ impl Fold {
             before: vec![Before::default(); links.len()],
             of,
             rates,
+            begin,
             last: begin,
             stride: samples.div_ceil(MAX_TIMES).max(1),
             seen: 0,
@@ -204,7 +207,7 @@ impl Fold {
         chosen.sort_by_key(|&place| ports[place]);
         let link = |&place: &usize| {
             let rate = records[ports[place].index()].rate.as_gbps_f64();
-            let mut last = Time::ZERO;
+            let mut last = self.begin;
             let cells = samples.chunks(stride).zip(times.chunks(stride));
             let cells = cells.map(|(rows, times)| {
                 let end = times.last().copied().unwrap_or(last);

@@ -136,6 +136,11 @@ fn the_first_interval_of_links_begins_with_the_load() {
     let busiest = |at: usize| cells[at].iter().map(|cell| cell.busiest).fold(0.0, f32::max);
     let (first, last) = (busiest(0), busiest(cells.len() - 1));
     assert!(first > 0.5 * last && last > 0.0, "{first} {last}");
+    // As those of the links that are kept one by one.
+    let links = &recording.network.link_cells;
+    let busiest = |at: usize| links.iter().map(|cells| cells[at].busiest).fold(0.0, f32::max);
+    let (first, last) = (busiest(0), busiest(cells.len() - 1));
+    assert!(first > 0.5 * last && last > 0.0, "{first} {last}");
 }
 
 /// Around the first 100 us: a packet every 6.296 us is at the switch after 2.064 us and at the receiver after 4.128 us, so

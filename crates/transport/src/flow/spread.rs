@@ -385,7 +385,10 @@ impl<F: AlgorithmFactory> Flow<F> {
         let mut event = TimeoutEvent::new(now);
         (event.lost_packets, event.next_seq) = (lost, self.send.next_seq());
         event.is_same_flight = largest < spread.timed_out_below;
-        spread.timed_out_below = event.next_seq;
+        if !event.is_same_flight {
+            // Not after a timeout of the same flight: what that one sends again is a flight of its own.
+            spread.timed_out_below = event.next_seq;
+        }
         self.report_lost_paths(now, PathFeedback::Timeout);
         self.algorithm.on_timeout(&event);
         self.send.back_off(self.algorithm.allowance().window, config);

@@ -65,10 +65,8 @@ fn timeout__is_that_of_the_lost_packets() {
     assert_eq!((counters.timeouts, counters.fast_losses), (1, 0));
 }
 
-/// Twelve packets, each 1 us after the one before, are lost, and have their timeouts each. They are one flight, which halves
-/// Swift's window of 16 packets once, instead of three times in a row, after which it is 0.001.
-#[test]
-fn timeout__of_one_flight_is_one_of_the_flow() {
+/// A flow of Swift with a window of 16 packets that each have a timeout of their own.
+fn swift_with_packet_timeouts() -> Pair {
     let settings = [("initial_cwnd", "16"), ("max_cwnd", "64")];
     let algorithm = build("swift", None, &settings).expect("swift");
     let mut pair = Pair::new(&algorithm, EndpointConfig::default(), 1);
@@ -78,13 +76,30 @@ fn timeout__of_one_flight_is_one_of_the_flow() {
     for side in &mut pair.sides {
         side.endpoint.spread(flow, policy.policy().clone(), config, 3);
     }
-    pair.lose = (0..12).map(|packet| (0, packet)).collect();
-    for us in 0..12 {
+    pair
+}
+
+/// Submits packets at intervals of 1 us.
+fn submit_apart(pair: &mut Pair, packets: u64) {
+    for us in 0..packets {
         pair.run_until(Time::from_ps(us * 1_000_000));
         pair.submit(0, WRITE, 4096);
         pair.flush(0);
     }
-    let window = |pair: &Pair| pair.sides[0].endpoint.snapshot(flow).expect("a flow").cwnd;
+}
+
+fn window(pair: &Pair) -> f64 {
+    pair.sides[0].endpoint.snapshot(pair.flow).expect("a flow").cwnd
+}
+
+/// Twelve packets, each 1 us after the one before, are lost, and have their timeouts each. They are one flight, which halves
+/// Swift's window of 16 packets once, instead of three times in a row, after which it is 0.001.
+#[test]
+fn timeout__of_one_flight_is_one_of_the_flow() {
+    let mut pair = swift_with_packet_timeouts();
+    pair.lose = (0..12).map(|packet| (0, packet)).collect();
+    submit_apart(&mut pair, 12);
+    let flow = pair.flow;
     let rto = pair.sides[0].endpoint.counters(flow).expect("a flow").timeouts;
     assert_eq!((rto, window(&pair)), (0, 16.0));
     pair.run_until(FAR);
@@ -92,6 +107,17 @@ fn timeout__of_one_flight_is_one_of_the_flow() {
     assert_eq!((counters.timeout_losses, counters.packets_sent), (12, 24));
     assert!(pair.sides[0].completions.iter().all(|done| done.outcome == Outcome::Done));
     assert!(window(&pair) >= 8.0, "{}", window(&pair));
+}
+
+/// Four packets, each 1 us after the one before, are lost as often as they are sent. What a flight has sent again is the next flight:
+/// after three timeouts in a row Swift's window is 0.001 (Swift Alg. 1 l. 15-18).
+#[test]
+fn timeout__of_what_was_sent_again_is_the_next_one_of_the_flow() {
+    let mut pair = swift_with_packet_timeouts();
+    pair.lose = (0..1000).map(|packet| (0, packet)).collect();
+    submit_apart(&mut pair, 4);
+    pair.run_until(Time::from_ps(5_000_000_000));
+    assert_eq!(window(&pair), 0.001);
 }
 
 /// A window of 64 packets of a stream has each of 64 values once. Of the values of packets 5 and 9, which are lost, later packets
