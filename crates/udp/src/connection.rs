@@ -84,7 +84,7 @@ impl Request {
     ///
     /// A word is 8 bytes, little-endian, at a multiple of 8. The peer executes the op once, whatever the network does. The
     /// op is atomic among all accesses to the region, of peers and of its owner. It needs
-    /// [`Access::ALL`](crate::Access::ALL).
+    /// [`Access::ATOMIC`](crate::Access::ATOMIC).
     #[must_use]
     pub fn compare_and_swap(region: RegionKey, address: u64, expected: u64, new: u64) -> Self {
         let op = AtomicOp::CompareAndSwap { expected, new };

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -290,6 +290,7 @@ impl Host {
 
     /// Requests a connection from the next engine in turn that has not failed, of the address for this peer.
     fn request(&self, peer: SocketAddr, classes: &[u8], towards: Towards) -> Answer {
+        let peer = answering(peer);
         let (reply, receiver) = oneshot::channel();
         let engines = self.engines_for(peer);
         let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), engines.len());
@@ -466,6 +467,18 @@ impl Host {
 
 /// An engine's answer to a request for a connection.
 type Answer = oneshot::Receiver<Result<Opened, ConnectError>>;
+
+/// Returns the address that a peer answers from if packets are sent to `peer`: the IPv4 address for its mapped form
+/// (`::ffff:192.0.2.1`), and the loopback address for the unspecified one, which the kernel takes for it.
+fn answering(peer: SocketAddr) -> SocketAddr {
+    let ip = match peer.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip if ip == peer.ip() => return peer, // an IPv6 address keeps its scope
+        ip => ip,
+    };
+    SocketAddr::new(ip, peer.port())
+}
 
 impl Drop for Host {
     fn drop(&mut self) {

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,8 @@ fn is_name(name: &str) -> bool {
     name.chars().all(allowed) && name.chars().next().is_some_and(|c| !c.is_ascii_digit())
 }
 
-/// Maximum duration and length of a client's request.
+/// Maximum time for a client's request and its answer together, and maximum length of a request. deviation: no source; a scraper's
+/// network is local.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_BYTES: usize = 8192;
 
@@ -113,6 +114,15 @@ impl Server {
         address: SocketAddr,
         page: impl Fn() -> String + Send + 'static,
     ) -> io::Result<Self> {
+        Self::start_with(address, page, CLIENT_TIMEOUT)
+    }
+
+    /// As [`Server::start`], with this much time for each client.
+    fn start_with(
+        address: SocketAddr,
+        page: impl Fn() -> String + Send + 'static,
+        time: Duration,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -124,7 +134,7 @@ impl Server {
                         return;
                     }
                     // A failure concerns one client; the next one is served.
-                    let _ = client.and_then(|client| answer(client, &page));
+                    let _ = client.and_then(|client| answer(Timed::new(client, time), &page));
                 }
             })?;
         Ok(Self { address, stop, thread: Some(thread) })
@@ -156,9 +166,43 @@ impl Drop for Server {
     }
 }
 
-fn answer(mut client: TcpStream, page: &impl Fn() -> String) -> io::Result<()> {
-    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
-    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+/// A client, until its time has passed: however slowly it sends and takes, others have their turn then.
+struct Timed {
+    stream: TcpStream,
+    until: Instant,
+}
+
+impl Timed {
+    fn new(stream: TcpStream, time: Duration) -> Self {
+        Self { stream, until: Instant::now() + time }
+    }
+
+    /// Returns the time that is left.
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.left()?))?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn answer(mut client: Timed, page: &impl Fn() -> String) -> io::Result<()> {
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -223,11 +267,15 @@ rpc_duration_seconds_count 2693
     }
 
     fn ask(address: SocketAddr, request: &str) -> String {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        try_ask(address, request).unwrap()
+    }
+
+    fn try_ask(address: SocketAddr, request: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 
     #[test]
@@ -249,5 +297,28 @@ rpc_duration_seconds_count 2693
         let address = server.address();
         drop(server);
         assert!(TcpStream::connect(address).is_err(), "the server has stopped");
+    }
+
+    /// It sends a byte of its request every 10 ms for as long as the server takes them, at most for 80 s.
+    #[test]
+    fn a_client_that_trickles_its_request_holds_up_no_other_one() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let page = || "apus_up 1\n".to_owned();
+        let server = Server::start_with(any, page, Duration::from_millis(100)).unwrap();
+        let mut slow = TcpStream::connect(server.address()).unwrap();
+        let trickle = std::thread::spawn(move || {
+            (0..8_000)
+                .take_while(|_| {
+                    std::thread::sleep(Duration::from_millis(10));
+                    slow.write_all(b"x").is_ok()
+                })
+                .count()
+        });
+        // The next one waits for its turn; on a busy machine its own time may pass before it has asked.
+        let is_page = |answer: String| answer.ends_with("apus_up 1\n");
+        while !try_ask(server.address(), "GET /metrics HTTP/1.1\r\n\r\n").is_ok_and(is_page) {}
+        let sent = trickle.join().unwrap();
+        assert!(sent < 8_000, "{sent} bytes");
+        drop(server);
     }
 }

@@ -78,8 +78,12 @@ impl Qlog {
         let peer = connection.peer;
         let peer = format!("{}-{}", peer.ip().to_string().replace(':', "_"), peer.port());
         let name = format!("{}-{number}-{peer}", unix_ns() / 1_000_000);
-        let files = Files::new(&self.dir, &name, self.max_bytes / 2)?;
-        Record::begin(now, connection, files).map(Some)
+        let files = Files::new(&self.dir, &name, self.max_bytes / 2);
+        let record = files.and_then(|files| Record::begin(now, connection, files));
+        if record.is_err() {
+            self.recorded.fetch_sub(1, Ordering::Relaxed);
+        }
+        record.map(Some)
     }
 }
 

@@ -206,8 +206,12 @@ impl Sessions {
     /// Closes a session, and tells the peer. No event follows.
     pub fn close(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.get(id) else { return };
-        if session.guard.is_some() && !matches!(session.stage, Stage::Closing) {
-            self.count_end(id);
+        if matches!(session.stage, Stage::Closing) {
+            return self.remove(id);
+        }
+        let is_told = session.guard.is_some();
+        self.count_end(id);
+        if is_told {
             self.begin_closing(now, id);
         } else {
             self.remove(id);

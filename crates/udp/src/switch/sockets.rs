@@ -20,7 +20,7 @@ use super::clients::{Clients, Found, MAX_CLIENTS};
 use super::counters::{Cause, Direction, Punctuality, Report};
 use super::datagram::Datagram;
 use super::forwarder::{Forwarder, Received};
-use crate::clock::Clock;
+use crate::clock::{Clock, LIFETIME};
 use crate::config::wire_bytes_of;
 use crate::error::StartError;
 use crate::session::Peer;
@@ -34,6 +34,9 @@ const SPIN: Span = Span::from_us(10);
 const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 /// Receive calls on one socket before the others get their turn. deviation: no source; 64 full aggregates.
 const RECEIVES_PER_SOCKET: usize = 16;
+/// Datagrams that wait for room in the kernel's buffers. deviation: no source; the switch forwards faster than the link behind it
+/// carries, and more would only make its delays those of that link.
+const MAX_DUE: usize = 1024;
 /// Sockets that one wait reports.
 const EVENTS: usize = 64;
 /// Time without a datagram after which a new client may take the place of another one: the default of a session's
@@ -230,13 +233,14 @@ impl Switch {
     /// Forwards datagrams for this long.
     ///
     /// # Errors
-    /// If the system refuses to wait for sockets, or to wake the thread in time.
+    /// If the system refuses to wait for sockets, or to wake the thread in time, and after 213 days, when the clock ends.
     pub fn forward(&mut self, time: Duration) -> io::Result<()> {
         let span = Span::from_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 1_000));
         set_current_timer_slack(Some(TIMER_SLACK))?;
         let mut now = self.clock.now();
-        let end = now + span;
+        let end = now.saturating_add(span);
         while now < end {
+            check_lifetime(now)?;
             let wait = self.time_to_sleep(now, end);
             let events = self.wait(wait)?;
             let begun = self.clock.now();
@@ -244,7 +248,11 @@ impl Switch {
             let received = self.receive(&events, begun);
             self.forwarder.advance(begun);
             while let Some((direction, at, datagram)) = self.forwarder.depart(begun) {
-                self.due.push_back(Due { direction, at, datagram });
+                if self.due.len() < MAX_DUE {
+                    self.due.push_back(Due { direction, at, datagram });
+                } else {
+                    self.forwarder.on_lost(direction, datagram, Cause::NotSent);
+                }
             }
             let sent = self.send_due();
             now = self.clock.now();
@@ -390,6 +398,17 @@ impl Switch {
     }
 }
 
+/// Returns an error once the clock has ended: times would not grow any more.
+fn check_lifetime(now: Time) -> io::Result<()> {
+    let days = LIFETIME.as_ps() / Span::from_secs(86_400).as_ps();
+    match now < Time::ZERO + LIFETIME {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "the switch has run for {days} days, after which its clock ends; start it again"
+        ))),
+    }
+}
+
 /// Sockets that have datagrams.
 struct Events {
     numbers: [u64; EVENTS],
@@ -398,4 +417,17 @@ struct Events {
 
 fn watch(epoll: &OwnedFd, socket: &Socket, number: u64) -> rustix::io::Result<()> {
     epoll::add(epoll, socket.as_fd(), epoll::EventData::new_u64(number), epoll::EventFlags::IN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_ends_with_an_error_that_says_what_to_do() {
+        let end = Time::ZERO + LIFETIME;
+        assert!(check_lifetime(end - Span::from_ps(1)).is_ok());
+        let why = check_lifetime(end).expect_err("it has ended").to_string();
+        assert!(why.contains("213 days") && why.contains("start it again"), "{why}");
+    }
 }

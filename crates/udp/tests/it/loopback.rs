@@ -39,6 +39,19 @@ fn ops_of_all_kinds_move_the_right_bytes_in_every_mode() {
     }
 }
 
+/// The mapped form of an IPv4 address, and the unspecified address, which the kernel takes for the loopback one: the answers come
+/// from another address than the one given.
+#[test]
+fn peers_may_be_named_by_a_mapped_or_unspecified_address() {
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
+    let port = server.local_addr().port();
+    for address in ["[::ffff:127.0.0.1]", "0.0.0.0"] {
+        let peer = format!("{address}:{port}").parse().expect("an address");
+        let here = client.connect(peer).expect(address);
+        assert_eq!(here.peer(), server.local_addr(), "{address}");
+    }
+}
+
 #[test]
 fn inline_hosts_are_driven_by_whoever_waits() {
     let mut settings = steady(Mode::Inline);

@@ -138,6 +138,25 @@ fn a_record_has_every_packet_and_loss_and_swifts_state() {
 }
 
 #[test]
+fn a_record_that_cannot_be_made_takes_no_place_of_another() {
+    let directory = Directory::new("missing");
+    let qlog = Qlog::new(&directory.0).expect("a directory").max_connections(1);
+    let (server, client) = (host(steady(SHARED)), host(steady(SHARED)));
+    let connect = || client.connect(server.local_addr()).expect("connect");
+    fs::remove_dir(&directory.0).expect("empty");
+    let failed = connect();
+    failed.record(&qlog);
+    // The engine takes commands in order, so the record has failed.
+    failed.flow_state(0).expect("connected");
+    drop(failed);
+    fs::create_dir(&directory.0).expect("a directory");
+    let here = connect();
+    here.record(&qlog);
+    here.flow_state(0).expect("connected");
+    assert_eq!(directory.files().len(), 1);
+}
+
+#[test]
 fn a_single_connection_is_recorded_on_request_within_its_size() {
     let directory = Directory::new("ring");
     let most = 256 << 10;

@@ -1,12 +1,12 @@
 //! How connections open: requests of applications, handshakes of peers, and the reasons of those that fail.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use apus_cc::FlowInfo;
 use apus_units::{FlowId, Time};
 
 use super::path::{PathSearch, first_mtu, full_packets};
+use super::probes::path_mtu;
 use super::reach::ReachProbes;
 use super::siblings::Question;
 use super::{Connections, Flows, Stage};
@@ -78,7 +78,7 @@ impl Connections {
         let key = self.check(request)?;
         let address = request.peer;
         self.take_request(now, address, Question::is_abandoned, ops);
-        let path_mtu = self.path_mtu(address, network);
+        let path_mtu = path_mtu(&self.config, address, network);
         let mtu = first_mtu(path_mtu);
         let opened = self.open_flows(now, &request.classes, path_mtu, &mut ops.endpoint);
         let (flows, hello) = opened.ok_or_else(|| {
@@ -230,7 +230,7 @@ impl Connections {
             }
             None => None,
         };
-        let mtu = self.path_mtu(from.address, network);
+        let mtu = path_mtu(&self.config, from.address, network);
         let Some((flows, answer)) = self.open_flows(now, &hello.classes, mtu, endpoint) else {
             let why = "the numbers of free flows are too scattered for the answer";
             self.log.refused(now, peer, why);
@@ -289,8 +289,8 @@ impl Connections {
         self.spread(now, session, hello.ports.as_ref(), &mut ops.endpoint);
         let Some(connection) = self.get(session) else { return };
         let peer = connection.peer.address;
-        let mtu = self.path_mtu(peer, network).min(u32::from(hello.max_mtu));
-        let opened = self.set_connected(now, session, mtu, &hello);
+        let kernel = path_mtu(&self.config, peer, network);
+        let opened = self.set_connected(now, session, kernel, &hello);
         self.apply_path(now, session, &mut ops.endpoint);
         self.next_probe = now;
         if let Some((opened, stage)) = opened {
@@ -317,7 +317,7 @@ impl Connections {
         &mut self,
         now: Time,
         session: SessionId,
-        mtu: u32,
+        kernel: u32,
         hello: &Hello,
     ) -> Option<(Opened, Stage)> {
         let (config, mailbox) = (Arc::clone(&self.config), Arc::clone(&self.mailbox));
@@ -345,7 +345,7 @@ impl Connections {
                 .unwrap_or(config.max_queued_bytes.saturating_mul(4)),
         };
         connection.inbox = Some(Inbox::new(Arc::clone(&state), sender, limits));
-        let path = PathSearch::new(now, mtu);
+        let path = PathSearch::new(now, kernel, config.max_mtu.min(u32::from(hello.max_mtu)));
         let connected = Stage::Connected { state: Arc::clone(&state), path };
         let before = std::mem::replace(&mut connection.stage, connected);
         Some((Opened { state, messages, mailbox }, before))
@@ -406,11 +406,5 @@ impl Connections {
             _ => End::Silent,
         };
         self.remove(now, session, end, ops);
-    }
-
-    /// Returns the maximum length of an IP packet from this side to `peer`, as far as the kernel knows.
-    pub(super) fn path_mtu<N: Network>(&self, peer: SocketAddr, network: &N) -> u32 {
-        // A path unknown to the kernel carries what IPv6 requires of every link.
-        network.path_mtu(peer).unwrap_or(super::path::BASE).clamp(576, self.config.max_mtu)
     }
 }

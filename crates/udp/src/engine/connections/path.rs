@@ -1,5 +1,5 @@
 //! The search for the MTU of a path by probes (RFC 8899). It begins from the kernel's value and does not trust it, because
-//! some routers drop long packets silently.
+//! some routers drop long packets silently, and because it expires.
 
 use apus_cc::{FlowInfo, PacketSizeEvent};
 use apus_units::{Bytes, Span, Time};
@@ -27,6 +27,8 @@ pub(super) struct PathSearch {
     max: u32,
     /// The maximum that both hosts and the kernel allow.
     limit: u32,
+    /// The maximum that both hosts allow.
+    most: u32,
     probing: Option<Probing>,
     /// When the search begins again.
     raise_at: Time,
@@ -51,17 +53,21 @@ pub(super) enum Step {
     Wait(Time),
     /// Send a probe of this length.
     Probe(u32),
+    /// Ask the kernel for its limit, which may have changed ([`PathSearch::raise`]).
+    Ask,
     /// Shorten packets to the confirmed length, which has shrunk.
     Shrink,
 }
 
 impl PathSearch {
-    /// Returns a search on a path of which the kernel and both hosts allow packets of up to `limit` bytes.
-    pub(super) fn new(now: Time, limit: u32) -> Self {
+    /// Returns a search on a path of which the kernel allows packets of up to `kernel` bytes, and both hosts of up to `most`.
+    pub(super) fn new(now: Time, kernel: u32, most: u32) -> Self {
+        let limit = kernel.min(most);
         let confirmed = limit.min(BASE);
         let probing =
             (limit > confirmed).then_some(Probing { length: limit, sent: 0, next_at: now });
-        Self { confirmed, max: limit, limit, probing, raise_at: Time::MAX, timeouts: 0 }
+        let raise_at = if probing.is_none() && limit < most { now + RAISE_AFTER } else { Time::MAX };
+        Self { confirmed, max: limit, limit, most, probing, raise_at, timeouts: 0 }
     }
 
     /// Chooses the next length to probe: halfway to the maximum.
@@ -69,7 +75,7 @@ impl PathSearch {
         let gap = self.max - self.confirmed;
         let length = self.confirmed + gap.div_ceil(2);
         self.probing = (gap > RESOLUTION).then_some(Probing { length, sent: 0, next_at: now });
-        let below = self.probing.is_none() && self.confirmed + RESOLUTION < self.limit;
+        let below = self.probing.is_none() && self.confirmed + RESOLUTION < self.most;
         self.raise_at = if below { now + RAISE_AFTER } else { Time::MAX };
     }
 
@@ -79,10 +85,7 @@ impl PathSearch {
             if self.raise_at > now {
                 return Step::Wait(self.raise_at);
             }
-            self.max = self.limit;
-            self.raise_at = Time::MAX;
-            self.probing = Some(Probing { length: self.limit, sent: 0, next_at: now });
-            return self.step(now, wait);
+            return Step::Ask;
         };
         if next_at > now {
             return Step::Wait(next_at);
@@ -123,10 +126,19 @@ impl PathSearch {
         self.timeouts = timeouts;
     }
 
+    /// Tries longer packets again, up to what the kernel allows now.
+    pub(super) fn raise(&mut self, now: Time, kernel: u32) {
+        self.limit = kernel.min(self.most).max(self.confirmed);
+        self.max = self.limit;
+        let longer = self.confirmed + RESOLUTION < self.limit;
+        self.probing = longer.then_some(Probing { length: self.limit, sent: 0, next_at: now });
+        self.raise_at = if longer { Time::MAX } else { now + RAISE_AFTER };
+    }
+
     /// Handles the kernel's discovery that the path carries at most `limit` bytes.
     pub(super) fn on_limit(&mut self, now: Time, limit: u32) {
         if limit < self.limit {
-            *self = Self { timeouts: self.timeouts, ..Self::new(now, limit) };
+            *self = Self { timeouts: self.timeouts, ..Self::new(now, limit, self.most) };
         }
     }
 }
@@ -203,6 +215,7 @@ mod tests {
                 Step::Wait(at) if path.probing.is_some() => *now = at,
                 Step::Wait(_) => return (path.confirmed, probes),
                 Step::Shrink => {}
+                Step::Ask => path.raise(*now, path.most),
             }
         }
     }
@@ -210,14 +223,14 @@ mod tests {
     #[test]
     fn rfc_8899_5_3_a_good_path_needs_one_probe_and_a_worse_one_a_search() {
         let mut now = Time::ZERO;
-        assert_eq!(search(&mut PathSearch::new(now, 9000), &mut now, 9000), (9000, 1));
+        assert_eq!(search(&mut PathSearch::new(now, 9000, 9000), &mut now, 9000), (9000, 1));
         assert_eq!(
-            search(&mut PathSearch::new(now, 1280), &mut now, 9000),
+            search(&mut PathSearch::new(now, 9000, 1280), &mut now, 9000),
             (1280, 0),
             "nothing to gain"
         );
         for takes in [1280, 1281, 1400, 1500, 4352, 8999] {
-            let (found, probes) = search(&mut PathSearch::new(now, 9000), &mut now, takes);
+            let (found, probes) = search(&mut PathSearch::new(now, 9000, 9000), &mut now, takes);
             assert!(found <= takes && takes - found <= RESOLUTION, "{found} of {takes}");
             // 7720 bytes (9000 - 1280) are halved until at most 32 are left: 1 + 8 lengths, 3 times each.
             assert!(probes <= 27, "{probes} probes");
@@ -227,7 +240,7 @@ mod tests {
     #[test]
     fn rfc_8899_4_3_timeouts_reveal_a_black_hole_and_ten_minutes_later_longer_packets_are_tried() {
         let mut now = Time::ZERO;
-        let mut path = PathSearch::new(now, 9000);
+        let mut path = PathSearch::new(now, 9000, 9000);
         search(&mut path, &mut now, 9000);
         path.on_timeouts(now, 2);
         assert_eq!(search(&mut path, &mut now, 9000).0, 9000, "the timeouts had another reason");
@@ -245,10 +258,35 @@ mod tests {
         assert_eq!(search(&mut path, &mut now, 9000).0, 1500);
     }
 
+    /// What the kernel knows of a path expires, as does the detour that it learned it from.
+    #[test]
+    fn the_kernel_is_asked_again_after_ten_minutes() {
+        let mut now = Time::ZERO;
+        for (kernel, least) in [(1500, 1500), (1280, 1280), (576, 576)] {
+            let mut path = PathSearch::new(now, kernel, 9000);
+            assert_eq!(search(&mut path, &mut now, 9000).0, least);
+            let asked = now + RAISE_AFTER;
+            for _ in 0..2 {
+                let Step::Wait(at) = path.step(now, WAIT) else { panic!("nothing is due") };
+                assert!(at > now && at <= asked + RAISE_AFTER, "{at:?}");
+                now = at;
+                assert_eq!(path.step(now, WAIT), Step::Ask);
+                path.raise(now, kernel);
+            }
+            let Step::Wait(at) = path.step(now, WAIT) else { panic!("the kernel's limit is as before") };
+            now = at;
+            assert_eq!(path.step(now, WAIT), Step::Ask);
+            path.raise(now, 65_535);
+            assert_eq!(search(&mut path, &mut now, 9000).0, 9000, "{kernel}");
+            let Step::Wait(at) = path.step(now, WAIT) else { panic!("the search has ended") };
+            assert_eq!(at, Time::MAX, "as long as both hosts allow");
+        }
+    }
+
     #[test]
     fn answers_to_no_current_probe_change_nothing() {
         let mut now = Time::ZERO;
-        let mut path = PathSearch::new(now, 9000);
+        let mut path = PathSearch::new(now, 9000, 9000);
         assert_eq!(path.on_answer(now, 65_000), None);
         assert_eq!(path.confirmed, 1280);
         search(&mut path, &mut now, 1400);

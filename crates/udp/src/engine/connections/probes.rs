@@ -1,13 +1,14 @@
 //! Probes of a connection's path, and of an address that does not answer.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use apus_units::{Span, Time};
 
-use super::path::{Step, size_change};
+use super::path::{BASE, Step, size_change};
 use super::ports::{BETWEEN_JOINS, JOINS_AT_ONCE, by_port};
 use super::{Connection, Connections, Stage};
-use crate::config::header_bytes;
+use crate::config::{Config, header_bytes};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::log::Log;
 use crate::engine::network::Network;
@@ -34,6 +35,8 @@ impl Connections {
         }
         let retry = self.config.session.retry;
         let (header_bytes, least) = (self.header_bytes(), self.sessions.least_join());
+        let config = Arc::clone(&self.config);
+        let kernel = |peer| path_mtu(&config, peer, network);
         let mut next = Time::MAX;
         for connection in self.table.iter_mut().flatten() {
             let due = match &mut connection.stage {
@@ -42,8 +45,8 @@ impl Connections {
                 }
                 Stage::Connected { .. } => {
                     let log = &mut self.log;
-                    let path =
-                        connection.probe_path(now, retry, header_bytes, ops, &mut probes, log);
+                    let waits = (retry, header_bytes);
+                    let path = connection.probe_path(now, waits, ops, &mut probes, (log, &kernel));
                     let (session, to) = (connection.session, connection.peer);
                     let full = connection.join_bytes();
                     path.min(connection.join_ports(now, retry, |number, is_full| {
@@ -97,7 +100,7 @@ impl Connections {
         ops: &mut OpTable,
         network: &N,
     ) {
-        let mtu = self.path_mtu(peer, network);
+        let mtu = path_mtu(&self.config, peer, network);
         let header_bytes = self.header_bytes();
         for connection in self.table.iter_mut().flatten().filter(|c| c.peer.address == peer) {
             let Some(path) = connection.path() else { continue };
@@ -131,21 +134,21 @@ impl Connections {
 }
 
 impl Connection {
-    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due.
+    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due. `kernel` returns the kernel's MTU
+    /// of the path to an address.
     fn probe_path(
         &mut self,
         now: Time,
-        retry: Span,
-        header_bytes: u32,
+        (retry, header_bytes): (Span, u32),
         ops: &mut OpTable,
         probes: &mut Vec<Probe>,
-        log: &mut Log,
+        (log, kernel): (&mut Log, &impl Fn(SocketAddr) -> u32),
     ) -> Time {
         let headers = ip_udp_bytes(self.peer.address);
         let counters = self.flows.iter().filter_map(|&flow| ops.endpoint.counters(flow));
         let timeouts = counters.map(|counters| counters.timeouts).sum();
         let busy = ops.outstanding(&self.flows) > 0;
-        let session = self.session;
+        let (session, peer) = (self.session, self.peer.address);
         if let Some(path) = self.path() {
             path.on_timeouts(now, timeouts);
         }
@@ -160,8 +163,8 @@ impl Connection {
                     let to = by_port(self.peer, port);
                     probes.push(Probe { session, to, length, joins: false });
                 }
+                Step::Ask => path.raise(now, kernel(peer)),
                 Step::Shrink => {
-                    let peer = self.peer.address;
                     if let Some(before) = self.apply_path(now, header_bytes, &mut ops.endpoint) {
                         log.path_changed(now, peer, before, self.mtu);
                     }
@@ -185,6 +188,12 @@ impl Connection {
         }
         (before != mtu).then_some(before)
     }
+}
+
+/// Returns the maximum length of an IP packet from this side to `peer`, as far as the kernel knows.
+pub(super) fn path_mtu<N: Network>(config: &Config, peer: SocketAddr, network: &N) -> u32 {
+    // A path unknown to the kernel carries what IPv6 requires of every link.
+    network.path_mtu(peer).unwrap_or(BASE).clamp(576, config.max_mtu)
 }
 
 /// A probe of a path, or its answer.
