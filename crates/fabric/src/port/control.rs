@@ -92,9 +92,9 @@ impl Stops {
         })
     }
 
-    /// Returns the bytes that a queue may hold in the shared memory; `None` if the memory is the port's own.
-    pub(super) fn threshold(&self, shared: &[SharedBuffer]) -> Option<f64> {
-        self.memory.map(|(switch, alpha)| shared[switch.index()].threshold(alpha))
+    /// Returns the fair share of a queue in the shared memory; `None` if the memory is the port's own.
+    pub(super) fn fair_share(&self, shared: &[SharedBuffer]) -> Option<f64> {
+        self.memory.map(|(switch, alpha)| shared[switch.index()].fair_share(alpha))
     }
 
     /// A packet enters the memory.

@@ -67,14 +67,13 @@ impl<W: SwitchHalf> Port<W> {
         waiting.fold(self.free_at, |time, packet| time + self.serialization_time(packet.bytes))
     }
 
-    /// Returns the part of its room that these bytes take: of the limit of `class`, or of the dynamic threshold of a shared memory if
-    /// that is lower. 0 without a limit.
+    /// Returns the part of its room that these bytes take: of the limit of `class`, or of the fair share of a shared memory if that is
+    /// lower. 0 without a limit.
     pub(crate) fn fill(&self, class: ClassId, bytes: u64, shared: &[SharedBuffer]) -> f64 {
         let own = self.classes.get(class.index()).or(self.classes.last());
         let limit = own.map_or(self.limit, |own| own.limit().min(self.limit)) as f64;
-        let threshold = self.stops.as_ref().and_then(|stops| stops.threshold(shared));
-        let room = threshold.map_or(limit, |threshold| limit.min(threshold));
-        bytes as f64 / room.max(1.0)
+        let share = self.stops.as_ref().and_then(|stops| stops.fair_share(shared));
+        bytes as f64 / share.map_or(limit, |share| limit.min(share))
     }
 
     /// Returns `true` if its link carries packets.

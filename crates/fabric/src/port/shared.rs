@@ -5,21 +5,25 @@
 pub(crate) struct SharedBuffer {
     size: u64,
     used: u64,
+    /// Number of ports that share it.
+    ports: u32,
 }
 
 impl SharedBuffer {
-    pub(crate) fn new(size: u64) -> Self {
-        Self { size, used: 0 }
+    pub(crate) fn new(size: u64, ports: u32) -> Self {
+        Self { size, used: 0, ports }
     }
 
     /// Returns `true` if a queue that holds `queue` bytes may take `bytes` more.
     pub(crate) fn admits(&self, alpha: f64, queue: u64, bytes: u64) -> bool {
-        bytes <= self.size - self.used && (queue + bytes) as f64 <= self.threshold(alpha)
+        let free = self.size - self.used;
+        bytes <= free && (queue + bytes) as f64 <= alpha * free as f64
     }
 
-    /// Returns the bytes that each queue may hold now.
-    pub(crate) fn threshold(&self, alpha: f64) -> f64 {
-        alpha * (self.size - self.used) as f64
+    /// Returns the bytes that each queue holds if one at every port is at its threshold. Source: the steady state of dynamic
+    /// thresholds (Choudhury and Hahne 1998), alpha * size / (1 + alpha * queues).
+    pub(crate) fn fair_share(&self, alpha: f64) -> f64 {
+        alpha * self.size as f64 / (1.0 + alpha * f64::from(self.ports))
     }
 
     pub(crate) fn reserve(&mut self, bytes: u64) {

@@ -2,12 +2,13 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use apus_cc::SwitchHalf;
 use apus_units::{Bytes, PortId, Span, SwitchId};
 
-use super::{Node, Topology, TopologyError};
+use super::{Node, SwitchSpec, Topology, TopologyError};
 use crate::config::{Buffer, PortConfig, PortKind};
 use crate::network::Network;
 use crate::port::{Link, Port, SharedBuffer};
@@ -49,12 +50,20 @@ impl<W: SwitchHalf> Topology<W> {
                 ports.push(Port::new(config, config.kind().max(least), wire, owner));
             }
         }
-        let shared = |size: Option<Bytes>| {
-            size.map_or_else(SharedBuffer::default, |size| SharedBuffer::new(size.get()))
+        let mut sharing = vec![0; self.switches.len()];
+        let ends = self.links.iter().flat_map(|link| [(link.a, &link.ab), (link.b, &link.ba)]);
+        for (owner, config) in ends {
+            if let (Node::Switch(switch), Buffer::Shared { .. }) = (owner, config.buffer) {
+                sharing[switch.index()] += 1;
+            }
+        }
+        let shared = |(switch, ports): (&SwitchSpec, u32)| {
+            let size = switch.shared_buffer.map(Bytes::get);
+            size.map_or_else(SharedBuffer::default, |size| SharedBuffer::new(size, ports))
         };
         Ok(Network::assemble(
             ports,
-            self.switches.iter().map(|s| shared(s.shared_buffer)).collect(),
+            self.switches.iter().zip(sharing).map(shared).collect(),
             Paths::new(self, seed),
             self.links.iter().map(|link| (link.a, link.b)).collect(),
             self.switches.iter().map(|s| s.name.clone()).collect(),

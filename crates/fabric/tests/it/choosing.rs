@@ -80,7 +80,8 @@ fn packets_avoid_the_port_with_more_load() {
     assert!(sim.dropped.is_empty());
 }
 
-/// The same with a memory of 200 kB that the ports of a switch share: a queue may hold half of what is free.
+/// The same with a memory of 600 kB that the five ports of a switch share: if all are full, each of them has 0.5 * 600 / (1 + 0.5 * 5) =
+/// 86 kB.
 #[test]
 fn packets_avoid_the_port_with_more_load_of_a_shared_memory() {
     let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
@@ -89,7 +90,7 @@ fn packets_avoid_the_port_with_more_load_of_a_shared_memory() {
         port.buffer = Buffer::Shared { alpha: 0.5 };
     }
     let topology = Topology::leaf_spine(2, 1, 4, &hosts, &spines);
-    let mut sim = Sim::build(&topology.with_shared_buffer(Bytes::new(200_000)));
+    let mut sim = Sim::build(&topology.with_shared_buffer(Bytes::new(600_000)));
     let period = Span::from_ns(1);
     let rule = SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period };
     let way = sim.net.let_switches_choose(rule, 7);
