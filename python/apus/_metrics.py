@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from apus import _native
+from apus._numbers import within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,16 +19,22 @@ DEFAULT_METRICS = (
     "op_latency_us.unfinished",
     "jain",
 )
-"""The metrics that the command `apus sweep` shows."""
+"""The metrics that the command `apus sweep` shows, after the times of jobs."""
+
+
+def default_metrics(jobs: int) -> tuple[str, ...]:
+    """Return the metrics that the command `apus sweep` shows of runs with this number of jobs."""
+    return (*(f"jobs.{job}.completion_us" for job in range(jobs)), *DEFAULT_METRICS)
 
 
 def value_of(summary: Mapping[str, Any], metric: str) -> float | None:
     """Return a number of a summary; `None` if it was not measured or is censored."""
     value: Any = summary
     for key in metric.split("."):
-        if not isinstance(value, dict) or key not in value:
+        try:
+            value = within(value, key)
+        except KeyError:
             return None
-        value = value[key]
     return None if isinstance(value, dict | list | str) else value
 
 

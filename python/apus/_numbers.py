@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 Convert = Callable[[Any], Any]
@@ -25,15 +25,16 @@ class Numbers:
         for key, convert in self._PARTS.items():
             if key not in json:
                 # Of a part that the scenario does not name.
-                setattr(self, attribute(key), {} if isinstance(convert, Each) else None)
+                missing = convert.NONE if isinstance(convert, Each | Every) else None
+                setattr(self, attribute(key), missing)
 
     def __getitem__(self, path: str) -> Any:  # noqa: ANN401 - of the type in the documentation
         """Return the result of this name, as checks name it: `op_latency_us.p99`."""
         value: Any = self._json
         for part in path.split("."):
             try:
-                value = value[part]
-            except (KeyError, TypeError):
+                value = within(value, part)
+            except KeyError:
                 raise KeyError(path) from None
         return value
 
@@ -59,6 +60,9 @@ class Numbers:
 class Each:
     """Conversion of every value of an object."""
 
+    NONE: ClassVar[Mapping[str, Any]] = {}
+    """The object if the results lack it."""
+
     def __init__(self, convert: Convert) -> None:
         """Convert each value by this function."""
         self._convert = convert
@@ -66,6 +70,34 @@ class Each:
     def __call__(self, json: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the object with converted values."""
         return {key: self._convert(value) for key, value in json.items()}
+
+
+class Every:
+    """Conversion of every entry of a list."""
+
+    NONE: ClassVar[Sequence[Any]] = ()
+    """The list if the results lack it."""
+
+    def __init__(self, convert: Convert) -> None:
+        """Convert each entry by this function."""
+        self._convert = convert
+
+    def __call__(self, json: Sequence[Any]) -> Sequence[Any]:
+        """Return the list with converted entries."""
+        return [self._convert(entry) for entry in json]
+
+
+def within(value: object, key: str) -> Any:  # noqa: ANN401 - of the type in the documentation
+    """Return the value under a key of an object, or under the number of an entry of a list.
+
+    Raises:
+        KeyError: There is none.
+    """
+    if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+        return value[int(key)]
+    if isinstance(value, dict) and key in value:
+        return value[key]
+    raise KeyError(key)
 
 
 def attribute(key: str) -> str:

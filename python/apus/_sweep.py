@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import queue
 import threading
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from apus import _native
-from apus._metrics import DEFAULT_METRICS, titled
+from apus._metrics import default_metrics, titled
 from apus._points import Plan, SweepPoint, check_effect, plan, product, run_point
 from apus._progress import Reporter
 from apus._toml import assignments
@@ -119,14 +120,14 @@ class Sweep(Sequence[SweepPoint]):
 
         Args:
             metrics: Names of metrics, such as `op_latency_us.p99` (docs/outputs.md); without them
-                the metrics that the command `apus sweep` shows. A value is `None` if it was not
-                measured or is censored.
+                the metrics that the command `apus sweep` shows, with the times of jobs first. A
+                value is `None` if it was not measured or is censored.
 
         Raises:
             ScenarioError: A metric is unknown.
 
         """
-        metrics = metrics or DEFAULT_METRICS
+        metrics = metrics or default_metrics(self._jobs())
         for name in metrics:
             titled(name)
         return [
@@ -160,6 +161,11 @@ class Sweep(Sequence[SweepPoint]):
         if failed := len(self.failures):
             text += f", {failed} failed"
         return text
+
+    def _jobs(self) -> int:
+        """Return the largest number of jobs of a point with a result."""
+        texts = [one.json for one in self if one.json is not None and '"jobs"' in one.json]
+        return max((len(json.loads(text).get("jobs", ())) for text in texts), default=0)
 
     def _count(self) -> str:
         return f"{self.done} of {len(self)} points complete"

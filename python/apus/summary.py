@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from apus._numbers import Convert, Distribution, Each, Numbers, OpDistribution
+from apus._numbers import (
+    Convert,
+    Distribution,
+    Each,
+    Every,
+    Numbers,
+    OpDistribution,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -570,7 +577,7 @@ class Jobs(Numbers):
     wait_us: float
     """Rest of the time until the job ended: the rank waited for others; unit: us; mean over the
     ranks."""
-    iterations_us: Sequence[Mapping[str, Any]]
+    iterations_us: Sequence[float]
     """Time of each iteration, until the end of its last operation; of a file, one for the whole
     job; unit: us."""
     parts: Sequence[Mapping[str, Any]]
@@ -596,9 +603,9 @@ class Jobs(Numbers):
     stragglers: Sequence[Mapping[str, Any]]
     """The ranks that waited least, for which the others waited: rank, host, end_us, compute_us,
     send_us, wait_us; at most 16."""
-    stuck: Sequence[Mapping[str, Any]]
+    stuck: Sequence[str]
     """Operations that have not ended, in words, at most 16."""
-    leftover: Sequence[Mapping[str, Any]]
+    leftover: Sequence[str]
     """Messages that no receive has taken, in words, at most 16."""
 
 
@@ -626,7 +633,7 @@ class Summary(Numbers):
         "settle": Each(Settle),
         "span": Each(Span),
         "compare": Each(Compare),
-        "jobs": Each(Jobs),
+        "jobs": Every(Jobs),
     }
 
     name: str
@@ -739,5 +746,5 @@ class Summary(Numbers):
     """Part `span`."""
     compare: Mapping[str, Compare]
     """Part `compare`."""
-    jobs: Mapping[str, Jobs]
+    jobs: Sequence[Jobs]
     """Part `jobs`."""

@@ -74,11 +74,20 @@ def wrong(numbers: Numbers, path: str = "") -> list[str]:
         value = getattr(numbers, name)
         if not fits(value, kind):
             found.append(f"{path}{name} is {value!r}, declared as {kind}")
-        for one in value.values() if isinstance(value, Mapping) else [value]:
+        parts = value.values() if isinstance(value, Mapping) else [value]
+        for one in value if isinstance(value, list) else parts:
             if isinstance(one, Numbers):
                 found += wrong(one, f"{path}{name}.")
     undeclared = {name.rstrip("_") for name in hints} ^ set(numbers.to_dict())
     return found + [f"{path}{name}" for name in undeclared if name in numbers.to_dict()]
+
+
+JOB = apus.Scenario(
+    duration="2ms",
+    topology=apus.star(hosts=4, rate="100Gbps", delay="1us", buffer="4MB"),
+    algorithm=apus.Swift(),
+    workloads=[apus.all_reduce(name="sum", size="64kB")],
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +98,20 @@ def measured() -> summary.Summary:
 def test_every_number_has_its_declared_type(measured: summary.Summary, incast: Path) -> None:
     assert wrong(measured) == []
     assert wrong(apus.run(incast).summary) == []
+
+
+def test_a_job_has_numbers_by_its_place(incast: Path) -> None:
+    (run,) = apus.run(JOB)
+    assert wrong(run.summary) == []
+    (job,) = run.summary.jobs
+    assert job.completion_us is not None
+    # Each rank sends three quarters of the array twice, 96 kB at 12.5 GB/s.
+    assert job.completion_us > 7.68
+    assert run.summary["jobs.0.completion_us"] == job.completion_us
+    for name in ("jobs.1.completion_us", "jobs.-1.completion_us", "jobs.first"):
+        with pytest.raises(KeyError, match=name):
+            _ = run.summary[name]
+    assert list(apus.run(incast).summary.jobs) == []
 
 
 def test_named_parts_are_attributes(measured: summary.Summary) -> None:

@@ -60,6 +60,23 @@ def test_points_are_the_runs_of_apus_run(incast: Path) -> None:
         assert point.summary == run.summary
 
 
+def test_times_of_jobs_are_the_first_metrics_of_rows(tmp_path: Path) -> None:
+    file = tmp_path / "job.toml"
+    file.write_text("""\
+duration = "2ms"
+topology = { kind = "star", hosts = 4, rate = "100Gbps", delay = "1us", buffer = "4MB" }
+algorithm = { name = "swift" }
+[[workload]]
+kind = "all-reduce"
+size = "64kB"
+""")
+    slow, fast = apus.sweep(file, {"topology.rate": ["10Gbps", "100Gbps"]}).rows()
+    assert list(slow)[2] == "jobs.0.completion_us"
+    # Each rank sends 96 kB.
+    assert slow["jobs.0.completion_us"] > 76.8
+    assert slow["jobs.0.completion_us"] > fast["jobs.0.completion_us"] > 7.68
+
+
 def test_results_do_not_depend_on_the_executor(incast: Path) -> None:
     expected = apus.sweep(incast, VARY, seeds=range(3))
     with ThreadPoolExecutor(3) as threads, processes(2) as pool:

@@ -323,7 +323,8 @@ class Generator:
         """Return the module of the numbers of a run."""
         module = Module("Numbers of a run, each with its definition, unit and aggregation.")
         module.imports.add(
-            "from apus._numbers import Convert, Distribution, Each, Numbers, OpDistribution"
+            "from apus._numbers import (\n    Convert,\n    Distribution,\n    Each,\n    Every,\n"
+            "    Numbers,\n    OpDistribution,\n)"
         )
         module.names = ["Distribution", "OpDistribution"]
         tree: Json = {}
@@ -348,7 +349,7 @@ class Generator:
             if column is not None:
                 kind = self.NUMBERS[column["type"]]
                 if column["type"] is None:
-                    kind = "Sequence[str]" if key == "notes" else "Sequence[Mapping[str, Any]]"
+                    kind = f"Sequence[{self.ENTRIES.get(key, 'Mapping[str, Any]')}]"
                 if column["optional"]:
                     kind += " | None"
             elif "<stat>" in node:
@@ -360,9 +361,10 @@ class Generator:
                 prefix = "" if name == "Summary" else name
                 kind = prefix + camel(key)
                 if placeholder(first):
-                    parts.append((key, f"Each({kind})"))
+                    listed = key in self.LISTS
+                    parts.append((key, f"{'Every' if listed else 'Each'}({kind})"))
                     self.numbers(module, kind, inner, f"Numbers of one entry of `{key}`.")
-                    kind = f"Mapping[str, {kind}]"
+                    kind = f"Sequence[{kind}]" if listed else f"Mapping[str, {kind}]"
                 else:
                     parts.append((key, kind))
                     self.numbers(module, kind, node, f"Part `{key}` of the summary.")
@@ -383,6 +385,17 @@ class Generator:
         module.names.append(name)
         body = "\n".join(lines)
         module.body.append(f'class {name}(Numbers):\n    """{doc}"""\n\n{table}{body}')
+
+    LISTS: ClassVar[tuple[str, ...]] = ("jobs",)
+    """Parts of the summary that are lists. Other numbered ones are objects with numbers as keys."""
+
+    ENTRIES: ClassVar[dict[str, str]] = {
+        "notes": "str",
+        "iterations_us": "float",
+        "stuck": "str",
+        "leftover": "str",
+    }
+    """Types of the entries of lists that are no tables."""
 
     NUMBERS: ClassVar[dict[str | None, str]] = {
         "flag": "bool",
