@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from apus import _native
 from apus._progress import Reporter
 from apus._run import opened_with, read_options
-from apus._tune import TuneError
+from apus._tune import TuneError, written
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from apus._types import Progress, RunOptions, Settings
     from apus.scenarios import Scenario
@@ -43,17 +43,32 @@ class TargetTuning:
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per value that was tried, for data libraries, with the medians of metrics.
 
-        `parameter` says which curve it is of: `base_target` or `fs_range`.
+        `parameter` says which curve it is of: `base_target` or `fs_range`; `fails` says why a value
+        is none to choose. A median is `None` if it is censored. The columns `..._lower` and
+        `..._upper` of such a metric have the bounds; an upper bound of `None` is unbounded.
         """
+        samples = [
+            (name, sample)
+            for name in ("base_target", "fs_range")
+            for sample in self._data[f"{name}_curve"] or ()
+        ]
+        censored = {
+            metric
+            for _, sample in samples
+            for metric, median in sample["medians"].items()
+            if isinstance(median, dict)
+        }
         return [
             {
                 "parameter": name,
-                "value_us": sample["value_us"],
-                "keeps": sample["keeps"],
-                **sample["medians"],
+                **{key: sample[key] for key in ("value_us", "keeps", "fails")},
+                **{
+                    key: value
+                    for metric, median in sample["medians"].items()
+                    for key, value in _columns(metric, median, bounds=metric in censored)
+                },
             }
-            for name in ("base_target", "fs_range")
-            for sample in self._data[f"{name}_curve"] or ()
+            for name, sample in samples
         ]
 
     def to_dict(self) -> Mapping[str, Any]:
@@ -64,8 +79,21 @@ class TargetTuning:
         return self._text
 
 
+def _columns(
+    metric: str, median: float | Mapping[str, float | None] | None, *, bounds: bool
+) -> Iterator[tuple[str, float | None]]:
+    """Yield the columns of a median, which is an object of its bounds if it is censored."""
+    if not isinstance(median, float | int | None):
+        yield metric, None
+        yield from ((f"{metric}_{side}", median[side]) for side in ("lower", "upper"))
+        return
+    yield metric, median
+    if bounds:
+        yield from ((f"{metric}_{side}", median) for side in ("lower", "upper"))
+
+
 def _time(us: float | None) -> str | None:
-    return None if us is None else f"{us:g}us"
+    return None if us is None else written(us, "us")
 
 
 def tune_target(

@@ -267,14 +267,14 @@ class _Parameter:
         number = trial.suggest_float(self.key, self.low, self.high, log=space.log)
         # Rounding must not leave the range.
         number = min(max(float(f"{number:.{_DIGITS}g}"), self.low), self.high)
-        return _written(number, self.unit) if self.unit else number
+        return written(number, self.unit) if self.unit else number
 
     def any_value(self) -> Value:
         """Return a value, to check the scenario with."""
         return self.space.low if isinstance(self.space, Range) else self.space[0]
 
 
-def _written(number: float, unit: str) -> str:
+def written(number: float, unit: str) -> str:
     """Return a quantity as scenarios read it: no fraction of a base unit, and no exponent."""
     value = Decimal(repr(number))
     if unit in _BINARY:

@@ -1,5 +1,6 @@
 """Comparisons, experiments, replays and explanations."""
 
+import json
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import apus
+from apus import TargetTuning
 
 CHECKED = """\
 [[check]]
@@ -136,6 +138,34 @@ def test_the_target_lies_at_the_unloaded_rtt(incast: Path) -> None:
         apus.tune_target(incast, set={"algorithm.base_target": "20us"})
     with pytest.raises(apus.ScenarioError, match="none of its algorithms has a base target"):
         apus.tune_target(incast, set={"algorithm.name": "cubic"})
+
+
+def test_values_of_a_tuning_are_quantities_of_scenarios() -> None:
+    def tuned(us: float) -> str | None:
+        return TargetTuning(json.dumps({"base_target_us": us}), "").base_target
+
+    assert tuned(4.7) == "4.7us"
+    assert tuned(113322.6) == "113322.6us"
+    assert tuned(1e6) == "1000000us"
+    assert TargetTuning('{"base_target_us": null}', "").base_target is None
+
+
+def test_rows_of_a_tuning_have_bounds_of_censored_medians_and_reasons() -> None:
+    def sample(latency: object, fails: str | None) -> dict[str, object]:
+        medians = {"goodput_gbps": 9.5, "op_latency_us.p99": latency}
+        return {"value_us": 5.0, "keeps": fails is None, "fails": fails, "medians": medians}
+
+    curve = [sample({"lower": 80.5, "upper": None}, "unfinished ops"), sample(90.25, None)]
+    data = {"base_target_curve": curve, "fs_range_curve": None}
+    open_, known = TargetTuning(json.dumps(data), "").rows()
+    assert (open_["keeps"], open_["fails"]) == (False, "unfinished ops")
+    assert (known["keeps"], known["fails"]) == (True, None)
+    latencies = [
+        [row[f"op_latency_us.p99{end}"] for end in ("", "_lower", "_upper")]
+        for row in (open_, known)
+    ]
+    assert latencies == [[None, 80.5, None], [90.25, 90.25, 90.25]]
+    assert (open_["goodput_gbps"], "goodput_gbps_lower" in open_) == (9.5, False)
 
 
 def test_a_log_is_replayed(tmp_path: Path) -> None:
