@@ -132,8 +132,7 @@ def compare(
         set: Settings of all runs, or of one algorithm of the comparison:
             `{"hpcc.base_rtt": "13us"}`.
         variant: Compare on this variant of the scenario.
-        seeds: Number of seeds, from the scenario's own upwards. If the first two give equal
-            results, no other is run.
+        seeds: Number of seeds, from the scenario's own upwards.
         metrics: Further metrics (`apus list metrics`).
         tune_each: First search the best value of each algorithm's own parameter. Only then are the
             next four allowed.
