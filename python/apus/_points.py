@@ -98,6 +98,8 @@ class Plan:
 
 def product(vary: Mapping[str, Iterable[Value]]) -> list[dict[str, Value]]:
     """Return every combination of the values; the last setting varies fastest."""
+    if "seed" in vary:
+        raise ScenarioError("vary['seed']: write the seeds of the sweep as the argument `seeds`")
     values = {key: _values(key, given) for key, given in vary.items()}
     combinations = itertools.product(*values.values())
     return [dict(zip(values, combination, strict=True)) for combination in combinations]

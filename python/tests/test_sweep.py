@@ -257,6 +257,7 @@ def test_rows_have_settings_and_metrics(incast: Path) -> None:
     [
         ({"duration": "1ms"}, {}, r"vary\['duration'\]: '1ms' is one value"),
         ({"duration": []}, {}, "has no value"),
+        ({"seed": [1, 2]}, {}, r"vary\['seed'\]: write the seeds .* as the argument `seeds`"),
         ({"duration": ["1ms", "1ms"]}, {}, "is there twice"),
         ({"duration": ["1ms"]}, {"set": {"duration": "2ms"}}, "has no effect"),
         ({"topology.rat": ["1Gbps"]}, {}, "did you mean `rate`"),

@@ -88,6 +88,11 @@ impl Sweep {
     /// Returns an error for a setting that an axis would overwrite, and for an axis that is given twice.
     fn check_settings(&self) -> Result<(), Failure> {
         for (index, axis) in self.vary.iter().enumerate() {
+            if axis.key == "seed" {
+                let message = "--vary seed: seeds are no setting that is varied; --set seed=N is the first \
+                               one, and --seeds N their number";
+                return Err(Failure::Input(message.to_owned()));
+            }
             if self.vary[..index].iter().any(|other| other.key == axis.key) {
                 let message = format!("--vary {}: given twice; write all values once", axis.key);
                 return Err(Failure::Input(message));

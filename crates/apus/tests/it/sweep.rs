@@ -223,6 +223,7 @@ fn the_time_of_a_job_is_the_first_metric_and_a_column() {
     let header = text.lines().next().expect("header");
     assert!(header.contains("jobs.0.completion_us [us]"), "{header}");
     assert!(header.find("jobs.0.completion_us") < header.find("goodput_gbps"), "{header}");
+        (vary("seed=1,2", "out"), "--vary seed: seeds are no setting that is varied"),
     let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
     assert!(svg.contains("jobs.0.completion_us [us]"));
     let csv = fs::read_to_string(folder.join("out/sweep.csv")).expect("table");
@@ -245,7 +246,7 @@ fn a_drain_that_the_watchdog_has_ended_is_run_again() {
         [[fault]]\nkind = \"down\"\nlink = \"host 0 <-> switch 0\"\nat = \"900us\"\n";
     fs::write(folder.join("mine.toml"), text).expect("file");
     let sweep = |more: &[&str]| {
-        let vary = ["sweep", "mine.toml", "--vary", "seed=1", "--out", "out"];
+        let vary = ["sweep", "mine.toml", "--vary", "duration=1ms", "--out", "out"];
         let output = apus(&folder, &vary).args(more).output().expect("process");
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
