@@ -105,8 +105,14 @@ impl OutputDir {
         Ok(Self { path, prefix, written, tables, timeline: false, shared })
     }
 
+    /// Returns the name of a file of earlier results here that is none of `own`.
+    pub fn other_than(&self, own: &[&str]) -> Option<String> {
+        let mut names = self.written.results_in(&self.prefix).into_iter();
+        names.find(|name| !own.contains(&name.as_str()) && self.path.join(name).exists())
+    }
+
     /// Removes the files of earlier results here, which are unchanged, and folders that are empty then.
-    fn clear(&self) -> Result<(), String> {
+    pub fn clear(&self) -> Result<(), String> {
         let mut folders = BTreeSet::new();
         for name in self.written.results_in(&self.prefix) {
             self.remove(&name)?;
@@ -169,8 +175,13 @@ impl OutputDir {
         if !self.written.knows(&known_as) || !path.exists() {
             return Ok(());
         }
-        fs::remove_file(&path)
-            .map_err(|error| format!("{}: this file cannot be removed: {error}", path.display()))
+        match fs::remove_file(&path) {
+            // Another process that shares the directory has removed it.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| {
+                format!("{}: this file cannot be removed: {error}", path.display())
+            }),
+        }
     }
 
     /// Writes a file with content that is too large for memory.

@@ -60,7 +60,7 @@ impl SweepFolder {
         let metrics = table::default_metrics(setups.iter().copied());
         let points = runs.iter().map(|run| run.point.clone()).collect();
         let plan = Plan::new(file, vary, metrics, points, &setups);
-        plan.save(&store)?;
+        results::begin(&dir, &store, &plan)?;
         let partial = Partial::new(Some(dir.clone()), &plan, runs)?;
         Ok(Self { dir, store, plan, partial })
     }

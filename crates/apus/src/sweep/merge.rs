@@ -49,6 +49,7 @@ pub fn merge(
         .collect();
 
     let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(format);
+    results::remove_others(&dir).map_err(Failure::Input)?;
     let rows = table::rows(&runs, &plan.metrics);
     let all = to_json(&results::json(&plan.vary, &runs))? + "\n";
     let written = results::write(&dir, &plan, &runs, &rows, &all);

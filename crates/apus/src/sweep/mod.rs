@@ -139,8 +139,11 @@ impl Sweep {
         let plan = Plan::new(file, &self.vary, metrics, points, &described);
         let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(self.format);
         let store = Store::open(&dir).map_err(Failure::Input)?;
-        let shared = if self.shard.is_some() { plan.share(&store) } else { plan.save(&store) };
-        shared.map_err(Failure::Input)?;
+        match self.shard {
+            None => results::begin(&dir, &store, &plan),
+            Some(_) => results::begin_shard(&dir, &store, &plan),
+        }
+        .map_err(Failure::Input)?;
         let others = store.others(plan.points.iter().map(|point| point.run.as_str()));
 
         let own = |place: usize| self.shard.is_none_or(|shard| shard.has(place));

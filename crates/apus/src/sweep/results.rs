@@ -13,6 +13,7 @@ use super::table::{self, Done};
 use crate::chart;
 use crate::output::OutputDir;
 use crate::report::{self, Comparison, Distribution, Report};
+use crate::store::Store;
 
 /// Returns the content of sweep.json.
 pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
@@ -31,6 +32,34 @@ pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
         })
     };
     json!({ "schema_version": SCHEMA_VERSION, "runs": runs.iter().map(run).collect::<Vec<_>>() })
+}
+
+/// Names of the files of results, with the table in each format.
+const FILES: [&str; 6] =
+    ["sweep.csv", "sweep.parquet", "sweep.arrow", "sweep.json", "sweep.svg", "report.html"];
+
+/// Removes the results of another command, so that those of two runs never lie side by side.
+pub fn remove_others(dir: &OutputDir) -> Result<(), String> {
+    if dir.other_than(&FILES).is_some() { dir.clear() } else { Ok(()) }
+}
+
+/// Removes the results of another command and those of another sweep, and keeps the plan of this one. Finished runs stay.
+pub fn begin(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
+    let same = Plan::load(store).is_ok_and(|other| plan.difference(&other).is_none());
+    let removed = if same { remove_others(dir) } else { dir.clear() };
+    removed.and_then(|()| plan.save(store))
+}
+
+/// Keeps the plan of a shard. Results of other commands and shards of another sweep must not be there.
+pub fn begin_shard(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
+    if let Some(name) = dir.other_than(&FILES) {
+        return Err(format!(
+            "{}: the directory has the results of another command, such as `{name}`; choose another \
+             directory, or remove them",
+            dir.path().display()
+        ));
+    }
+    plan.share(store)
 }
 
 /// Maximum number of rows whose distributions are drawn in the same axes.

@@ -210,6 +210,31 @@ fn results_of_former_variants_are_removed() {
     assert!(left.iter().any(|name| name == "notes.txt"), "{left:?}");
 }
 
+/// `apus diff` reads summary.json first, which would be that of the run.
+#[test]
+fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
+    let folder = folder("sweep_after");
+    let (run, sweep) = (COMMANDS[0], COMMANDS[2]);
+    let all = [".apus-files", "report.html", "runs", "sweep.csv", "sweep.json", "sweep.svg"];
+    assert!(apus(&folder, run, &["--out", "o"]).status.success());
+    refused(
+        &apus(&folder, sweep, &["--out", "o", "--shard", "1/2"]),
+        &["o: the directory has the results of another command", "choose another directory"],
+    );
+    assert!(folder.join("o/summary.json").exists());
+    assert!(apus(&folder, sweep, &["--out", "o"]).status.success());
+    assert_eq!(names(&folder.join("o")), all);
+    // A shard may use the directory of its own sweep.
+    let again = apus(&folder, sweep, &["--out", "o", "--shard", "1/2"]);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(names(&folder.join("o")), all);
+    // A merge too.
+    assert!(apus(&folder, run, &["--out", "merged"]).status.success());
+    let merge = apus(&folder, &["sweep", "--merge", "o"], &["--out", "merged"]);
+    assert!(merge.status.success(), "{}", String::from_utf8_lossy(&merge.stderr));
+    assert!(!folder.join("merged/summary.json").exists());
+}
+
 #[test]
 fn a_page_without_its_figure_is_written_again() {
     let folder = folder("figure");
