@@ -184,7 +184,8 @@ def compare(
         warnings.warn(report, ApusWarning, stacklevel=2)
     comparison, raised = Comparison(native), native.raised
     if isinstance(raised, KeyboardInterrupt):
-        raise Interrupted("interrupted; results are partial", comparison) from raised
+        text = "\n".join(["interrupted; results are partial", *native.failures])
+        raise Interrupted(text, comparison) from raised
     if raised is not None:
         raise raised
     if native.failures:

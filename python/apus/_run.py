@@ -207,7 +207,8 @@ def finished(outcome: _native.Outcome, planned: int) -> Result:
     result = Result(outcome)
     raised = outcome.raised
     if isinstance(raised, KeyboardInterrupt):
-        raise Interrupted(interruption(result, planned), result) from raised
+        text = interruption(result, planned, len(outcome.failures))
+        raise Interrupted("\n".join([text, *outcome.failures]), result) from raised
     if raised is not None:
         raise raised
     if outcome.failures:
@@ -227,12 +228,13 @@ def opened_with(
         raise scenario.located(error) from None
 
 
-def interruption(result: Result, planned: int) -> str:
-    """Return the message of an interrupted call of `planned` runs."""
+def interruption(result: Result, planned: int, failed: int) -> str:
+    """Return the message of an interrupted call of `planned` runs, `failed` of which failed."""
     early = [run.name for run in result if run.interrupted]
     text = f"interrupted; results are partial: {len(result) - len(early)} runs complete"
     if early:
         text += f", ended early: {', '.join(early)}"
-    if missing := planned - len(result):
-        text += f", {missing} not started"
+    for count, what in ((failed, "failed"), (planned - len(result) - failed, "not started")):
+        if count:
+            text += f", {count} {what}"
     return text

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use apus::api;
 use apus_scenario::Run as Planned;
-use apus_scenario::experiment::Experiment;
+use apus_scenario::experiment::{Experiment, NOT_STARTED};
 use apus_sim::summary::Summary;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -76,7 +76,7 @@ pub struct Outcome {
     /// The runs that have results, in order.
     #[pyo3(get)]
     runs: Vec<Py<Run>>,
-    /// Why other runs have none: an error, or an interruption before they began.
+    /// Why other runs have none. Of an interrupted call without the runs that had not begun.
     #[pyo3(get)]
     failures: Vec<String>,
     /// Reports of flows without progress.
@@ -122,6 +122,7 @@ impl Outcome {
         for (result, planned) in results.into_iter().zip(planned.iter().cycle()) {
             match result {
                 None => {}
+                Some(Err(why)) if raised.is_some() && why.ends_with(NOT_STARTED) => {}
                 Some(Ok(summary)) => {
                     // An interruption is an exception of its own.
                     if let (Some(why), false) = (&summary.stop_reason, raised.is_some()) {

@@ -3,6 +3,8 @@
 import copy
 import os
 import pickle
+import re
+import signal
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -228,6 +230,37 @@ def test_an_exception_ends_the_run_with_its_traceback(incast: Path) -> None:
         cause = error.value.__cause__
         assert isinstance(cause, ZeroDivisionError)
         assert "_ = 1 / self.left" in "".join(traceback.format_exception(cause))
+
+
+class FailingOnce(Constant):
+    """Fails in the first run."""
+
+    failed: ClassVar[list[float]] = []
+
+    def on_ack(self, event: apus.AckEvent) -> None:
+        if not self.failed:
+            self.failed.append(event.now)
+            raise ZeroDivisionError
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_after_a_failure_names_the_failure(endless: Path) -> None:
+    apus.algorithm("failing-once", FailingOnce)
+
+    def interrupt(_share: float, _text: str) -> None:
+        if FailingOnce.failed:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(apus.Interrupted, match=r"0 runs complete.*, 1 failed") as error:
+        apus.run(
+            endless,
+            set={"algorithm.name": "failing-once"},
+            seeds=3,
+            threads=1,
+            progress=interrupt,
+        )
+    # The second run has begun or not; the third one has not.
+    assert re.search("[12] not started\n.*ZeroDivisionError", str(error.value))
 
 
 @pytest.mark.parametrize(

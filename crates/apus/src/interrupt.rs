@@ -67,3 +67,10 @@ pub fn watch(silence: Silence) -> Result<Watch, Failure> {
 pub fn interrupted(watch: &Watch) -> bool {
     watch.stop.load(Ordering::Relaxed)
 }
+
+/// Returns the end of an interrupted command, with the messages of what had failed before.
+pub fn failure(message: String, failures: &[String]) -> Failure {
+    let lines: Vec<&str> =
+        std::iter::once(message.as_str()).chain(failures.iter().map(String::as_str)).collect();
+    Failure::Interrupted(lines.join("\n"))
+}

@@ -77,7 +77,7 @@ impl Compare {
         self.page.show(self.out.as_deref())?;
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above are of the runs that are complete";
-            return Err(Failure::Interrupted(message.to_owned()));
+            return Err(interrupt::failure(message.to_owned(), &failures));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }

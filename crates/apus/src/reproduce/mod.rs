@@ -189,7 +189,7 @@ impl Reproduce {
             print(&format!("{}{wrote}", results.counts.lines(errors)))?;
         }
         if interrupt::interrupted(&watch) {
-            return Err(Failure::Interrupted(kept(&results, seeds)));
+            return Err(interrupt::failure(kept(&results, seeds), &problems));
         }
         let shown = second.iter().map(|(dir, _)| self.page.show(Some(dir.path())));
         problems.extend(shown.filter_map(|shown| Some(shown.err()?.to_string())));

@@ -203,13 +203,14 @@ impl Sweep {
         if self.open {
             open::open(&out.join("report.html"))?;
         }
+        let failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
         if interrupt::interrupted(&watch) {
-            return Err(Failure::Interrupted(format!(
+            let message = format!(
                 "interrupted; {done} of {count} runs are complete and kept; run the same command to \
                  continue"
-            )));
+            );
+            return Err(interrupt::failure(message, &failures));
         }
-        let failures: Vec<String> = runs.into_iter().filter_map(|run| run.failure).collect();
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 

@@ -113,7 +113,7 @@ impl Tune {
         self.page.show(self.out.as_deref())?;
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the search is complete, but report.html lacks runs";
-            return Err(Failure::Interrupted(message.to_owned()));
+            return Err(interrupt::failure(message.to_owned(), &failures));
         }
         if report.base().is_none() {
             failures.push("none of the tried targets keeps the throughput".to_owned());

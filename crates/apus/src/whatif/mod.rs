@@ -130,11 +130,11 @@ impl WhatIf {
                 .map_err(Failure::Run)?;
         }
         print(&if self.json { json } else { report.text() })?;
+        let failures = report.failures();
         if interrupt::interrupted(&watch) {
             let message = "interrupted; the numbers above are of the runs that are complete";
-            return Err(Failure::Interrupted(message.to_owned()));
+            return Err(interrupt::failure(message.to_owned(), failures));
         }
-        let failures = report.failures();
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 

@@ -181,6 +181,36 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     assert!(stdout.contains("2 of 2 runs complete (1 reused)"), "{stdout}");
 }
 
+/// All links are cut 1 ms after the start of the first run, which fails, and at the end of the second one.
+#[test]
+fn an_interrupted_sweep_names_the_runs_that_failed_before() {
+    let folder = folder("interrupt_failed");
+    let fault = "[[fault]]\nlink = \"* <-> *\"\nkind = \"down\"\nat = \"1ms\"\n";
+    let scenario = SCENARIO.replace("duration = \"2ms\"", "duration = \"30s\"");
+    fs::write(folder.join("mine.toml"), scenario + fault).expect("file");
+    let vary = ["sweep", "mine.toml", "--vary", "fault.at=1ms,29s", "--out", "out"];
+    let mut command = apus(&folder, &vary);
+    command.args(["--threads", "1", "--watchdog", "1ms"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("process");
+    let until = Instant::now() + Duration::from_secs(60);
+    let failed = || {
+        let files = fs::read_dir(folder.join("out/runs")).into_iter().flatten().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().ends_with(".failed.json")).count()
+    };
+    while failed() < 1 {
+        assert!(Instant::now() < until, "the first run never fails");
+        assert_eq!(child.try_wait().expect("process"), None, "it ended before it was interrupted");
+        sleep(Duration::from_millis(20));
+    }
+    support::interrupt(&child);
+    let output = child.wait_with_output().expect("process");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("interrupted; 0 of 2 runs are complete"), "{stderr}");
+    assert!(stderr.contains("no packet was delivered"), "{stderr}");
+}
+
 #[test]
 fn wrong_sweeps_are_refused() {
     let folder = folder("wrong");
@@ -193,6 +223,7 @@ fn wrong_sweeps_are_refused() {
         (vary("workload.size", "out"), "lacks `=`"),
         (vary("workload.size=1kB,,2kB", "out"), "a value is empty"),
         (vary("workload.size=1kB,1kB", "out"), "`1kB` is there twice"),
+        (vary("seed=1,2", "out"), "--vary seed: seeds are no setting that is varied"),
         (vary("workload.sise=1kB,2kB", "out"), "did you mean `size`?"),
         (vary("workload.size=1kB,2", "out"), "--vary workload.size=2: `workload.size` must be"),
         (vary("workload.size=1kB,2", "out"), "not the number 2"),
@@ -223,7 +254,6 @@ fn the_time_of_a_job_is_the_first_metric_and_a_column() {
     let header = text.lines().next().expect("header");
     assert!(header.contains("jobs.0.completion_us [us]"), "{header}");
     assert!(header.find("jobs.0.completion_us") < header.find("goodput_gbps"), "{header}");
-        (vary("seed=1,2", "out"), "--vary seed: seeds are no setting that is varied"),
     let svg = fs::read_to_string(folder.join("out/sweep.svg")).expect("chart");
     assert!(svg.contains("jobs.0.completion_us [us]"));
     let csv = fs::read_to_string(folder.join("out/sweep.csv")).expect("table");
