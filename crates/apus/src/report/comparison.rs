@@ -2,6 +2,7 @@
 
 use apus_sim::columns::unit_of;
 use apus_sim::record::Cdf;
+use apus_sim::results::pattern_of;
 use serde_json::{Value, json};
 
 use super::short;
@@ -154,10 +155,15 @@ fn is_fraction(name: &str) -> bool {
     apus_sim::results::is_fraction(name) || name.starts_with("utilisation")
 }
 
-/// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0).
+/// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0). Names that the user chose,
+/// and the number of values of a distribution, say nothing about that.
 pub(super) fn better(name: &str) -> i8 {
     let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
     let ops = name == "ops" || name.ends_with(".ops");
+    if name.ends_with(".count") {
+        return 0;
+    }
+    let name = pattern_of(name).unwrap_or(name);
     if words(&["duplicate"]) {
         -1
     } else if words(&["goodput", "throughput", "jain", "bandwidth"]) || ops {
@@ -190,6 +196,18 @@ mod tests {
 
     /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
     #[test]
+    #[test]
+    fn the_direction_of_a_metric_does_not_depend_on_names_of_the_user() {
+        let smaller = ["workload.throughput.slowdown.p99", "ports.bandwidth.queue_us.p99"];
+        assert_eq!(smaller.map(better), [-1, -1]);
+        assert_eq!(better("workload.drop.goodput_gbps"), 1);
+        assert_eq!(better("workload.duplicate.ops"), 1);
+        let neither = ["op_latency_us.count", "workload.web.slowdown.count", "work.events"];
+        assert_eq!(neither.map(better), [0, 0, 0]);
+        // Names of `apus emulate` are words.
+        assert_eq!(better("goodput of host 1, kernel"), 1);
+    }
+
     fn points_of_a_distribution_are_dense_in_the_tail() {
         let all: Vec<(f64, f64)> =
             (1..=10_000).map(|n| (f64::from(n), f64::from(n) / 1e4)).collect();
