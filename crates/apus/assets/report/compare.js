@@ -111,8 +111,12 @@ function comparePictures() {
     note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [rows.some(row => [x, y].some(i => row.numbers[i] && row.numbers[i][3] < row.numbers[i][4])) ? "Thin bars: smallest to largest value over the seeds." : "", beside ? "The nearer the points, the better the simulator meets the kernel." : best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
-  const short = row => { const text = axes.length ? [...row.values, ...row.label.split(", ").filter(part => !part.includes(" = "))].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
-  const full = row => axes.length ? [...axes.map((axis, i) => `${axis.key.split(".").at(-1)} ${row.values[i]}`), ...row.label.split(", ").filter(part => !part.includes(" = "))].join(", ") : row.label;
+  // Values of settings may have commas: labels are not taken apart.
+  const parts = row => row.parts ?? [];
+  // What tells rows apart besides the first `shown` settings.
+  const others = (row, shown) => [...parts(row), ...axes.slice(shown).map((axis, i) => `${axis.key} = ${row.values[shown + i]}`)].join(", ");
+  const short = row => { const text = axes.length ? [...row.values, ...parts(row)].join(" · ") : row.label; return text.length > 34 ? text.slice(0, 33) + "…" : text; };
+  const full = row => axes.length ? [...axes.map((axis, i) => `${axis.key.split(".").at(-1)} ${row.values[i]}`), ...parts(row)].join(", ") : row.label;
   const rowTip = row => [h("div", { class: "tip-head", text: full(row) + (row.chosen ? " (chosen)" : "") }), ...measured.slice(0, 12).map(i => h("div", { class: "tip-row" }, h("span", { text: name(i) }), h("b", { text: numberOf(row, i) })))];
 
   // What is not beaten in the two numbers, what each costs, and what the others are best at.
@@ -196,7 +200,7 @@ function comparePictures() {
     return box;
   }
   function axisLines(width, i, members, axis, height, domain) {
-    const other = row => row.label.split(", ").filter(part => !part.startsWith(axis.key + " = ")).join(", ");
+    const other = row => others(row, 1);
     const names = [...new Set(members.map(other))];
     const order = axis.values;
     const series = names.map((name, n) => { const own = members.filter(row => other(row) === name && valueOf(row, i) !== null); return { name: name || metrics[i].heading, colour: colour(n), x: own.map(row => order.indexOf(row.values[axes.indexOf(axis)])), y: own.map(row => valueOf(row, i)), own }; });
@@ -228,7 +232,7 @@ function comparePictures() {
   function axisLinesFixed(width, i, members, [low, high]) {
     const axis = axes[0];
     // Other settings and variants have lines of their own, with equal colours in all small pictures.
-    const other = row => row.label.split(", ").filter(part => !axes.slice(0, 2).some(({ key }) => part.startsWith(key + " = "))).join(", ");
+    const other = row => others(row, 2);
     const names = [...new Set(rows.map(other))];
     const series = names.map((name, n) => { const own = members.filter(row => other(row) === name && valueOf(row, i) !== null); return { name: name || metrics[i].heading, colour: colour(n), dash: dash(n), x: own.map(row => axis.values.indexOf(row.values[0])), y: own.map(row => valueOf(row, i)) }; }).filter(one => one.x.length);
     const step = Math.ceil(axis.values.length / Math.max(2, width / 62)), span = axis.values.map((_, n) => n);

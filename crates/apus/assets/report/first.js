@@ -9,13 +9,17 @@ function titleBlock() {
 
 function whatWasRun() {
   const box = h("dl", { class: "what" });
-  const all = runs.length ? runs.map(run => run.setup) : [data.setup];
-  if (!all[0]) return null;
+  // Sweeps have no runs, and a set-up for all of their settings; of several directories each has its own, with its name.
+  const joined = Array.isArray(data.setup) ? data.setup : runs.length ? [] : [data.setup];
+  const all = [...runs.map(run => run.setup), ...joined].filter(Boolean);
+  if (!all.length) return null;
   const line = (name, key) => {
-    const every = [...new Set(all.flatMap(setup => setup?.[key] ?? []))].filter(Boolean);
+    const every = [...new Set(all.flatMap(setup => setup[key] ?? []))].filter(Boolean);
     // Of a comparison, networks that only have a further part are one, with the algorithms that need the part.
-    const part = text => key === "topology" && every.find(other => text.startsWith(other + ", "));
-    const texts = every.map(text => part(text) ? `with ${runs.filter(run => run.setup?.topology?.includes(text)).map(run => run.label).join(", ")}:${text.slice(part(text).length + 1)}` : text), most = Math.max(3, all[0][key]?.length && Array.isArray(all[0][key]) ? all[0][key].length : 0);
+    const part = text => key === "topology" && every.find(other => text.startsWith(other + ", ")), having = text => runs.filter(run => run.setup?.topology?.includes(text)).map(run => run.label);
+    const of = text => all.filter(setup => setup.of && [setup[key]].flat().includes(text)).map(setup => setup.of);
+    const full = text => of(text).length && of(text).length < all.length ? `${of(text).join(", ")}: ${text}` : part(text) && having(text).length ? `with ${having(text).join(", ")}:${text.slice(part(text).length + 1)}` : text;
+    const texts = every.map(full), most = Math.max(3, ...(joined.length > 1 ? [12] : []), Array.isArray(all[0][key]) ? all[0][key].length : 0);
     if (!texts.length) return;
     const shown = texts.slice(0, most);
     box.append(h("dt", { text: name }), h("dd", {}, ...shown.map(text => h("div", { text })), texts.length > most ? h("div", { class: "soft", text: `and ${texts.length - most} more, which differ in their settings` }) : null));
@@ -112,13 +116,16 @@ function statusBlock() {
 function settingsLine() {
   const all = data.comparison, i = all?.metrics.findIndex(metric => metric.name === "op_latency_us.unfinished") ?? -1;
   if (i < 0) return null;
-  const open = all.rows.filter(row => row.numbers[i] && (row.numbers[i][0] ?? row.numbers[i][1]) > 0), missing = all.rows.filter(row => !row.numbers[i]);
+  // The largest value over the seeds counts: a median hides the seeds in which ops had not ended.
+  const open = all.rows.filter(row => row.numbers[i] && (row.numbers[i][4] ?? Infinity) > 0), missing = all.rows.filter(row => !row.numbers[i]);
+  const partial = all.rows.filter(row => row.numbers[i]?.[5]?.includes(null));
   const show = (level, text) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }), h("span", { class: "unseen", text: LEVELS[level][1] + ": " }), h("span", {}, h("b", { text })));
   const named = rows => `${rows.slice(0, 3).map(row => row.values.length ? row.values.join(" · ") : row.label).join("; ")}${rows.length > 3 ? `; and ${rows.length - 3} more` : ""}`;
   return h("ul", { class: "status", "aria-label": "Did it finish?" },
     missing.length ? show("bad", `${missing.length} of ${all.rows.length} settings have no results: ${named(missing)}`) : null,
+    partial.length ? show("bad", `${partial.length} of ${all.rows.length} settings have seeds without results: ${named(partial)}`) : null,
     open.length ? show("warn", `Ops had not ended with ${open.length} of ${all.rows.length} settings, so that latencies are lower bounds: ${named(open)}`) : null,
-    !missing.length && !open.length ? show("good", `Finished: all ops ended with all ${all.rows.length} settings`) : null);
+    !missing.length && !partial.length && !open.length ? show("good", `Finished: all ops ended with all ${all.rows.length} settings`) : null);
 }
 
 // A run: four cards of numbers, each beside what it should be compared with.

@@ -292,6 +292,7 @@ impl Report<'_> {
         let of = |(index, one): (usize, &Contestant)| report::Row {
             label: one.label.clone(),
             values: Vec::new(),
+            parts: Vec::new(),
             numbers: rows.iter().map(|(_, values)| values[index].clone()).collect(),
             chosen: false,
         };

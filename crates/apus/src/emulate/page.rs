@@ -30,7 +30,8 @@ impl Comparisons {
                 let label =
                     if self.runs.len() > 1 { format!("{}: {name}", run.name()) } else { name };
                 let numbers = ROWS.iter().map(|(_, of)| of(side).map(Spread::one)).collect();
-                rows.push(report::Row { label, values: Vec::new(), numbers, chosen: false });
+                let (values, parts) = (Vec::new(), Vec::new());
+                rows.push(report::Row { label, values, parts, numbers, chosen: false });
             }
         }
         let metrics: Vec<String> = ROWS.iter().map(|(heading, _)| metric(heading)).collect();

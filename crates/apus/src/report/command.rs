@@ -66,8 +66,8 @@ impl ReportCommand {
     }
 }
 
-/// Puts the directory before the labels of its runs, rows and figures. In those of a sweep it is a part of its own beside the
-/// settings, by which the page tells the curves apart.
+/// Puts the directory before the labels of its runs, rows and figures. It is a part of rows of its own, by which the page tells
+/// the curves apart. The set-up of a sweep, which has no runs, becomes a list with the name of the directory.
 fn name_runs(data: &mut Value, dir: &str) {
     let name = |list: &mut Value, key: &str| {
         for one in list.as_array_mut().into_iter().flatten() {
@@ -79,7 +79,17 @@ fn name_runs(data: &mut Value, dir: &str) {
     name(&mut data["runs"], "label");
     name(&mut data["figures"], "title");
     if data["comparison"].is_object() {
-        name(&mut data["comparison"]["rows"], "label");
+        let rows = &mut data["comparison"]["rows"];
+        name(rows, "label");
+        for row in rows.as_array_mut().into_iter().flatten() {
+            let mut parts = vec![Value::from(dir)];
+            parts.extend(row["parts"].as_array().into_iter().flatten().cloned());
+            row["parts"] = Value::from(parts);
+        }
+    }
+    if data["setup"].is_object() {
+        data["setup"]["of"] = Value::from(dir);
+        data["setup"] = Value::from(vec![data["setup"].take()]);
     }
 }
 
@@ -110,19 +120,45 @@ fn join(all: &mut Value, more: Value) {
 mod tests {
     use serde_json::json;
 
-    use super::name_runs;
+    use super::{join, name_runs};
 
-    /// The page takes the parts of a label that set nothing as the name of a curve.
     #[test]
     fn the_directory_of_a_sweep_is_a_part_of_its_labels() {
         let label = |text: &str| {
             let row = json!({ "label": text });
             let mut data = json!({ "runs": [row], "figures": [], "comparison": { "rows": [row] } });
             name_runs(&mut data, "out/a");
-            assert_eq!(data["runs"][0], data["comparison"]["rows"][0]);
+            assert_eq!(data["runs"][0]["label"], data["comparison"]["rows"][0]["label"]);
             data["runs"][0]["label"].clone()
         };
         assert_eq!(label("swift"), "out/a: swift");
         assert_eq!(label("size = 1kB, window = 2"), "out/a, size = 1kB, window = 2");
+    }
+
+    /// The page takes the parts of a row that set nothing as the name of a curve.
+    #[test]
+    fn the_directory_is_the_first_of_the_parts_of_rows_beside_their_settings() {
+        let row = json!({ "label": "size = 1kB, big", "values": ["1kB"], "parts": ["big"] });
+        let mut data = json!({ "comparison": { "rows": [row] } });
+        name_runs(&mut data, "out/a");
+        assert_eq!(data["comparison"]["rows"][0]["parts"], json!(["out/a", "big"]));
+    }
+
+    #[test]
+    fn the_set_ups_of_several_sweeps_are_a_list_with_their_directories() {
+        let named = |dir: &str, rate: &str| {
+            let mut data = json!({ "title": dir, "setup": { "topology": rate } });
+            name_runs(&mut data, dir);
+            data
+        };
+        let mut all = named("a", "10 Gb/s");
+        join(&mut all, named("b", "100 Gb/s"));
+        // A run has its set-up with itself.
+        join(&mut all, json!({ "title": "c", "setup": null, "runs": [] }));
+        let expected = json!([
+            { "topology": "10 Gb/s", "of": "a" },
+            { "topology": "100 Gb/s", "of": "b" },
+        ]);
+        assert_eq!(all["setup"], expected);
     }
 }

@@ -26,6 +26,8 @@ pub struct Row {
     pub label: String,
     /// Its value of each axis.
     pub values: Vec<String>,
+    /// What tells it apart besides these: the variant of the scenario.
+    pub parts: Vec<String>,
     /// By metric; `None` if it was not measured.
     pub numbers: Vec<Option<Spread>>,
     /// The command's choice.
@@ -112,8 +114,8 @@ impl Comparison {
             Value::from(all)
         };
         let row = |row: &Row| {
-            json!({ "label": row.label, "values": row.values, "chosen": row.chosen,
-                    "numbers": row.numbers.iter().map(number).collect::<Vec<_>>() })
+            json!({ "label": row.label, "values": row.values, "parts": row.parts,
+                    "chosen": row.chosen, "numbers": row.numbers.iter().map(number).collect::<Vec<_>>() })
         };
         let axis = |axis: &Axis| json!({ "key": axis.key, "values": axis.values });
         json!({
@@ -158,12 +160,12 @@ fn is_fraction(name: &str) -> bool {
 /// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0). Names that the user chose,
 /// and the number of values of a distribution, say nothing about that.
 pub(super) fn better(name: &str) -> i8 {
-    let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
-    let ops = name == "ops" || name.ends_with(".ops");
     if name.ends_with(".count") {
         return 0;
     }
     let name = pattern_of(name).unwrap_or(name);
+    let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
+    let ops = name == "ops" || name.ends_with(".ops");
     if words(&["duplicate"]) {
         -1
     } else if words(&["goodput", "throughput", "jain", "bandwidth"]) || ops {
@@ -194,8 +196,6 @@ mod tests {
         assert_eq!(names.map(better), [-1, -1, -1, 1, 1]);
     }
 
-    /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
-    #[test]
     #[test]
     fn the_direction_of_a_metric_does_not_depend_on_names_of_the_user() {
         let smaller = ["workload.throughput.slowdown.p99", "ports.bandwidth.queue_us.p99"];
@@ -208,6 +208,8 @@ mod tests {
         assert_eq!(better("goodput of host 1, kernel"), 1);
     }
 
+    /// 10,000 points of equal distance: those of the lower half are hardly apart on an axis that stretches the tail.
+    #[test]
     fn points_of_a_distribution_are_dense_in_the_tail() {
         let all: Vec<(f64, f64)> =
             (1..=10_000).map(|n| (f64::from(n), f64::from(n) / 1e4)).collect();

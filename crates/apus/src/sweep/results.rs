@@ -128,6 +128,7 @@ pub fn of_rows(
         report::Row {
             label: parts.join(", "),
             values: row.values.clone(),
+            parts: row.variant.iter().cloned().collect(),
             numbers: row.numbers.clone(),
             chosen: chosen == Some(place),
         }

@@ -217,13 +217,7 @@ fn comparisons_share_axes() {
     assert!(seen["causes"].as_u64().expect("count") > 2 && seen["answer"] != "", "{seen}");
     let dom = fs::read_to_string(folder.join("out/report.html")).expect("page");
     // Both algorithms have a recorded run, whose slowest ops are followed.
-    let data: Value = serde_json::from_str(
-        dom.split_once("type=\"application/json\">")
-            .and_then(|(_, rest)| rest.split_once("</script>"))
-            .expect("data")
-            .0,
-    )
-    .expect("JSON");
+    let (_, data, _) = data(&dom);
     for (place, name) in ["swift", "dctcp"].into_iter().enumerate() {
         let run = &data["runs"][place];
         assert_eq!(run["label"], name);
@@ -240,6 +234,72 @@ fn comparisons_share_axes() {
     // Eight rows of the table, one for each combination, and a line for each target in every small picture.
     assert_eq!(opened.matches("<th scope=\"row\">").count(), 8);
     assert_eq!(probe(&folder.join("swept"), browser)["small_lines"], 2);
+}
+
+/// The data of a page, between the texts before and behind it.
+fn data(page: &str) -> (&str, Value, &str) {
+    let (head, rest) = page.split_once("type=\"application/json\">").expect("data");
+    let (data, tail) = rest.split_once("</script>").expect("an end");
+    (head, serde_json::from_str(data).expect("JSON"), tail)
+}
+
+/// Values that are lists have commas. Two sweeps of one setting have a curve each, and set-ups of their own.
+#[test]
+fn curves_are_told_apart_by_directory_and_not_by_commas_in_values() {
+    let folder = folder("report_lists");
+    let scenario = "duration = \"1ms\"\nalgorithm = { name = \"swift\" }\n\
+        topology = \"star hosts=4 100Gbps 1us 400kB\"\n\
+        [[workload]]\nkind = \"poisson\"\nload = 0.3\nsize = \"16kB\"\n";
+    fs::write(folder.join("mine.toml"), scenario).expect("written");
+    let vary = ["sweep", "mine.toml", "--vary", "workload.hosts=[0, 1],[0, 1, 2]"];
+    for (out, rate) in [("a/out", "topology.rate=100Gbps"), ("b/out", "topology.rate=25Gbps")] {
+        apus(&folder, &[&vary[..], &["--set", rate, "--out", out]].concat());
+    }
+    fs::create_dir_all(folder.join("both/out")).expect("folder");
+    apus(&folder, &["report", "a/out", "b/out", "--page", "both/out/report.html"]);
+    let Some(browser) = browser() else { return };
+    assert_eq!(probe(&folder.join("a"), browser)["curves"], json!([]));
+    let both = probe(&folder.join("both"), browser);
+    assert_eq!(both["curves"], json!(["a/out", "b/out"]), "{both}");
+    let what = both["what"].as_str().expect("text");
+    for (dir, rate) in [("a/out", "100 Gb/s"), ("b/out", "25 Gb/s")] {
+        let line = what.split(dir).nth(1).unwrap_or_default();
+        assert!(line.starts_with(": ") && line.replace("&nbsp;", " ").contains(rate), "{what}");
+    }
+}
+
+/// Of three seeds, one had not ended two of its ops with the first setting, and one has failed with the second.
+#[test]
+fn a_sweep_has_finished_only_if_all_seeds_have() {
+    let folder = folder("report_seeds");
+    let scenario = "duration = \"1ms\"\nalgorithm = { name = \"swift\" }\n\
+        topology = \"star hosts=3 100Gbps 1us 400kB\"\n[[workload]]\nkind = \"incast\"\nsize = \"16kB\"\n";
+    fs::write(folder.join("mine.toml"), scenario).expect("written");
+    let vary = ["sweep", "mine.toml", "--vary", "workload.size=4kB,16kB"];
+    apus(&folder, &[&vary[..], &["--seeds", "3", "--out", "out"]].concat());
+    let page = fs::read_to_string(folder.join("out/report.html")).expect("page");
+    let (head, all, tail) = data(&page);
+    let metrics = all["comparison"]["metrics"].as_array().expect("metrics");
+    let open = metrics.iter().position(|one| one["name"] == "op_latency_us.unfinished");
+    let open = open.expect("the number of unfinished ops");
+    let Some(browser) = browser() else { return };
+    let status = |numbers: [Value; 2]| {
+        let mut changed = all.clone();
+        for (row, number) in numbers.into_iter().enumerate() {
+            changed["comparison"]["rows"][row]["numbers"][open] = number;
+        }
+        let changed = changed.to_string().replace('<', "\\u003c");
+        let text = format!("{head}type=\"application/json\">{changed}</script>{tail}");
+        fs::write(folder.join("out/report.html"), text).expect("written");
+        probe(&folder, browser)["status"].clone()
+    };
+    let done = json!([0, 0, 0, 0, 0, [0, 0, 0]]);
+    assert_eq!(status([done.clone(), done.clone()]), json!(["Finished: "]));
+    let of_a_seed = json!([0, 0, 0, 0, 2, [0, 2, 0]]);
+    assert_eq!(status([of_a_seed.clone(), done.clone()]), json!(["Warning: "]));
+    let failed = json!([0, 0, 0, 0, 0, [0, null, 0]]);
+    assert_eq!(status([done, failed.clone()]), json!(["Problem: "]));
+    assert_eq!(status([of_a_seed, failed]), json!(["Problem: ", "Warning: "]));
 }
 
 /// A fault stands in the text, in `faults.csv` and in the data of the page.

@@ -59,6 +59,8 @@
     seen.zooms = [...report.zooms];
     report.zoom("op", null);
     seen.small_lines = document.querySelector('[data-picture="small-multiples"] .small')?.firstChild.querySelectorAll(".legend button").length;
+    seen.what = text(".what");
+    seen.curves = [...document.querySelectorAll('[data-picture="over-goodput-gbps"] .legend button')].map(one => one.textContent);
     const slider = document.getElementById("slider");
     if (slider) {
       const times = [];
