@@ -1,6 +1,7 @@
 //! What a failure costs, beside the run without it.
 
 use apus_sim::bounds::Bounds;
+use apus_sim::columns::FaultRecord;
 use apus_sim::record::Recording;
 use apus_sim::summary::Summary;
 use apus_units::{Span, Time};
@@ -19,6 +20,8 @@ pub(super) struct Healthy {
     pub(super) lost: u64,
     /// Longest op by flow, unfinished ones with their age.
     longest: Vec<Span>,
+    /// Faults of the scenario itself, and what followed from them.
+    faults: Vec<FaultRecord>,
 }
 
 /// What a failure costs.
@@ -35,9 +38,9 @@ pub(super) struct Harm {
     pub(super) flows: u64,
     /// The flow with the largest excess of an op over its longest one, and that excess.
     pub(super) worst: Option<(String, Span)>,
-    /// From the beginning of the first fault to the end of the last op that was delayed.
+    /// From the beginning of the failure to the end of the last op that was delayed.
     pub(super) lasted: Option<Span>,
-    /// When the load of the links beside the first fault was even again, after its beginning.
+    /// When the load of the links beside the failure was even again, after its beginning.
     pub(super) even_after_us: Option<f64>,
 }
 
@@ -60,15 +63,24 @@ impl Healthy {
     pub(super) fn new(summary: &Summary, name: &str) -> Result<Self, String> {
         let value = metric(summary, name)
             .ok_or_else(|| format!("{}: the run has no value of {name}", summary.name))?;
-        let mut longest = Vec::new();
+        let (mut longest, mut faults) = (Vec::new(), Vec::new());
         if let Some(recording) = &summary.recording {
             longest = vec![Span::ZERO; recording.flows.len()];
             for (flow, latency, _) in ops(recording) {
                 longest[flow] = longest[flow].max(latency);
             }
+            faults.clone_from(&recording.faults);
         }
-        let lost = summary.losses.packets;
-        Ok(Self { metric: name.to_owned(), value, unfinished: unfinished(summary), lost, longest })
+        let (metric, lost) = (name.to_owned(), summary.losses.packets);
+        Ok(Self { metric, value, unfinished: unfinished(summary), lost, longest, faults })
+    }
+
+    /// Returns `true` for a fault that the run without the failure has too.
+    fn has(&self, fault: &FaultRecord) -> bool {
+        let same = |own: &FaultRecord| {
+            (own.kind, &own.subject, own.at_us) == (fault.kind, &fault.subject, fault.at_us)
+        };
+        self.faults.iter().any(same)
     }
 
     /// Compares a run with a failure.
@@ -85,9 +97,11 @@ impl Healthy {
             even_after_us: None,
         };
         let Some(recording) = &summary.recording else { return harm };
-        let first = recording.faults.iter().map(|fault| fault.at_us).min_by(f64::total_cmp);
+        // The scenario's own faults may begin before the failure, and last longer.
+        let tried = || recording.faults.iter().filter(|fault| !self.has(fault));
+        let first = tried().map(|fault| fault.at_us).min_by(f64::total_cmp);
         let begin = Time::ZERO + Span::from_ps((first.unwrap_or(0.0) * 1e6) as u64);
-        let again = recording.faults.iter().filter_map(|fault| fault.even_again_us);
+        let again = tried().filter_map(|fault| fault.even_again_us);
         harm.even_after_us = again.max_by(f64::total_cmp).map(|at| at - first.unwrap_or(0.0));
         let mut is_delayed = vec![false; self.longest.len()];
         let mut last = Time::ZERO;
@@ -155,8 +169,14 @@ mod tests {
     }
 
     fn healthy(value: f64) -> Healthy {
-        let (metric, longest) = ("losses".to_owned(), Vec::new());
-        Healthy { metric, value: Bounds::exact(value), unfinished: 0, lost: 0, longest }
+        Healthy {
+            metric: "losses".to_owned(),
+            value: Bounds::exact(value),
+            unfinished: 0,
+            lost: 0,
+            longest: Vec::new(),
+            faults: Vec::new(),
+        }
     }
 
     #[test]

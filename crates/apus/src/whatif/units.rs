@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use apus_scenario::{Options, Setup, Source};
+use apus_scenario::{Options, Problem, ScenarioError, Setup, Source};
 use apus_sim::random::{Purpose, Stream};
 
 use crate::library;
@@ -73,15 +73,25 @@ pub(super) fn read_fault(text: &str) -> Result<Fault, String> {
         if ["link", "switch", "kind", "share", "count", "keep_paths"].contains(&key) {
             return Err(format!("has the key `{key}`, which --link and --switch decide"));
         }
-        let is_bare = value.parse::<f64>().is_ok() || ["true", "false"].contains(&value);
-        keys +=
-            &if is_bare { format!("{key} = {value}\n") } else { format!("{key} = {value:?}\n") };
+        keys += &format!("{key} = {}\n", toml_value(value));
     }
     Ok(Fault { text: text.to_owned(), keys })
 }
 
+/// Returns a value of a key: a number, `true`, `false`, or else a text.
+fn toml_value(value: &str) -> String {
+    if value.parse::<i64>().is_ok() || ["true", "false"].contains(&value) {
+        return value.to_owned();
+    }
+    // TOML has a digit before and behind the point.
+    value.parse::<f64>().map_or_else(|_| format!("{value:?}"), |number| format!("{number:?}"))
+}
+
 impl Fault {
     /// Returns the run with the failure of these units.
+    ///
+    /// # Errors
+    /// The scenario cannot have this fault; the message names the option at fault.
     pub(super) fn add(&self, setup: &Setup, case: &Case) -> Result<Setup, String> {
         let mut text = setup.to_toml();
         for unit in case {
@@ -91,13 +101,29 @@ impl Fault {
             };
             text += &format!("\n[[fault]]\n{key} = {name:?}\n{}", self.keys);
         }
-        let names: Vec<&str> = case.iter().map(Unit::name).collect();
-        let source = Source { name: format!("with a fault of {}", names.join(" and ")), text };
+        let source = Source { name: String::new(), text };
         let options = Options { expects_faults: true, ..Options::default() };
         let scenario = library::read(&source, Path::new(""), &options);
-        let mut scenario = scenario.map_err(|error| error.to_string())?;
+        let mut scenario = scenario.map_err(|ScenarioError(problems)| {
+            let all = problems.iter().map(|problem| self.describe(problem, &source.text, case));
+            all.collect::<Vec<_>>().join("\n")
+        })?;
         let run = scenario.runs.pop().ok_or("no run")?;
         Ok(run.setup.with_all_ops())
+    }
+
+    /// Returns a problem with the option that it follows from: its place is in a text that the user has not written.
+    fn describe(&self, problem: &Problem, text: &str, case: &Case) -> String {
+        let names = case.iter().map(Unit::name).collect::<Vec<_>>().join(" and ");
+        let line = problem.position.and_then(|(line, _)| text.lines().nth(line - 1));
+        let of_unit =
+            line.is_some_and(|line| line.starts_with("link") || line.starts_with("switch"));
+        let why = &problem.message;
+        if of_unit && case.len() > 1 {
+            format!("--pairs: {names}: {why}")
+        } else {
+            format!("--fault {:?} on {names}: {why}", self.text)
+        }
     }
 }
 
@@ -121,6 +147,8 @@ mod tests {
     fn a_fault_is_written_as_a_table() {
         let fault = read_fault("slow fraction=0.25 at=1ms").expect("a fault");
         assert_eq!(fault.keys, "kind = \"slow\"\nfraction = 0.25\nat = \"1ms\"\n");
+        let keys = read_fault("slow fraction=.5 count_of=3 name=x.5").expect("a fault").keys;
+        assert_eq!(keys, "kind = \"slow\"\nfraction = 0.5\ncount_of = 3\nname = \"x.5\"\n");
         assert!(read_fault("").is_err() && read_fault("fraction=1").is_err());
         assert!(read_fault("down 5ms").is_err_and(|why| why.contains("key=value")));
         assert!(read_fault("down link=a").is_err_and(|why| why.contains("--link")));

@@ -65,6 +65,37 @@ fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
 
 /// A cut at 100 us of a path that takes 333 us leaves the flow unfinished without rerouting, and for a local and a
 /// global delay and an RTO longer with it.
+/// The scenario itself has a slow link from 1 to 2 ms. The failure from 3 to 4 ms delays ops of host 0 until about 4 ms.
+#[test]
+fn times_count_from_the_failure_and_not_from_a_fault_of_the_scenario() {
+    let folder = command::folder("whatif-own");
+    let scenario = r#"
+duration = "6ms"
+algorithm = { name = "constant", window = 64.0, min_rto = "100us" }
+topology = "leaf-spine leaves=2 hosts_per_leaf=2 spines=2 100Gbps 1us 4MB"
+[[workload]]
+kind = "incast"
+receiver = 2
+senders = [0]
+size = "100kB"
+[[fault]]
+link = "host 1 -> leaf 0"
+kind = "slow"
+fraction = 0.5
+at = "1ms"
+until = "2ms"
+"#;
+    fs::write(folder.join("mine.toml"), scenario).expect("file");
+    let report = json(&folder, &["--fault", "down at=3ms until=4ms"]);
+    let worst = &report["failures"][0];
+    assert_eq!(worst["delayed_flows"], 1, "{report}");
+    let lasted = worst["delayed_for_us"].as_f64().expect("a time");
+    assert!((900.0..1500.0).contains(&lasted), "{worst}");
+    if let Some(even) = worst["even_after_us"].as_f64() {
+        assert!((0.0..3000.0).contains(&even), "{worst}");
+    }
+}
+
 #[test]
 fn a_cut_ranks_by_unfinished_ops_and_with_rerouting_by_time() {
     let folder = folder("whatif-cut");
@@ -131,6 +162,27 @@ fn ops_that_tables_leave_out_count() {
 }
 
 /// The flow that is cut at 100 us makes no progress from then on, and the other one has ended after 333 us.
+/// The fault is added to a text that the user does not see.
+#[test]
+fn errors_of_a_fault_name_the_option_and_no_line() {
+    let folder = folder("whatif-wrong");
+    for (more, message) in [
+        (
+            &["--fault", "slow fraction=3"][..],
+            "mine.toml: --fault \"slow fraction=3\" on leaf 0 <-> spine 0: `fault.fraction` must be above 0",
+        ),
+        (
+            &["--link", "leaf 0 <-> spine 0", "--link", "leaf 0 -> spine 0", "--pairs"],
+            "mine.toml: --pairs: leaf 0 <-> spine 0 and leaf 0 -> spine 0: `fault.link` `leaf 0 -> spine 0` overlaps",
+        ),
+    ] {
+        let output = apus(&folder, &[&["whatif", "mine.toml"], more].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(message), "{stderr}");
+    }
+}
+
 #[test]
 fn a_run_without_progress_has_no_value_and_ranks_first() {
     let folder = folder("whatif-stuck");
