@@ -1,14 +1,12 @@
 //! A comparison: its settings, its runs and their results, independent of the command line.
 
 use apus_scenario::{MemoryLimit, Options, Scenario, Setup};
-use apus_sim::results::METRICS;
-use apus_units::suggestion;
 use clap::Args;
 use serde_json::Value;
 
 use super::field::{self, Changes};
 use super::report::Report;
-use super::table::{Contestant, Metrics};
+use super::table::{Contestant, Metrics, check};
 use super::tuning::{Objective, Search};
 use crate::batch::{Execute, Job, read_percent};
 
@@ -83,21 +81,17 @@ impl Contest {
     }
 
     /// Returns the objective of `--tune-each`, if it is given.
-    fn objective(&self, first: u64, metrics: &Metrics) -> Result<Option<Objective>, String> {
+    fn objective(&self, setup: &Setup, metrics: &Metrics) -> Result<Option<Objective>, String> {
         if !self.tune_each {
             return Ok(None);
         }
         let metric = self.objective.clone();
-        let known = || METRICS.iter().copied().chain(metrics.names.iter().map(String::as_str));
-        if !known().any(|name| name == metric) {
-            let hint = suggestion(&metric, known());
-            return Err(format!("--objective: unknown metric `{metric}`{hint}"));
-        }
+        check("--objective", &metric, metrics.names.iter().chain(&setup.part_metrics()))?;
         Ok(Some(Objective {
             metric,
             keep: self.keep / 100.0,
             values: self.tune_values as usize,
-            seeds: (first.saturating_add(self.seeds), self.tune_seeds),
+            seeds: (setup.seed().saturating_add(self.seeds), self.tune_seeds),
         }))
     }
 }
@@ -114,7 +108,7 @@ impl<'a> Comparison<'a> {
         let seeds = contest.seeds as usize;
         let contestants = field::contestants(setup, &contest.algorithms, &changes, seeds)?;
         let metrics = Metrics::of(&contestants[0].setup, &scenario, &contest.metric)?;
-        let objective = contest.objective(setup.seed(), &metrics)?;
+        let objective = contest.objective(setup, &metrics)?;
         Ok(Self { contest, scenario, contestants, metrics, objective })
     }
 

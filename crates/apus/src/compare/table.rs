@@ -85,12 +85,9 @@ impl Metrics {
         }
         let checks = scenario.checks.iter().chain(&scenario.shown);
         names.extend(checks.map(|check| check.metric.clone()));
+        let parts = setup.part_metrics();
         for name in more {
-            if !METRICS.contains(&name.as_str()) && !names.contains(name) {
-                let known = METRICS.iter().copied().chain(names.iter().map(String::as_str));
-                let hint = suggestion(name, known);
-                return Err(format!("--metric: unknown metric `{name}`{hint}"));
-            }
+            check("--metric", name, names.iter().chain(&parts))?;
             names.push(name.clone());
         }
         let mut unique: Vec<String> = Vec::new();
@@ -101,6 +98,20 @@ impl Metrics {
         }
         Ok(Self { names: unique })
     }
+}
+
+/// Returns an error for a metric that is neither common nor among `more`. `option` names it.
+pub(super) fn check<'a>(
+    option: &str,
+    name: &str,
+    more: impl Iterator<Item = &'a String>,
+) -> Result<(), String> {
+    let known: Vec<&str> = METRICS.iter().copied().chain(more.map(String::as_str)).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let hint = suggestion(name, known.into_iter());
+    Err(format!("{option}: unknown metric `{name}`{hint}"))
 }
 
 /// Returns the heading of a metric in a table: its name with the size range in words, and its unit.

@@ -330,6 +330,35 @@ fn every_algorithm_is_tuned_by_one_rule_with_one_budget() {
     assert!(tuned_marking, "{compared:#}");
 }
 
+#[test]
+fn numbers_of_a_workload_are_metrics_and_objectives() {
+    let folder = folder("parts");
+    let compare = |metric: &str, objective: &str| {
+        let arguments = ["--seeds", "1", "--tune-each", "--tune-values", "2", "--tune-seeds", "1"];
+        let chosen = ["--metric", metric, "--objective", objective, "--json"];
+        let command = ["compare", "mine.toml", "--algorithms", "swift"];
+        apus(&folder, &[&command[..], &arguments, &chosen].concat())
+    };
+    let (metric, objective) =
+        ("workload.writes.throughput_gbps", "workload.writes.op_latency_us.p50");
+    let compared = json(&compare(metric, objective));
+    let words = compared["objective"].as_str().expect("words");
+    assert!(words.starts_with(&format!("lowest {objective} among")), "{words}");
+    // The port of the receiver has 10 Gb/s; a packet that arrives at the end counts whole.
+    let throughput = compared["algorithms"][0]["metrics"][metric]["median"].as_f64();
+    assert!(throughput.is_some_and(|gbps| (9.0..10.01).contains(&gbps)), "{compared:#}");
+    for (metric, objective, option) in [
+        ("workload.reads.throughput_gbps", objective, "--metric"),
+        (metric, "workload.reads.op_latency_us.p50", "--objective"),
+    ] {
+        let output = compare(metric, objective);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let message = format!("{option}: unknown metric `workload.reads.");
+        assert!(stderr.contains(&message), "{stderr}");
+    }
+}
+
 /// The one entry of a list for which `key` is true.
 #[track_caller]
 fn entry_where<'a>(list: &'a Value, key: &str) -> &'a Value {
