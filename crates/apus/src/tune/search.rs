@@ -14,6 +14,8 @@ const MAX_GROWTH: usize = 3;
 const CLOSE: f64 = 1.06;
 /// Smaller values count as zero.
 const SMALL: Span = Span::from_us(1);
+/// Largest value that an algorithm takes for a parameter of the kind time. A search ends there.
+const MOST: Span = Span::from_secs(1);
 /// Unit to which values are rounded.
 const ROUND_PS: u64 = 100_000;
 
@@ -39,10 +41,10 @@ pub enum Next {
     Nothing,
 }
 
-/// Returns the first values around the unloaded RTT.
+/// Returns the first values around the unloaded RTT, none above the largest one that a parameter takes.
 pub fn grid(unloaded: Span) -> Vec<Span> {
-    let mut values: Vec<Span> =
-        GRID.iter().map(|factor| round(unloaded.mul_f64(*factor))).collect();
+    let of = |factor: &f64| round(unloaded.mul_f64(*factor)).min(MOST);
+    let mut values: Vec<Span> = GRID.iter().map(of).collect();
     values.dedup();
     values
 }
@@ -52,9 +54,11 @@ pub fn grid(unloaded: Span) -> Vec<Span> {
 pub fn next(tried: &[Tried], grown: &mut usize) -> Next {
     let last = tried.len() - 1;
     let alone = !tried[last].keeps || last > 0 && !tried[last - 1].keeps;
-    if *grown < MAX_GROWTH && alone && best(tried, |_| true) == Some(last) {
+    let larger = round(tried[last].value.mul_f64(GROWTH)).min(MOST);
+    let grows = alone && larger > tried[last].value && best(tried, |_| true) == Some(last);
+    if *grown < MAX_GROWTH && grows {
         *grown += 1;
-        return Next::Try(vec![round(tried[last].value.mul_f64(GROWTH))]);
+        return Next::Try(vec![larger]);
     }
     // Goodput can fall again above a range of good values, where buffers overflow. Other values that keep the
     // goodput by chance are not the answer.
@@ -99,7 +103,7 @@ pub fn round(span: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use super::{Next, Span, Tried, grid, next};
+    use super::{MOST, Next, Span, Tried, grid, next};
 
     /// Searches where `goodput` gives the goodput of a value, of which 98 % of the best, or of `rival`, must be kept.
     fn search(unloaded: Span, rival: f64, goodput: impl Fn(Span) -> f64) -> (Next, usize) {
@@ -144,6 +148,19 @@ mod tests {
         let beyond = search(Span::from_us(20), 1.0, rising(Span::from_ms(20)));
         // Nine values and three larger ones.
         assert_eq!(beyond, (Next::Nothing, 12));
+    }
+
+    /// An RTT of 400 ms, whose grid would reach 3.2 s.
+    #[test]
+    fn no_value_is_above_the_largest_that_a_parameter_takes() {
+        let unloaded = Span::from_ms(400);
+        assert_eq!(grid(unloaded).last(), Some(&MOST));
+        let beyond = search(unloaded, 1.0, rising(Span::from_secs(2)));
+        // 200, 284, 400, 564, 800 and 1000 ms.
+        assert_eq!(beyond, (Next::Nothing, 6));
+        // Of an RTT of 100 ms, the grid ends at 800 ms and grows once, to 1 s.
+        let beyond = search(Span::from_ms(100), 1.0, rising(Span::from_secs(2)));
+        assert_eq!(beyond, (Next::Nothing, 10));
     }
 
     #[test]

@@ -77,6 +77,26 @@ fn the_range_is_what_fairness_needs() {
     assert!(jain(range) >= best - 0.05, "{json:#}");
 }
 
+/// An RTT of 400 ms: eight times that would be above the largest target of an algorithm.
+#[test]
+fn a_search_ends_at_the_largest_target_of_an_algorithm() {
+    let folder = folder("largest");
+    let text = "duration = \"4s\"\ntopology = \"star hosts=3 10Mbps 100ms\"\n\
+        [[workload]]\nkind = \"incast\"\nsize = \"100kB\"\n";
+    fs::write(folder.join("mine.toml"), format!("{text}{SWIFT}")).expect("file");
+    let output = tune(&folder, &["--seeds", "1", "--json"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains("base_target"), "{stderr}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let samples = found["base_target_curve"].as_array().expect("curve");
+    assert_eq!(samples.last().expect("a sample")["value_us"], 1e6, "{found:#}");
+    // Larger ones are refused.
+    let set = ["validate", "mine.toml", "--set", "algorithm.base_target=1000000.1us"];
+    let output = crate::support::command::apus(&folder, &set);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("it must be at most 1s"), "{stderr}");
+}
+
 #[test]
 fn the_answer_is_kept_and_found_again() {
     let folder = folder("kept");
