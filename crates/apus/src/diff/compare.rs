@@ -63,13 +63,14 @@ pub fn compare(a: &Results, b: &Results, rules: &Rules) -> Comparison {
         only_in_b: Vec::new(),
         metrics: Vec::new(),
     };
-    let mut metrics = BTreeMap::new();
+    let mut metrics: BTreeSet<String> = BTreeSet::new();
     let single = a.runs.len() == 1 && b.runs.len() == 1;
     let by_key: BTreeMap<&String, &Value> = b.runs.iter().map(|(key, run)| (key, run)).collect();
     for (key, ours) in &a.runs {
         let other = if single { Some(&b.runs[0].1) } else { by_key.get(key).copied() };
         let Some(theirs) = other else {
             compared.only_in_a.push(key.clone());
+            metrics.extend(leaves(ours).into_keys());
             continue;
         };
         compared.runs += 1;
@@ -77,7 +78,7 @@ pub fn compare(a: &Results, b: &Results, rules: &Rules) -> Comparison {
         let paths: BTreeMap<&String, ()> =
             ours.keys().chain(theirs.keys()).map(|p| (p, ())).collect();
         for path in paths.into_keys() {
-            metrics.insert(path.clone(), ());
+            metrics.insert(path.clone());
             if rules.ignores(path) {
                 continue;
             }
@@ -102,10 +103,12 @@ pub fn compare(a: &Results, b: &Results, rules: &Rules) -> Comparison {
     }
     if !single {
         let ours: BTreeSet<&String> = a.runs.iter().map(|(key, _)| key).collect();
-        let theirs = b.runs.iter().map(|(key, _)| key);
-        compared.only_in_b = theirs.filter(|key| !ours.contains(key)).cloned().collect();
+        for (key, theirs) in b.runs.iter().filter(|(key, _)| !ours.contains(key)) {
+            compared.only_in_b.push(key.clone());
+            metrics.extend(leaves(theirs).into_keys());
+        }
     }
-    compared.metrics = metrics.into_keys().collect();
+    compared.metrics = metrics.into_iter().collect();
     compared.equal = compared.differences.is_empty()
         && compared.only_in_a.is_empty()
         && compared.only_in_b.is_empty();
@@ -126,6 +129,9 @@ impl Comparison {
         }
         for (runs, name) in [(&self.only_in_a, a), (&self.only_in_b, b)] {
             runs.iter().for_each(|run| out += &format!("{run}: only in {name}\n"));
+        }
+        if self.runs == 0 && !self.equal {
+            return out + "no run is in both results\n";
         }
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let differ = match self.differences.len() {

@@ -122,8 +122,11 @@ impl Rules {
         a == b || self.of(path).is_some_and(|rule| rule.tolerance.accepts(a, b))
     }
 
-    /// Returns a rule that is about none of these metrics.
+    /// Returns a rule that is about none of these metrics, if there are any.
     pub fn unused(&self, metrics: &[String]) -> Option<&Rule> {
+        if metrics.is_empty() {
+            return None;
+        }
         self.0.iter().find(|rule| !metrics.iter().any(|metric| rule.covers(metric)))
     }
 }
@@ -167,5 +170,6 @@ mod tests {
             unused.unused(&["a".into()]).map(ToString::to_string).as_deref(),
             Some("--tolerance a.b=1%")
         );
+        assert_eq!(unused.unused(&[]), None);
     }
 }

@@ -234,6 +234,17 @@ fn runs_that_only_one_result_has_are_a_difference() {
         "of 2 runs: no difference",
     ];
     ends(&apus(&folder, "diff a b"), 1, &parts);
+    // Without a common run, a tolerance is about the runs of either side.
+    sweep("64,128", "c");
+    let parts = [
+        "transport.max_ops=8, variant whole, seed 1: only in a",
+        "transport.max_ops=128, variant half, seed 1: only in c",
+        "no run is in both results",
+    ];
+    ends(&apus(&folder, "diff a c"), 1, &parts);
+    ends(&apus(&folder, "diff a c --tolerance 1% --ignore op_latency_us"), 1, &parts);
+    let unknown = "neither of the results has this metric; did you mean";
+    ends(&apus(&folder, "diff a c --tolerance makespan=1%"), 2, &[unknown]);
     // Two single runs are a pair, whatever their names.
     ends(&apus(&folder, "run mine.toml --variant half --out half"), 0, &[]);
     ends(&apus(&folder, "run mine.toml --variant whole --out whole"), 0, &[]);
