@@ -98,14 +98,16 @@ impl Golden {
         text
     }
 
-    /// Writes the events of the finished experiments; other lines stay unless their experiment is
-    /// not in `all`.
+    /// Writes the events of the finished experiments. Other lines stay; if `all` has the names of all experiments, those
+    /// of others are removed.
     pub(super) fn write(
         mut self,
         results: &[ExperimentResult],
-        all: &[&str],
+        all: Option<&[&str]>,
     ) -> Result<String, String> {
-        self.events.retain(|name, _| all.contains(&name.as_str()));
+        if let Some(all) = all {
+            self.events.retain(|name, _| all.contains(&name.as_str()));
+        }
         for ExperimentResult { id, events, .. } in results {
             if let Some(events) = events {
                 self.events.insert(id.clone(), events.clone());

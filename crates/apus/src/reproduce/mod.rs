@@ -71,7 +71,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "FILE", requires = "quick")]
     expect_events: Option<PathBuf>,
     /// Write the events of quick runs to this file, for `--expect-events`. Lines of other
-    /// experiments stay.
+    /// experiments stay; with `--all` the file then has the built-in ones only.
     #[arg(long, value_name = "FILE", requires = "quick", conflicts_with = "expect_events")]
     write_events: Option<PathBuf>,
     /// Remove each mechanism from the quick runs of the experiments that show it, and name the
@@ -168,7 +168,8 @@ impl Reproduce {
         if let Some(golden) = golden {
             if self.write_events.is_some() {
                 let known: Vec<&str> = library::experiments().collect();
-                wrote += &golden.write(&results, &known).map_err(Failure::Run)?;
+                let all = self.all.then_some(&known[..]);
+                wrote += &golden.write(&results, all).map_err(Failure::Run)?;
             } else {
                 let changed = golden.differences(&results);
                 problems

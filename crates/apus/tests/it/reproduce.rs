@@ -175,6 +175,17 @@ fn events_of_an_experiment_do_not_depend_on_experiments_that_share_its_runs() {
     }
 }
 
+#[test]
+fn lines_of_other_experiments_stay_in_a_file_of_events() {
+    let folder = folder("other-events");
+    let other = "mine 0123456789abcdef\n";
+    fs::write(folder.join("events.txt"), other).expect("file");
+    let arguments = ["reproduce", "swift/fig20", "--quick", "--write-events", "events.txt"];
+    assert_eq!(apus_in(&folder, &arguments).status.code(), Some(0));
+    let text = fs::read_to_string(folder.join("events.txt")).expect("written");
+    assert!(text.contains(other) && text.contains("\nswift/fig20 "), "{text}");
+}
+
 /// Without topology scaling the far flow gets less: a check fails.
 #[test]
 fn mutations_name_the_checks_that_notice() {
