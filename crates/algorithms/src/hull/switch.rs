@@ -44,12 +44,14 @@ impl SwitchHalf for PhantomQueue {
         let link = view.link_rate.as_bps() as f64;
         let seconds = view.now.since(self.drained_to).as_secs_f64();
         // Each class has a half of its own, and the queue is that of the port: what other classes have brought meanwhile counts.
+        // When it came is unknown. What is still in the real queue is in the phantom queue too, which is drained more slowly.
         let taken = (view.sent + view.queue_bytes).get();
         let others = taken.saturating_sub(self.taken) as f64;
+        let least = if others > 0.0 { view.queue_bytes.get() as f64 } else { 0.0 };
         self.taken = taken + bytes.get();
         let left = self.bytes + others - self.params.gamma * link / 8.0 * seconds;
         self.drained_to = view.now;
-        self.bytes = if left > 0.0 { left } else { 0.0 } + bytes.get() as f64;
+        self.bytes = if left > least { left } else { least } + bytes.get() as f64;
         let threshold = self.params.threshold_per_gbps.get() as f64 * link / 1e9;
         if self.bytes > threshold && header.ecn == Ecn::Capable {
             header.ecn = Ecn::Congested;

@@ -78,6 +78,27 @@ fn hull_3_1_the_phantom_queue_is_that_of_all_classes() {
     assert_eq!((0..200).filter(is_marked).collect::<Vec<_>>(), (141..200).collect::<Vec<_>>());
 }
 
+/// A class that was silent for a millisecond finds the burst of 90 kB that another one has brought in the last microsecond.
+#[test]
+fn hull_3_1_a_burst_of_another_class_is_in_the_phantom_queue() {
+    static CLASSES: [ClassView; 2] = [ClassView { bytes: Bytes::ZERO, weight: 1, priority: 0 }; 2];
+    let mut queue = PhantomQueue::new(PHANTOM);
+    for (us, brought, expected) in [(0, 0, 1500.0), (1001, 90_000, 91_500.0)] {
+        let view = PortView {
+            now: Time::from_ps(us * 1_000_000),
+            link_rate: Rate::from_gbps(10),
+            class: ClassId::new(0),
+            class_bytes: Bytes::ZERO,
+            queue_bytes: Bytes::new(brought),
+            class_waiting: Bytes::ZERO,
+            sent: Bytes::new(if us > 0 { 1500 } else { 0 }),
+            classes: &CLASSES,
+        };
+        queue.on_enqueue(&mut CongestionHeader::default(), Bytes::new(1500), &view);
+        assert_eq!(queue.bytes(), expected);
+    }
+}
+
 const PACER: PacerParams = PacerParams {
     probability: 1.0,
     timeout: apus_units::Span::from_ms(10),
