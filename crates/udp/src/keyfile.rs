@@ -23,8 +23,10 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// # Errors
 /// If the file cannot be read, others may read it, or it is not a key file.
 pub fn read(path: &Path) -> Result<KeyRing, KeyFileError> {
-    let ring = read_entries(path)?;
-    KeyRing::of(ring).map_err(|error| KeyFileError { path: path.to_owned(), fault: error.into() })
+    let entries = read_entries(path)?;
+    // Clones are moved, and the entries are wiped where they are.
+    let ring = KeyRing::of(entries.iter().cloned());
+    ring.map_err(|error| KeyFileError { path: path.to_owned(), fault: error.into() })
 }
 
 /// Reads the entries of a key file, which must be readable by its owner only, or be a credential of systemd.
@@ -83,16 +85,15 @@ pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
 /// # Errors
 /// As [`create`], and if the name is invalid or the file `group` has no shared key.
 pub fn create_pair(path: &Path, name: &str, group: Option<&Path>) -> Result<Entry, KeyFileError> {
-    let is_shared = |entry: &Entry| matches!(entry.key, EntryKey::Shared(_));
-    let shared = match group {
-        None => None,
-        Some(group) => Some(read_entries(group)?.into_iter().filter(is_shared).collect()),
-    };
+    let is_shared = |entry: &&Entry| matches!(entry.key, EntryKey::Shared(_));
+    let group = group.map(read_entries).transpose()?;
     let create = || {
-        let mut entries: Vec<Entry> = match shared {
-            None => vec![Entry::new(EntryKey::Shared(new_shared()?))],
-            Some(shared) => shared,
-        };
+        // Full capacity at once: growing would leave copies of the secrets in memory, as would moving them out of a vector.
+        let mut entries = Vec::with_capacity(1 + group.as_ref().map_or(1, Vec::len));
+        match &group {
+            None => entries.push(Entry::new(EntryKey::Shared(new_shared()?))),
+            Some(group) => entries.extend(group.iter().filter(is_shared).cloned()),
+        }
         let pair = KeyPair::generate().map_err(|error| Fault::Create(GIVEN, error))?;
         let public = Entry::new(EntryKey::Peer(name.to_owned(), pair.public()));
         let own = Entry::new(EntryKey::Own(name.to_owned(), pair));

@@ -156,6 +156,9 @@ impl KeyRing {
 
     /// Returns a ring of these entries. With a key pair of this host, every session proves the keys of both sides.
     ///
+    /// A vector that is passed by value is freed with copies of the secrets: pass `entries.iter().cloned()`, and the entries are
+    /// wiped where they are.
+    ///
     /// # Errors
     /// If there is no shared key in use, there are too many entries, a key or name occurs twice, or there are peers and no own
     /// pair in use.
