@@ -321,6 +321,32 @@ mod tests {
         }
     }
 
+    /// Of the packets of six epochs, one each.
+    #[test]
+    fn a_receiver_opens_the_next_epoch_and_the_one_before_and_no_other() {
+        for cipher in Cipher::available() {
+            let (mut sealer, mut opener) = pair(cipher);
+            let packets: Vec<_> = (0..6)
+                .map(|_| {
+                    let packet = sealed(&mut sealer);
+                    sealer.skip_epoch();
+                    packet
+                })
+                .collect();
+            for packet in &packets[..3] {
+                assert!(opens(&mut opener, packet), "{cipher}: from one to the next");
+            }
+            assert_eq!(opener.epoch(), 2);
+            assert!(opens(&mut opener, &packets[1]), "{cipher}: the one before");
+            for other in [0, 4, 5] {
+                assert!(!opens(&mut opener, &packets[other]), "{cipher}: {other} of 2");
+            }
+            assert_eq!(opener.epoch(), 2, "they have changed nothing");
+            assert!(opens(&mut opener, &packets[3]), "{cipher}: the next one");
+            assert!(opens(&mut opener, &packets[2]) && !opens(&mut opener, &packets[1]));
+        }
+    }
+
     #[test]
     fn the_last_packet_of_an_epoch_and_the_first_of_the_next() {
         for cipher in Cipher::available() {
