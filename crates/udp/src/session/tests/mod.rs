@@ -1,11 +1,13 @@
 //! Two tables, or more, over a link in virtual time.
 
 mod adversary;
+mod answers;
 mod ciphers;
 mod identity;
 mod opening;
 mod ports;
 mod quotas;
+mod replays;
 mod stolen;
 mod traffic;
 

@@ -1,0 +1,137 @@
+//! What an address gets that has proved nothing: less than it has sent, and no memory.
+
+use super::adversary::elsewhere;
+use super::cipher::Mode;
+use super::cookie::Cookie;
+use super::packet::{Command, Handshake, Message, Refusal};
+use super::*;
+
+/// The rings of each mode.
+fn rings() -> [KeyRing; 3] {
+    [KeyRing::insecure(), ring(), identified(1, &[2])]
+}
+
+/// All handshake packets of a mode, with the cookie of another address, that a holder of a credential of this ring can make, and that
+/// somebody without it can make.
+fn handshakes(keys: &KeyRing, mode: Mode) -> Vec<Vec<u8>> {
+    let cookie = Cookie([7; 16]);
+    let noise = [1; 300];
+    let lengths = [0, 1, 48, 96, 116, 300];
+    let messages = [
+        Message::Hello,
+        Message::Cookie(cookie),
+        Message::Refused(Refusal::Full),
+        Message::Refused(Refusal::Application),
+        Message::Refused(Refusal::Cipher),
+        Message::Refused(Refusal::Draining),
+    ];
+    let of_length = |length: usize| {
+        let noise = &noise[..length];
+        [Message::Init { cookie, noise }, Message::Response { noise }, Message::Told { noise }]
+    };
+    let mut packets = Vec::new();
+    for message in messages.into_iter().chain(lengths.into_iter().flat_map(of_length)) {
+        for key in keys.ids() {
+            let credential = keys.get(key).unwrap();
+            let packet = Handshake { mode, key, initiator: 0x0101, message };
+            let mut bytes = [0; 1000];
+            let length = packet.write(credential, &mut bytes).unwrap();
+            packets.push(bytes[..length].to_vec());
+            bytes[length - 1] ^= 1;
+            packets.push(bytes[..length].to_vec());
+        }
+    }
+    packets
+}
+
+/// All kinds of datagrams that prove no address.
+fn questions() -> Vec<Vec<u8>> {
+    let modes = Cipher::available().flat_map(|c| [Mode::Sealed(c), Mode::Identified(c)]);
+    let mut questions: Vec<Vec<u8>> = modes
+        .chain([Mode::Insecure])
+        .flat_map(|mode| rings().into_iter().flat_map(move |ring| handshakes(&ring, mode)))
+        .collect();
+    for sealed in [false, true] {
+        questions.push(packet::write_unknown(sealed, 0x0101, 0).to_vec());
+        for carried in [0, 1, 2, 16, 100, 1400] {
+            // Control packets of a session that is unknown, and the shortest packets of the transport.
+            for command in 0..=Command::Joined as u8 + 1 {
+                let mut bytes = Command::Ping.header().to_vec();
+                bytes[3] = command;
+                bytes.resize(bytes.len() + carried + guard_bytes(sealed), 1);
+                questions.push(bytes);
+            }
+            let header = message(0, carried);
+            let mut bytes = vec![1; header.encoded_len() + carried + guard_bytes(sealed)];
+            apus_wire::encode(&header, &mut bytes).unwrap();
+            questions.push(bytes);
+        }
+    }
+    questions.push(REACH_PROBE.to_vec());
+    questions.extend((0..100).map(|length| vec![0; length]));
+    // And whatever is left of each of them.
+    let cut = |bytes: &Vec<u8>| {
+        let length = bytes.len();
+        [length / 2, length.saturating_sub(1), length.min(17)].map(|cut| bytes[..cut].to_vec())
+    };
+    let cuts: Vec<Vec<u8>> = questions.iter().flat_map(cut).collect();
+    questions.into_iter().chain(cuts).collect()
+}
+
+#[test]
+fn no_answer_to_an_unproven_address_is_longer_than_its_question() {
+    let mut kinds = [const { std::collections::BTreeSet::new() }; 3];
+    for (keys, kinds) in rings().into_iter().zip(&mut kinds) {
+        let mut host = host(1, keys, Config::default());
+        let mut now = at(1_000_000);
+        for question in questions() {
+            // Later than the least interval of Unknowns.
+            now += Span::from_ms(1);
+            let _ = host.table.receive(now, elsewhere(), &mut question.clone());
+            let mut out = [0; MAX_HANDSHAKE_BYTES];
+            let mut answered = 0;
+            while let Some((to, length)) = host.table.poll_transmit(now, &mut out) {
+                assert_eq!(to, elsewhere().into());
+                answered += length;
+                kinds.insert(out[2]);
+            }
+            assert!(answered <= question.len(), "{answered} B for {question:02x?}");
+        }
+        assert!(host.table.is_empty() && !host.table.has_event());
+        assert_eq!(host.table.next_timeout(), None);
+    }
+    // There were answers: Cookies and Unknowns.
+    assert!(kinds.iter().all(|kinds| kinds.iter().eq(&[0x41, 0x45])), "{kinds:?}");
+}
+
+#[test]
+fn a_repeated_hello_is_answered_by_less_and_stores_nothing() {
+    for keys in [|_| ring(), |n: u8| identified(n, &[3 - n])] {
+        let mut world = World::with(keys(1), keys(2));
+        world.connect(0, 1);
+        world.transmit();
+        let hello = world.wire.pop_front().expect("a Hello");
+        assert_eq!(hello.bytes[2], 0x40);
+        let from = [world.address(0), elsewhere()];
+        for n in 0..1_000 {
+            // Of its sender, and of somebody who has recorded it.
+            let again = Datagram { from: from[n % 2], ..hello.clone() };
+            assert_eq!(world.deliver(&again), None);
+            world.transmit();
+            let answers: Vec<Datagram> = world.wire.drain(..).collect();
+            let [answer] = &answers[..] else { panic!("{} answers", answers.len()) };
+            assert_eq!((answer.to, answer.bytes[2]), (again.from, 0x41));
+            assert!(answer.bytes.len() < again.bytes.len());
+        }
+        // If they cannot be sent, the answers that wait are bounded.
+        for _ in 0..1_000 {
+            world.deliver(&hello);
+        }
+        let table = &world.hosts[1].table;
+        assert_eq!(table.waiting_replies(), 256);
+        assert!(table.is_empty() && table.pending.is_empty() && world.hosts[1].events.is_empty());
+        assert_eq!(table.next_timeout(), None);
+        // None of them has used up the rate of handshakes, which cost a Diffie-Hellman.
+        assert_eq!(table.counters().dropped_rate, 0);
+    }
+}
