@@ -138,7 +138,7 @@ impl Sessions {
         if let Some(why) = self.refusal(now, from, who)? {
             return self.tell(from, packet, noise, &why);
         }
-        self.yield_to(from, &instance)?;
+        self.check_crossing(from, &instance)?;
 
         let full = self.pending.len() >= self.config.max_pending as usize;
         let stage = Stage::Offered { noise };
@@ -222,23 +222,20 @@ impl Sessions {
     }
 
     /// Resolves handshakes of both sides at the same time, which must not give two sessions: the side with the smaller process
-    /// number opens, unless the other one has been accepted already. A packet of this process that returns to it proves nothing.
-    fn yield_to(&mut self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
+    /// number opens, unless the other one has been accepted already. The attempt of the other side goes on until the peer's
+    /// session is confirmed, since the peer's Init may be a replay, behind which there is no attempt. A packet of this process
+    /// that returns to it proves nothing.
+    fn check_crossing(&self, from: Peer, instance: &[u8; 16]) -> Result<(), Dropped> {
         if *instance == self.instance {
             return Err(Dropped::Stray);
         }
-        let Some(&id) = self.by_peer.get(&from) else { return Ok(()) };
-        let Some(session) = self.get(id) else { return Ok(()) };
-        let continues = match session.stage {
+        let own = self.by_peer.get(&from).and_then(|&id| self.get(id));
+        let continues = own.is_some_and(|session| match session.stage {
             Stage::Asking | Stage::Opening { .. } => *instance > self.instance,
-            // The peer has accepted the session, and ends its own once it hears of that. Another process cannot confirm it.
+            // The peer has accepted the session, and ends its own once that is confirmed. Another process cannot confirm it.
             Stage::Confirming => *instance == session.instance,
-            _ => return Ok(()),
-        };
-        if continues {
-            return Err(Dropped::Stray);
-        }
-        self.end(id, End::Crossed);
-        Ok(())
+            _ => false,
+        });
+        if continues { Err(Dropped::Stray) } else { Ok(()) }
     }
 }

@@ -284,6 +284,21 @@ fn both_asking_at_once_get_one_session() {
     assert_eq!(world.deliver(&datagram), None);
 }
 
+/// There is room for one session, which is the own attempt: the first Init is refused, and the other side's is accepted.
+#[test]
+fn both_asking_at_once_get_one_session_though_there_is_room_for_one_alone() {
+    let mut world = World::new();
+    for (n, host) in (1..).zip(&mut world.hosts) {
+        let config = Config { max_sessions: 1, max_pending: 1, ..Config::default() };
+        host.table = Sessions::new(config, ring(), [n; 32]).unwrap();
+    }
+    let asked = [world.connect(0, 1), world.connect(1, 0)];
+    world.run(6_000);
+    let connected = (0..2).filter(|&h| world.hosts[h].table.is_connected(asked[h])).count();
+    assert_eq!(connected, 1);
+    assert!(world.hosts.iter().all(|host| host.session().is_some() && host.table.len() == 1));
+}
+
 #[test]
 fn a_peer_that_comes_again_ends_its_old_session() {
     // Another process at the same address.

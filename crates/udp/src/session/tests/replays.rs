@@ -100,3 +100,85 @@ fn a_replayed_init_does_not_end_the_session_in_use() {
     assert!(world.hosts[1].table.is_connected(theirs));
     assert!(world.hosts[0].ends().is_empty() && world.hosts[1].ends().is_empty());
 }
+
+/// A cookie is valid for 10 s at most, here for all of them, and a request that nobody confirms is given up after 5 s.
+#[test]
+fn an_init_replayed_after_the_end_asks_the_application_once_per_handshake_timeout() {
+    for world in worlds() {
+        let (mut world, ours, _) = world.join();
+        let init = init(&world);
+        world.hosts[0].table.close(world.now, ours);
+        world.settle();
+        world.hosts[1].events.clear();
+        let start = world.now;
+        let mut asked = Vec::new();
+        while world.now < start + Span::from_secs(12) {
+            world.deliver(&init);
+            for event in world.hosts[1].events.drain(..) {
+                match event {
+                    Event::Incoming { .. } => asked.push(world.now.since(start)),
+                    Event::Ended { reason: End::NoAnswer, .. } => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            let table = &world.hosts[1].table;
+            assert!(table.len() <= 1 && table.pending.len() <= 1, "one place at most");
+            world.run(10);
+        }
+        assert_eq!(asked, [0, 5].map(Span::from_secs));
+        assert!(world.hosts[1].table.is_empty(), "nothing is left after the cookie's life");
+        // While a request is pending, its Init costs no Diffie-Hellman.
+        assert_eq!(world.hosts[1].table.counters().dropped_rate, 0);
+    }
+}
+
+/// A session that is refused is forgotten, so that each replay of its Init is a new request, within the rate of handshakes of its
+/// address: 256 per second, and a quarter of that at once.
+#[test]
+fn an_init_that_is_refused_asks_again_as_often_as_the_rate_of_handshakes_allows() {
+    let mut world = World::new();
+    world.hosts[1].accepts = false;
+    world.connect(0, 1);
+    world.deliver_next(2);
+    world.transmit();
+    let init = init(&world);
+    let mut asked = 0;
+    for _ in 0..10_000 {
+        world.deliver(&init);
+        for event in std::mem::take(&mut world.hosts[1].events) {
+            let Event::Incoming { session, .. } = event else { panic!("{event:?}") };
+            asked += 1;
+            world.hosts[1].table.refuse(session);
+        }
+        world.now += Span::from_ms(1);
+    }
+    assert!((2_560..=2_560 + 64).contains(&asked), "{asked} in 10 s");
+    assert!(world.hosts[1].table.is_empty());
+    assert_eq!(world.deliver(&init), Some(Dropped::Unproven), "the cookie's life is over");
+}
+
+/// Host `b` connects to host `a`, which had a session with it before. The Init of that session comes again at each step. The sides
+/// have each order of process numbers once.
+#[test]
+fn a_replayed_init_does_not_end_an_attempt_of_this_host() {
+    for (a, b) in [(0, 1), (1, 0)] {
+        for steps in 0..6 {
+            let mut world = World::new();
+            let before = world.connect(a, b);
+            world.settle();
+            let init = init(&world);
+            world.hosts[a].table.close(world.now, before);
+            world.settle();
+            world.hosts.iter_mut().for_each(|host| host.events.clear());
+            let ours = world.connect(b, a);
+            world.deliver_next(steps);
+            world.deliver(&init);
+            world.run(6_000);
+            assert!(world.hosts[b].table.is_connected(ours), "{b}, {steps} steps");
+            let ends = world.hosts[b].ends();
+            assert!(ends.iter().all(|(_, end)| *end == End::NoAnswer), "{b}, {steps}: {ends:?}");
+            assert_eq!(world.hosts[a].ends(), []);
+            assert_eq!((world.hosts[0].table.len(), world.hosts[1].table.len()), (1, 1));
+        }
+    }
+}
