@@ -22,6 +22,7 @@ mod options;
 mod pcapng;
 mod qlog;
 mod restart;
+mod secrets;
 mod security_page;
 mod soak;
 mod spread;
