@@ -8,9 +8,9 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread::ThreadId;
 
-use apus_rpc::envelope::{CallId, Header, VERSION, decode, encode};
+use apus_rpc::envelope::{CallId, Header, Progress, VERSION, decode, encode};
 use apus_rpc::{BodyError, Bytes, CallError, Client, Executed, Methods, Reply, Server};
-use apus_udp::{Access, Cause, OpError, RegionKey, Request};
+use apus_udp::{Access, Cause, Connection, OpError, Refusal, RegionKey, Request};
 
 use crate::pair::{Door, pair, settings};
 use crate::support::{Faults, PATIENCE, Relay, host, pattern, until};
@@ -269,6 +269,54 @@ fn memory_of_a_body_is_free_although_the_client_acknowledges_nothing() {
     let end = read.wait().map(drop);
     let withdrawn = Err(OpError::Unknown(Cause::Withdrawn));
     assert!(end == withdrawn || matches!(end, Err(OpError::Refused(_))), "{end:?}");
+}
+
+/// The other client holds the same shared key, and has read the region's key on the wire. Bodies are in memory, or made while they
+/// are sent; their bytes differ.
+#[test]
+fn a_body_is_of_no_use_to_another_connection() {
+    const LENGTH: usize = 1000;
+    for is_made in [false, true] {
+        let methods = Methods::new().with("body", move |call| {
+            let bytes = pattern(is_made.into(), LENGTH);
+            if !is_made {
+                return Ok(Reply::with_body("", bytes));
+            }
+            let mut body = call.stream("", None)?;
+            body.write_all(&bytes)?;
+            body.finish()?;
+            Ok(Reply::streamed())
+        });
+        let [server_host, one, two] = [(); 3].map(|()| Arc::new(host(settings())));
+        let _server = Server::start(&server_host, methods).expect("a server");
+        let [reader, other] =
+            [&one, &two].map(|host| host.connect(server_host.local_addr()).expect("connected"));
+        let send = |header| reader.submit(Request::message(encode(&header, b""))).expect("room");
+        let receive = || {
+            let message = reader.receive().expect("a message").bytes;
+            decode(&message).expect("a message of the protocol").0
+        };
+        send(Header::Hello { min: VERSION, max: VERSION });
+        assert!(matches!(receive(), Header::Welcome { .. }));
+        let id = CallId { slot: 0, turn: 0 };
+        send(Header::Request { id, method: 0, remaining_us: None, place: None, grant: None });
+        // The messages of a body that is made may arrive in any order.
+        let (mut grant, mut is_there) = (None, !is_made);
+        while grant.is_none() || !is_there {
+            match receive() {
+                Header::Response { grant: given, .. } => grant = given,
+                Header::Advance { progress, .. } => is_there |= progress == Progress::End,
+                other => panic!("{other:?}"),
+            }
+        }
+        let key = RegionKey::new(grant.expect("a body").region);
+        let read = |connection: &Connection| {
+            let read = connection.submit(Request::read(key, 0, LENGTH)).expect("room");
+            read.wait().map(|done| done.bytes)
+        };
+        assert_eq!(read(&other), Err(OpError::Refused(Refusal::NoRegion)), "made: {is_made}");
+        assert_eq!(read(&reader), Ok(pattern(is_made.into(), LENGTH)), "made: {is_made}");
+    }
 }
 
 /// Tells wake-ups by the thread of the test from others.
