@@ -50,6 +50,8 @@ struct Port {
     left_at: Time,
     /// Whether the peer is to be asked to confirm it.
     wanted: bool,
+    /// Whether a request has been sent that was not answered.
+    asked: bool,
     /// Number of unanswered requests since it was usable, and when the next may be sent.
     tries: u32,
     next_at: Time,
@@ -59,7 +61,16 @@ impl Port {
     /// Returns a port that the peer has confirmed at `now`.
     fn confirmed(now: Time) -> Self {
         let (heard_at, left_at, next_at) = (now, now, now);
-        Self { usable: true, unproven: false, heard_at, left_at, wanted: false, tries: 0, next_at }
+        Self {
+            usable: true,
+            unproven: false,
+            heard_at,
+            left_at,
+            wanted: false,
+            asked: false,
+            tries: 0,
+            next_at,
+        }
     }
 
     fn want(&mut self, now: Time) {
@@ -231,8 +242,8 @@ impl Ports {
         again
     }
 
-    /// The peer has confirmed a port by a request of `length` bytes; full packets have `full`. Returns `false` if that says nothing
-    /// of full packets.
+    /// The peer has confirmed a port by a request of `length` bytes; full packets have `full`. Returns `false`, without any change,
+    /// if that says nothing of full packets, or if no request is open: a peer may send any number of answers.
     pub(super) fn on_joined(
         &mut self,
         now: Time,
@@ -240,7 +251,7 @@ impl Ports {
         (length, full): (usize, usize),
     ) -> bool {
         let port = self.ports.get(usize::from(number));
-        let counts = port.is_some_and(|port| !port.unproven || length >= full);
+        let counts = port.is_some_and(|port| port.asked && (!port.unproven || length >= full));
         if counts {
             self.confirm(now, number);
         }
@@ -286,6 +297,7 @@ impl Ports {
             }
             if port.next_at <= now {
                 left -= 1;
+                port.asked = true;
                 join(number, port.unproven);
                 let wait = retry.as_ps().saturating_mul(1 << port.tries.min(20));
                 port.next_at = now + Span::from_ps(wait).min(self.keepalive);

@@ -344,3 +344,32 @@ fn what_other_flows_lost_by_a_port_is_forgotten_when_the_peer_confirms_it() {
     }
     assert_eq!(joins(), []);
 }
+
+/// Each of them is valid: the peer answers a request that the engine does not know of. Another look at all connections would be due
+/// at once.
+#[test]
+fn confirmations_that_were_not_asked_for_cost_no_look_at_all_connections() {
+    let mut pair = connect(&spreading(1280), 1280, OPEN);
+    let [client, server] = &mut pair.hosts;
+    let now = client.engine.network.now.get();
+    let Engine { transmitter, protocol, network, .. } = &mut client.engine;
+    let due = protocol.connections.next_timeout();
+    assert!(due > now);
+    for _ in 0..3 {
+        let sessions = &mut protocol.connections.sessions;
+        let mut join = vec![0; sessions.least_join()];
+        assert!(sessions.seal_join(now, pair.client.state.session, 0, &mut join));
+        server.engine.network.put_datagram(network.local, 0, join);
+        while server.engine.step(true) {}
+        let answers = server.engine.network.sent.take();
+        let answers: Vec<_> = answers.into_iter().flat_map(|burst| burst.datagrams).collect();
+        assert_eq!(answers.len(), 1);
+        for mut answer in answers {
+            let meta = VirtualNetwork::meta(server.engine.network.local, answer.len(), 0);
+            let locked = &mut LockedRegion::new(None);
+            let delivery = Delivery { meta: &meta, locked, outbox: transmitter.outbox() };
+            protocol.handle_datagram(now, delivery, &mut answer, network);
+            assert_eq!(protocol.connections.next_timeout(), due);
+        }
+    }
+}

@@ -19,6 +19,7 @@ fn ports_with(own: u16, ack_path: AckPath) -> Ports {
 /// Ports that the peer has all confirmed at time 0.
 fn confirmed(own: u16) -> Ports {
     let mut ports = ports(own);
+    while !step(&mut ports, 0).0.is_empty() {}
     (1..own).for_each(|number| joined(&mut ports, 0, number as u8));
     ports
 }
@@ -98,6 +99,23 @@ fn a_port_that_lost_packets_is_used_again_once_the_peer_confirms_it() {
     assert_eq!(choose(&mut ports, 6, 1).0, 0);
     joined(&mut ports, 6, 1);
     assert_eq!(choose(&mut ports, 6, 1), (1, 1));
+}
+
+/// The engine looks at all its connections after an answer that counts.
+#[test]
+fn an_answer_without_a_request_changes_nothing() {
+    let mut ports = ports(2);
+    assert!(!ports.on_joined(at(0), 0, (FULL, FULL)), "the first port was not asked for");
+    assert!(!ports.on_joined(at(0), 1, (FULL, FULL)), "the request has not left");
+    assert_eq!(choose(&mut ports, 0, 1).0, 0);
+    assert_eq!(step(&mut ports, 0).0, [1]);
+    assert!(!ports.on_joined(at(1), 1, (SHORT, FULL)), "not the answer to this request");
+    assert!(ports.on_joined(at(1), 1, (FULL, FULL)), "the answer");
+    assert!(!ports.on_joined(at(2), 1, (FULL, FULL)), "one answer for a request");
+    assert!(ports.suspect(at(3), 1));
+    assert!(!ports.on_joined(at(3), 1, (FULL, FULL)), "no request since the answer");
+    assert_eq!(lengths(&mut ports, 3), [(1, FULL)]);
+    assert!(ports.on_joined(at(4), 1, (FULL, FULL)));
 }
 
 #[test]
@@ -183,6 +201,7 @@ fn the_first_answer_after_an_outage_of_any_length_has_all_ports_asked_for() {
 #[test]
 fn ports_of_acknowledgements_are_asked_for_before_their_time_ends() {
     let mut ports = ports_with(2, AckPath::Own);
+    assert_eq!(step(&mut ports, 0).0, [1]);
     joined(&mut ports, 0, 1);
     step(&mut ports, 0);
     assert_eq!(ports.back(at(4_999), 1), Back { port: Some(1), due: false });
