@@ -98,6 +98,16 @@ impl Registered {
         if held.allows(caller) { Ok(Some(held)) } else { Err(RejectReason::NoRegion) }
     }
 
+    /// Returns `true` if it was withdrawn: no answer from it begins any more.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.uses.is_withdrawn()
+    }
+
+    /// Returns `true` if the answers to outstanding reads are given up.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Acquire)
+    }
+
     /// Returns `true` if only some peers may use it.
     pub(crate) fn is_restricted(&self) -> bool {
         self.grant.is_some()
@@ -342,42 +352,27 @@ impl Regions {
         self.grants.load(Ordering::Acquire)
     }
 
-    /// Returns the regions that only some peers may use.
-    pub(crate) fn restricted(&self) -> Vec<Arc<Registered>> {
+    /// Returns the regions that were withdrawn and are still in use, and with `restricted` also those that only some peers may use,
+    /// in the order of their keys.
+    pub(crate) fn to_check(&self, restricted: bool) -> Vec<Arc<Registered>> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.iter().flatten().filter(|r| r.is_restricted()).cloned().collect()
-    }
-
-    /// Returns the regions that were revoked and are still in use.
-    pub(crate) fn revoked(&self) -> Vec<RegionKey> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let revoked = table.iter().flatten().filter(|r| r.revoked.load(Ordering::Acquire));
-        revoked.map(|region| region.key).collect()
-    }
-
-    /// Releases the withdrawn regions from which engine `engine` sends no bytes any more. Returns whether it still sends
-    /// from another withdrawn region.
-    pub(crate) fn release_withdrawn(
-        &self,
-        engine: u32,
-        sends_from: impl Fn(RegionKey) -> bool,
-    ) -> bool {
-        let mut held = false;
-        let mut any_free = false;
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        for region in table.iter().flatten().filter(|r| r.uses.is_withdrawn()) {
-            if sends_from(region.key) {
-                held = true;
-            } else {
-                region.uses.leave(engine);
-                any_free |= region.uses.is_free();
-            }
-        }
+        let wanted = |r: &&Arc<Registered>| r.is_withdrawn() || restricted && r.is_restricted();
+        let mut regions: Vec<_> = table.iter().flatten().filter(wanted).cloned().collect();
         drop(table);
+        regions.sort_unstable_by_key(|region| region.key);
+        regions
+    }
+
+    /// Releases withdrawn regions from which engine `engine` sends no bytes any more.
+    pub(crate) fn release(&self, engine: u32, keys: &[RegionKey]) {
+        let mut any_free = false;
+        for region in keys.iter().filter_map(|&key| self.get(key)) {
+            region.uses.leave(engine);
+            any_free |= region.uses.is_free();
+        }
         if any_free {
             self.remove_free();
         }
-        held
     }
 }
 
@@ -573,8 +568,9 @@ mod tests {
         let regions = Arc::new(Regions::new(1, Randomness::System));
         let shy = || Box::new(Shy(Arc::clone(&regions)));
         let first = Region::new(&regions, shy(), Access::ALL, None).expect("room");
+        let key = first.key();
         drop(first);
-        assert!(!regions.release_withdrawn(0, |_| false));
+        regions.release(0, &[key]);
         assert!(regions.table.read().expect("lock").iter().all(Option::is_none), "removed");
         drop(Region::new(&regions, shy(), Access::ALL, None).expect("room"));
         regions.leave(0);

@@ -187,13 +187,21 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.update(now, id);
     }
 
-    /// Returns the peers' reads of a region whose answers are not yet acknowledged.
-    pub fn answers_of(&self, region: RegionKey) -> impl Iterator<Item = (FlowId, OpId)> + '_ {
+    /// Returns the peers' reads whose answers are not yet acknowledged, with their regions; those of a flow one after the other.
+    pub fn answers(&self) -> impl Iterator<Item = (FlowId, OpId, RegionKey)> + '_ {
         let flows = self.flows.iter().enumerate();
         // Flows are numbered by their places, which are 32-bit numbers.
-        flows.flat_map(move |(place, flow)| {
-            flow.send.answers_of(region).map(move |op| (FlowId::new(place as u32), op))
+        flows.flat_map(|(place, flow)| {
+            let id = FlowId::new(place as u32);
+            flow.send.answers().map(move |(op, region)| (id, op, region))
         })
+    }
+
+    /// Returns `true` if a flow has answers to reads of this region that are not yet acknowledged.
+    #[must_use]
+    pub fn is_answering(&self, id: FlowId, region: RegionKey) -> bool {
+        let flow = self.flows.get(id.index());
+        flow.is_some_and(|flow| flow.send.answers().any(|(_, of)| of == region))
     }
 
     /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or

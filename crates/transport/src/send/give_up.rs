@@ -99,14 +99,13 @@ impl SendSide {
         true
     }
 
-    /// Returns the peer's reads of `region` whose answers are not yet acknowledged.
-    pub(crate) fn answers_of(&self, region: RegionKey) -> impl Iterator<Item = OpId> + '_ {
+    /// Returns the peer's reads whose answers are not yet acknowledged, with their regions.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (OpId, RegionKey)> + '_ {
         let responses = self.rare.iter().flat_map(|rare| rare.responses.queue.iter());
-        let of_region = move |stream: &&Stream| {
-            matches!(stream.op.kind, OpKind::Read { region: other, .. } if other == region)
-                && !stream.done
-        };
-        responses.filter(of_region).map(|stream| stream.id)
+        responses.filter(|stream| !stream.done).filter_map(|stream| match stream.op.kind {
+            OpKind::Read { region, .. } => Some((stream.id, region)),
+            _ => None,
+        })
     }
 
     /// Withdraws transmission `seq`, which never left: it counts as settled.

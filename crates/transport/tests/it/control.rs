@@ -147,11 +147,11 @@ fn cancel__of_a_read_stops_the_answer() {
     let mut pair = pair("4");
     pair.submit(0, OpKind::Read { region: REGION, address: 0 }, 4_096_000);
     pair.run_until(Time::ZERO + Span::from_us(101));
-    assert!(pair.sides[1].endpoint.answers_of(REGION).next().is_some());
+    assert!(pair.sides[1].endpoint.answers().next().is_some());
     pair.sides[0].endpoint.cancel(pair.now, pair.flow, OpId::new(0));
     pair.flush(0);
     pair.run_until(FAR);
-    assert!(pair.sides[1].endpoint.answers_of(REGION).next().is_none());
+    assert!(pair.sides[1].endpoint.answers().next().is_none());
     assert!(
         pair.sides[1].data_sent < 100,
         "of 1000 packets, {} were sent",
@@ -294,10 +294,7 @@ fn run(seed: u64) {
         }
     }
     assert!(peer.finished.values().all(|&times| times == 1), "seed {seed}: applied once");
-    assert!(
-        peer.endpoint.answers_of(REGION).next().is_none(),
-        "seed {seed}: no answer stays behind"
-    );
+    assert!(peer.endpoint.answers().next().is_none(), "seed {seed}: no answer stays behind");
     for side in &pair.sides {
         assert_eq!(side.endpoint.in_flight(pair.flow), Some(0), "seed {seed}");
         assert_eq!(side.endpoint.ops_under_way(pair.flow), Some(0), "seed {seed}");

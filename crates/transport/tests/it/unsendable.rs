@@ -104,7 +104,9 @@ fn refuse_answer__ends_the_peers_read_also_if_the_first_refusal_is_lost() {
         pair.now = at;
         pair.deliver(to, &request);
         let endpoint = &mut pair.sides[1].endpoint;
-        assert_eq!(endpoint.answers_of(REGION).collect::<Vec<_>>(), [(flow, OpId::new(0))]);
+        assert_eq!(endpoint.answers().collect::<Vec<_>>(), [(flow, OpId::new(0), REGION)]);
+        assert!(endpoint.is_answering(flow, REGION));
+        assert!(!endpoint.is_answering(flow, RegionKey::new(REGION.get() + 1)));
         let data = loop {
             let polled = endpoint.poll_transmit(at).expect("an answer");
             if matches!(polled.header.body, Body::Data(_)) {
@@ -118,7 +120,7 @@ fn refuse_answer__ends_the_peers_read_also_if_the_first_refusal_is_lost() {
         };
         endpoint.take_back(at, flow, data.header.seq);
         refuse(&mut pair);
-        assert_eq!(pair.sides[1].endpoint.answers_of(REGION).count(), 0);
+        assert_eq!(pair.sides[1].endpoint.answers().count(), 0);
         if lost {
             while pair.sides[1].endpoint.poll_transmit(at).is_some() {}
             refuse(&mut pair);

@@ -4,7 +4,7 @@ use std::mem::replace;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use apus_units::{FlowId, Span, Time};
+use apus_units::{FlowId, OpId, Span, Time};
 use apus_wire::{RegionKey, RejectReason};
 
 use super::inbox::Admission;
@@ -26,6 +26,8 @@ pub(super) struct RegionAccess {
     seen_withdrawals: u64,
     /// Number of changes of grants after which the rights to answers that are being sent were checked.
     seen_grants: u64,
+    /// Withdrawn regions that answers still need.
+    needed: Needed,
     /// When [`RegionAccess::handle_withdrawals`] is due.
     pub(super) next_check: Time,
 }
@@ -38,6 +40,7 @@ impl RegionAccess {
             last: None,
             seen_withdrawals: 0,
             seen_grants: 0,
+            needed: Needed::default(),
             next_check: Time::MAX,
         }
     }
@@ -98,41 +101,39 @@ impl RegionAccess {
         caller: impl Fn(FlowId) -> Option<Caller>,
     ) {
         let withdrawals = self.regions.withdrawals.load(Ordering::Acquire);
-        if withdrawals != self.seen_withdrawals || now >= self.next_check {
+        if withdrawals != self.seen_withdrawals {
             self.seen_withdrawals = withdrawals;
-            self.release_withdrawn(now, ops, caller);
+            self.check(now, ops, caller);
+        } else if now >= self.next_check {
+            let free = self.needed.check_again(|flow, key| ops.endpoint.is_answering(flow, key));
+            self.release(now, free);
         }
     }
 
     #[cold]
-    fn release_withdrawn(
-        &mut self,
-        now: Time,
-        ops: &mut OpTable,
-        caller: impl Fn(FlowId) -> Option<Caller>,
-    ) {
+    fn check(&mut self, now: Time, ops: &mut OpTable, caller: impl Fn(FlowId) -> Option<Caller>) {
         self.last = None;
         let grants = self.regions.grants();
         let changed = replace(&mut self.seen_grants, grants) != grants;
-        let checked = if changed { self.regions.restricted() } else { Vec::new() };
-        for region in checked {
-            let allowed = |flow| caller(flow).is_some_and(|caller| region.hold(&caller).is_ok());
-            let answers = ops.endpoint.answers_of(region.key);
-            let lost: Vec<_> = answers.filter(|(flow, _)| !allowed(*flow)).collect();
-            for (flow, op) in lost {
-                ops.refuse_read(now, flow, op, RejectReason::Withdrawn);
-            }
+        let checked = self.regions.to_check(changed);
+        let may_go_on = |region: &Registered, flow| {
+            let allowed = || caller(flow).is_some_and(|caller| region.hold(&caller).is_ok());
+            !region.is_revoked() && (!changed || !region.is_restricted() || allowed())
+        };
+        let lost = self.needed.check(&checked, ops.endpoint.answers(), may_go_on);
+        for (flow, op) in lost {
+            ops.refuse_read(now, flow, op, RejectReason::Withdrawn);
         }
-        for key in self.regions.revoked() {
-            let answers: Vec<_> = ops.endpoint.answers_of(key).collect();
-            for (flow, op) in answers {
-                ops.refuse_read(now, flow, op, RejectReason::Withdrawn);
-            }
-        }
-        let in_use = self
-            .regions
-            .release_withdrawn(self.engine, |key| ops.endpoint.answers_of(key).next().is_some());
-        self.next_check = if in_use { now + CHECK_INTERVAL } else { Time::MAX };
+        let withdrawn = checked.iter().filter(|region| region.is_withdrawn());
+        let free = withdrawn.map(|region| region.key).filter(|&key| !self.needed.has(key));
+        let free = free.collect();
+        drop(checked);
+        self.release(now, free);
+    }
+
+    fn release(&mut self, now: Time, free: Vec<RegionKey>) {
+        self.regions.release(self.engine, &free);
+        self.next_check = if self.needed.is_empty() { Time::MAX } else { now + CHECK_INTERVAL };
     }
 
     /// Uses no region from now on.
@@ -142,8 +143,71 @@ impl RegionAccess {
     }
 }
 
+/// Withdrawn regions from which answers are being sent, with the flows of these answers, in the order of keys. No answer begins
+/// after the withdrawal. So all answers are looked at once per withdrawal, and later each flow until its answers have ended.
+#[derive(Default)]
+struct Needed(Vec<(RegionKey, Vec<FlowId>)>);
+
+impl Needed {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn has(&self, key: RegionKey) -> bool {
+        self.0.binary_search_by_key(&key, |&(key, _)| key).is_ok()
+    }
+
+    /// Looks at all `answers`, those of a flow one after the other; `regions` are those to be checked, in the order of their keys.
+    /// Returns the answers that may not go on.
+    fn check(
+        &mut self,
+        regions: &[Arc<Registered>],
+        answers: impl Iterator<Item = (FlowId, OpId, RegionKey)>,
+        may_go_on: impl Fn(&Registered, FlowId) -> bool,
+    ) -> Vec<(FlowId, OpId)> {
+        self.0.clear();
+        let mut lost = Vec::new();
+        if regions.is_empty() {
+            return lost;
+        }
+        self.0.extend(regions.iter().map(|region| (region.key, Vec::new())));
+        for (flow, op, key) in answers {
+            let place = regions.binary_search_by_key(&key, |region| region.key);
+            let Ok(place) = place else { continue };
+            let flows = &mut self.0[place].1;
+            if !may_go_on(&regions[place], flow) {
+                lost.push((flow, op));
+            } else if flows.last() != Some(&flow) {
+                flows.push(flow);
+            }
+        }
+        let mut regions = regions.iter();
+        self.0.retain(|(_, flows)| {
+            regions.next().is_some_and(|region| region.is_withdrawn()) && !flows.is_empty()
+        });
+        lost
+    }
+
+    /// Removes the regions that no answer needs any more, and returns them; `is_answering` says whether a flow has answers from
+    /// a region.
+    fn check_again(
+        &mut self,
+        mut is_answering: impl FnMut(FlowId, RegionKey) -> bool,
+    ) -> Vec<RegionKey> {
+        let free = self.0.extract_if(.., |(key, flows)| {
+            while flows.last().is_some_and(|&flow| !is_answering(flow, *key)) {
+                flows.pop();
+            }
+            flows.is_empty()
+        });
+        free.map(|(key, _)| key).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crate::region::Region;
     use crate::session::Randomness;
@@ -164,7 +228,79 @@ mod tests {
         assert_eq!(admit(key, 10), Admission::Yes);
         region.withdraw();
         assert_eq!(admit(key, 10), Admission::Refused(RejectReason::NoRegion));
-        assert!(!regions.release_withdrawn(0, |_| false) && region.is_free());
+        regions.release(0, &[key]);
+        assert!(region.is_free());
         assert!(regions.get(key).is_none() && regions.get(other.key()).is_some());
+    }
+    /// 1000 withdrawn regions and 10,000 flows with an answer from one of them each.
+    #[test]
+    fn each_answer_is_looked_at_once_per_withdrawal_and_then_once_per_region_and_end() {
+        let regions = Arc::new(Regions::new(1, Randomness::System));
+        let all: Vec<Region> = (0..1_000)
+            .map(|_| Region::new(&regions, Box::new(vec![0u8; 1]), Access::READ, None))
+            .map(|region| region.expect("room"))
+            .collect();
+        all.iter().for_each(Region::withdraw);
+        let checked = regions.to_check(false);
+        assert_eq!(checked.len(), 1_000);
+        let visits = Cell::new(0);
+        let visit = || visits.set(visits.get() + 1);
+        let answers = (0..10_000u32)
+            .map(|n| (FlowId::new(n), OpId::new(0), checked[n as usize % checked.len()].key));
+        let mut needed = Needed::default();
+        let lost = needed.check(&checked, answers.inspect(|_| visit()), |_, _| true);
+        assert_eq!((visits.replace(0), lost.len(), needed.0.len()), (10_000, 0, 1_000));
+        // While nothing ends, one answer of each region shows that it is needed.
+        for _ in 0..10 {
+            let free = needed.check_again(|_, _| {
+                visit();
+                true
+            });
+            assert_eq!((visits.replace(0), free.len()), (1_000, 0));
+        }
+        // The answers end one by one, from either end: each end costs at most a look more.
+        let order = (0..5_000u32).flat_map(|n| [n, 9_999 - n]);
+        let mut ended = vec![false; 10_000];
+        let mut free = 0;
+        for (n, flow) in order.enumerate() {
+            ended[flow as usize] = true;
+            if n % 100 == 99 {
+                free += needed
+                    .check_again(|flow, _| {
+                        visit();
+                        !ended[flow.index()]
+                    })
+                    .len();
+            }
+        }
+        assert_eq!((free, needed.is_empty()), (1_000, true));
+        assert!(visits.get() <= 10_000 + 100 * 1_000, "{}", visits.get());
+    }
+
+    #[test]
+    fn answers_of_revoked_regions_end_and_those_of_regions_in_use_go_on() {
+        let regions = Arc::new(Regions::new(1, Randomness::System));
+        let region = || Region::new(&regions, Box::new(vec![0u8; 1]), Access::READ, None);
+        let [revoked, withdrawn, used] = [(); 3].map(|()| region().expect("room"));
+        revoked.revoke();
+        withdrawn.withdraw();
+        let answer = |flow, op, region: &Region| (FlowId::new(flow), OpId::new(op), region.key());
+        let answers = [
+            answer(0, 0, &revoked),
+            answer(0, 1, &withdrawn),
+            answer(0, 2, &used),
+            answer(3, 0, &withdrawn),
+            answer(3, 1, &withdrawn),
+            answer(3, 2, &revoked),
+        ];
+        let mut needed = Needed::default();
+        let checked = regions.to_check(false);
+        let lost = needed.check(&checked, answers.into_iter(), |region, _| !region.is_revoked());
+        let ops: Vec<_> = lost.iter().map(|(flow, op)| (flow.index(), op.get())).collect();
+        assert_eq!(ops, [(0, 0), (3, 2)]);
+        assert!(needed.has(withdrawn.key()) && !needed.has(revoked.key()));
+        assert_eq!(needed.0.len(), 1);
+        assert!(needed.check_again(|flow, _| flow.index() == 0).is_empty());
+        assert_eq!(needed.check_again(|_, _| false), [withdrawn.key()]);
     }
 }
