@@ -14,6 +14,8 @@ use crate::op::{Completion, Op, Outcome};
 /// packet, and repeated packets, or timeouts, replace dropped ones. deviation: no source; twice the
 /// largest batch of a simulated host, each packet of which may be trimmed, and bounded.
 const MAX_REFUSALS: usize = 256;
+/// Maximum number of queued refusals of ops of one flow, so that those of others have room. deviation: no source; a quarter of all.
+const MAX_REFUSALS_OF_FLOW: usize = MAX_REFUSALS / 4;
 
 /// The path of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,25 +67,33 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         }
     }
 
-    pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) {
-        self.push_refusal_by(id, refusal, Way::Back);
+    /// Queues a refusal or a negative acknowledgement. Returns `false` if there is no room.
+    pub(super) fn push_refusal(&mut self, id: FlowId, refusal: Body) -> bool {
+        self.push_refusal_by(id, refusal, Way::Back)
     }
 
     /// Repeats a refusal that the peer has not confirmed. The path of the peer's last packet may lead nowhere by now, and the first one
-    /// may be cut.
-    fn push_refusal_again(&mut self, id: FlowId, refusal: Body) {
-        let Some(flow) = self.flows.get(id.index()) else { return };
-        if flow.is_spread() {
-            self.push_refusal_by(id, refusal, Way::Back);
-        }
-        self.push_refusal_by(id, refusal, Way::First);
+    /// may be cut. Returns `false` if there is no room.
+    fn push_refusal_again(&mut self, id: FlowId, refusal: Body) -> bool {
+        let Some(flow) = self.flows.get(id.index()) else { return true };
+        let back = flow.is_spread() && self.push_refusal_by(id, refusal, Way::Back);
+        self.push_refusal_by(id, refusal, Way::First) || back
     }
 
-    fn push_refusal_by(&mut self, id: FlowId, refusal: Body, way: Way) {
+    fn push_refusal_by(&mut self, id: FlowId, refusal: Body, way: Way) -> bool {
         let refusal = (id, refusal, way);
-        if self.refusals.len() < MAX_REFUSALS && !self.refusals.contains(&refusal) {
+        if self.refusals.contains(&refusal) {
+            return true;
+        }
+        let of_flow =
+            |(flow, body, _): &&(FlowId, Body, Way)| *flow == id && matches!(body, Body::Reject(_));
+        let has_room = self.refusals.len() < MAX_REFUSALS
+            && (!matches!(refusal.1, Body::Reject(_))
+                || self.refusals.iter().filter(of_flow).count() < MAX_REFUSALS_OF_FLOW);
+        if has_room {
             self.refusals.push_back(refusal);
         }
+        has_room
     }
 
     /// Drops a data packet of `op` for lack of memory. The peer gets the last acknowledgement
@@ -175,16 +185,20 @@ impl<F: AlgorithmFactory> Endpoint<F> {
 
     /// Drops the answer to the peer's read or atomic op `op` and sends the peer the reason. A refusal
     /// is sent once and may be lost: repeat the call until the peer's [`SegmentKind::Cancel`] for
-    /// `op` arrives, which ends every refused op.
-    pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) {
-        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else { return };
+    /// `op` arrives, which ends every refused op. Returns `false` if the reason is not sent, because
+    /// many refusals wait to be sent, of this flow or of all.
+    pub fn refuse_answer(&mut self, now: Time, id: FlowId, op: OpId, reason: RejectReason) -> bool {
+        let Some(flow) = self.flows.get_mut(id.index()).filter(|f| f.is_open()) else {
+            return true;
+        };
         let refusal = Body::Reject(Reject { op, reason });
-        if flow.send.drop_response(op) {
-            self.push_refusal(id, refusal);
+        let queued = if flow.send.drop_response(op) {
+            self.push_refusal(id, refusal)
         } else {
-            self.push_refusal_again(id, refusal);
-        }
+            self.push_refusal_again(id, refusal)
+        };
         self.update(now, id);
+        queued
     }
 
     /// Returns the peers' reads whose answers are not yet acknowledged, with their regions; those of a flow one after the other.

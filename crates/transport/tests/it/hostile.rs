@@ -436,6 +436,25 @@ fn the_refusal_of_a_read_that_has_ended_is_confirmed_once() {
     assert_eq!(pair.sides[0].completions.len(), 2, "the flow goes on");
 }
 
+/// A peer has more reads of its flow refused than the endpoint queues.
+#[test]
+fn refusals_of_one_flow_leave_room_for_those_of_another() {
+    let mut endpoint = endpoint();
+    let other = endpoint.open(FlowId::new(1), &constant("1"), &FlowInfo::default());
+    let refuse = |endpoint: &mut Endpoint<_>, flow, op| {
+        endpoint.refuse_answer(Time::ZERO, flow, OpId::new(op), RejectReason::Withdrawn)
+    };
+    let queued = (0..1000).filter(|&op| refuse(&mut endpoint, FlowId::new(0), op)).count();
+    assert!(refuse(&mut endpoint, other, 0));
+    assert!(refuse(&mut endpoint, other, 0), "it is queued already");
+    let mut sent = Vec::new();
+    while let Some(transmit) = endpoint.poll_ack(Time::ZERO) {
+        sent.push(transmit.flow);
+    }
+    assert_eq!(sent.len(), queued + 1);
+    assert_eq!((queued, sent.last()), (64, Some(&other)), "a quarter of 256");
+}
+
 /// A place of a flow is free once, however often it is released.
 #[test]
 fn a_flow_is_released_once() {

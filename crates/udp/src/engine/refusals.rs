@@ -1,44 +1,65 @@
 //! Reads of peers that were refused after their requests had been acknowledged.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use apus_units::{FlowId, OpId, Span, Time};
 use apus_wire::RejectReason;
 
 use super::endpoint::Endpoint;
 
-/// Maximum number of refusals that are repeated at once: as many as the transport queues.
+/// Maximum number of refusals that are repeated at once, and of flows that become due at once. deviation: no source; a quarter of the
+/// transport's queue.
 const AT_ONCE: usize = 64;
 /// Time after which the next ones are repeated. deviation: no source; the queue of the transport is sent within it.
 const BETWEEN: Span = Span::from_ms(1);
+/// How often the time to the next repetition of a refusal doubles. deviation: no source; a peer that was cut off for long hears of its
+/// refusals after at most 1.6 s with the default `retry`, and one that never confirms costs little.
+const MAX_DOUBLINGS: u32 = 4;
 
-/// Refusals that are repeated in turn until the peer confirms them.
+/// Refusals that are repeated until the peer confirms them. Flows take turns of one refusal each, so that those of one flow delay
+/// another flow by the time of a turn.
 pub(super) struct Refusals {
-    /// Open refusals by flow and op, so that the packets of one peer cost nothing for those of others.
-    open: BTreeMap<(FlowId, OpId), RejectReason>,
-    /// Maximum number of a flow. A peer has at most as many ops that have not ended, and an op that is refused ends with its
-    /// confirmation. So refusals beyond it are those of a peer that does not confirm, and only its own ops wait.
-    limit: u32,
-    /// Number of open refusals of each flow that has any.
-    counts: BTreeMap<FlowId, u32>,
-    /// The refusal that was repeated last, and the last one of the round, which has not ended.
-    round: Option<[(FlowId, OpId); 2]>,
+    /// Flows with open refusals.
+    flows: BTreeMap<FlowId, OfFlow>,
+    /// Maximum number of open refusals of a flow. A peer has at most as many ops that have not ended, and an op that is refused ends
+    /// with its confirmation. So refusals beyond it are those of a peer that does not confirm, and only its own ops wait.
+    limit: usize,
+    /// When the first refusal of a flow is due, for flows that are not in `turns`. The flow may have none by then.
+    due: BTreeSet<(Time, FlowId)>,
+    /// Flows with refusals that are due.
+    turns: VecDeque<FlowId>,
     /// When the next ones are repeated.
     pub(super) next_at: Time,
-    /// Time between two rounds.
+    /// Time between a refusal and its first repetition.
     retry: Span,
 }
 
+/// The open refusals of a flow; at least one.
+#[derive(Default)]
+struct OfFlow {
+    open: BTreeMap<OpId, Refusal>,
+    /// When each is repeated.
+    due: BTreeSet<(Time, OpId)>,
+    /// The time of the flow in [`Refusals::due`]; `None` if the flow has its turn in [`Refusals::turns`].
+    waits_until: Option<Time>,
+}
+
+/// A refusal that the peer has not confirmed.
+struct Refusal {
+    reason: RejectReason,
+    at: Time,
+    /// Number of times that it was sent; no more are counted than the time to the next one depends on.
+    sent: u32,
+}
+
 impl Refusals {
-    /// Returns no refusals; they are repeated every `retry`. A flow may have `max_ops` ops.
+    /// Returns no refusals; they are repeated after `retry`, and then ever more seldom. A flow may have `max_ops` ops.
     pub(super) fn new(retry: Span, max_ops: u32) -> Self {
         Self {
-            open: BTreeMap::new(),
-            limit: max_ops,
-            counts: BTreeMap::new(),
-            round: None,
+            flows: BTreeMap::new(),
+            limit: max_ops as usize,
+            due: BTreeSet::new(),
+            turns: VecDeque::new(),
             next_at: Time::MAX,
             retry,
         }
@@ -47,7 +68,7 @@ impl Refusals {
     /// Returns the number of open refusals.
     #[cfg(any(test, feature = "worlds"))]
     pub(super) fn len(&self) -> usize {
-        self.open.len()
+        self.flows.values().map(|of_flow| of_flow.open.len()).sum()
     }
 
     /// Refuses a read that is being answered.
@@ -59,62 +80,111 @@ impl Refusals {
         reason: RejectReason,
         endpoint: &mut Endpoint,
     ) {
-        endpoint.refuse_answer(now, flow, op, reason);
-        let count = self.counts.get(&flow).copied().unwrap_or(0);
-        if count < self.limit && self.open.insert((flow, op), reason).is_none() {
-            self.counts.insert(flow, count + 1);
-            self.next_at = self.next_at.min(now + self.retry);
+        let queued = endpoint.refuse_answer(now, flow, op, reason);
+        let is_new = !self.flows.contains_key(&flow);
+        let of_flow = self.flows.entry(flow).or_default();
+        if of_flow.open.contains_key(&op) || of_flow.open.len() >= self.limit {
+            return;
         }
+        let at = now + if queued { self.retry } else { BETWEEN };
+        of_flow.open.insert(op, Refusal { reason, at, sent: u32::from(queued) });
+        of_flow.due.insert((at, op));
+        let before = of_flow.waits_until;
+        if is_new || before.is_some_and(|before| at < before) {
+            of_flow.waits_until = Some(at);
+            self.due.extend([(at, flow)]);
+            if let Some(before) = before {
+                self.due.remove(&(before, flow));
+            }
+        }
+        self.next_at = self.next_at.min(at);
     }
 
     /// Repeats refusals that may have been lost, if that is due.
     #[inline]
     pub(super) fn repeat(&mut self, now: Time, endpoint: &mut Endpoint) {
-        if now < self.next_at {
-            return;
+        if now >= self.next_at {
+            self.repeat_due(now, endpoint);
         }
-        // Those that come meanwhile belong to the next round, which therefore comes.
-        let end = self.open.last_key_value().map(|(key, _)| *key);
-        let (after, until) = match (self.round.take(), end) {
-            (Some([last, until]), _) => (Bound::Excluded(last), until),
-            (None, Some(end)) => (Bound::Unbounded, end),
-            (None, None) => return self.next_at = Time::MAX,
-        };
-        let mut next = self.open.range((after, Bound::Included(until)));
-        for (&(flow, op), &reason) in next.by_ref().take(AT_ONCE) {
-            endpoint.refuse_answer(now, flow, op, reason);
-            self.round = Some([(flow, op), until]);
+    }
+
+    #[cold]
+    fn repeat_due(&mut self, now: Time, endpoint: &mut Endpoint) {
+        for _ in 0..AT_ONCE {
+            let Some(&(_, flow)) = self.due.first().filter(|(at, _)| *at <= now) else { break };
+            self.due.pop_first();
+            if let Some(of_flow) = self.flows.get_mut(&flow) {
+                of_flow.waits_until = None;
+                self.turns.push_back(flow);
+            }
         }
-        if next.next().is_some() {
-            self.next_at = now + BETWEEN;
-            return;
+        for _ in 0..AT_ONCE {
+            let Some(flow) = self.turns.pop_front() else { break };
+            let Some(of_flow) = self.flows.get_mut(&flow) else { continue };
+            match of_flow.repeat_first(now, self.retry, |op, reason| {
+                endpoint.refuse_answer(now, flow, op, reason)
+            }) {
+                Some(at) if at <= now => self.turns.push_back(flow),
+                Some(at) => {
+                    of_flow.waits_until = Some(at);
+                    self.due.insert((at, flow));
+                }
+                None => {
+                    self.flows.remove(&flow);
+                }
+            }
         }
-        self.round = None;
-        self.next_at = if self.open.is_empty() { Time::MAX } else { now + self.retry };
+        let first = self.due.first().map_or(Time::MAX, |&(at, _)| at);
+        let soon = now + BETWEEN;
+        self.next_at = if self.turns.is_empty() { first.max(soon) } else { soon };
     }
 
     /// Forgets the refusal of a read that the peer has given up, which confirms it.
     pub(super) fn on_cancelled(&mut self, flow: FlowId, op: OpId) {
-        if self.open.remove(&(flow, op)).is_some()
-            && let Entry::Occupied(mut count) = self.counts.entry(flow)
-        {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
+        let Some(of_flow) = self.flows.get_mut(&flow) else { return };
+        if let Some(refusal) = of_flow.open.remove(&op) {
+            of_flow.due.remove(&(refusal.at, op));
         }
     }
 
     /// Forgets the refusals of flows that have ended.
     pub(super) fn on_flows_ended(&mut self, flows: &[FlowId]) {
-        for &flow in flows {
-            if self.counts.remove(&flow).is_some() {
-                let of_flow = self.open.range((flow, OpId::new(0))..=(flow, OpId::new(u64::MAX)));
-                let ops: Vec<_> = of_flow.map(|(key, _)| *key).collect();
-                for key in ops {
-                    self.open.remove(&key);
+        let mut had_turn = false;
+        for flow in flows {
+            match self.flows.remove(flow).map(|of_flow| of_flow.waits_until) {
+                Some(Some(at)) => {
+                    self.due.remove(&(at, *flow));
                 }
+                Some(None) => had_turn = true,
+                None => {}
             }
         }
+        if had_turn {
+            self.turns.retain(|flow| self.flows.contains_key(flow));
+        }
+    }
+}
+
+impl OfFlow {
+    /// Repeats the refusal that is due first, if `now` is late enough; `refuse` returns `false` if it has no room. Returns when the
+    /// next one is due; `None` if there is none.
+    fn repeat_first(
+        &mut self,
+        now: Time,
+        retry: Span,
+        refuse: impl FnOnce(OpId, RejectReason) -> bool,
+    ) -> Option<Time> {
+        let &(at, op) = self.due.first()?;
+        if at <= now
+            && let Some(refusal) = self.open.get_mut(&op)
+            && refuse(op, refusal.reason)
+        {
+            self.due.remove(&(at, op));
+            let wait = retry.as_ps().saturating_mul(1 << refusal.sent);
+            refusal.sent = MAX_DOUBLINGS.min(refusal.sent + 1);
+            refusal.at = now + Span::from_ps(wait);
+            self.due.insert((refusal.at, op));
+        }
+        self.due.first().map(|&(at, _)| at)
     }
 }

@@ -7,6 +7,9 @@ use apus_wire::{Ack, Body, Header};
 
 use super::*;
 
+/// Time after which a refusal is repeated.
+const RETRY: Span = Span::from_ms(100);
+
 /// A table with one flow, whose connection allows two outstanding ops.
 struct Fixture {
     table: OpTable,
@@ -20,6 +23,11 @@ fn at(ms: u64) -> Time {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with_ops(4)
+    }
+
+    /// As [`Fixture::new`], with flows of `max_ops` ops of peers.
+    fn with_ops(max_ops: u32) -> Self {
         let config = config();
         let mut endpoint = Endpoint::new(EndpointConfig::default());
         let flow = endpoint.open(FlowId::new(3), &config.algorithm, &FlowInfo::default());
@@ -36,8 +44,22 @@ impl Fixture {
             5,
             None,
         ));
-        let table = OpTable::new(endpoint, engine, Span::from_ms(100), 4);
+        let table = OpTable::new(endpoint, engine, RETRY, max_ops);
         Self { table, flow, connection }
+    }
+
+    /// Opens further flows.
+    fn open(&mut self, count: usize) -> Vec<FlowId> {
+        let algorithm = config().algorithm;
+        let endpoint = &mut self.table.endpoint;
+        let open = |_| endpoint.open(FlowId::new(9), &algorithm, &FlowInfo::default());
+        (0..count).map(open).collect()
+    }
+
+    /// Refuses a read of the peer of a flow at time 0.
+    fn refuse(&mut self, flow: FlowId, op: u64) {
+        let op = apus_units::OpId::new(op);
+        self.table.refuse_read(at(0), flow, op, RejectReason::OutOfBounds);
     }
 
     /// Submits a message at `now`. Each op belongs to another flow of the handle, so that its limit does not interfere.
@@ -214,9 +236,25 @@ fn a_refused_read_is_refused_again_until_the_peer_confirms() {
     fixture.table.repeat_refusals(at(100));
     assert_eq!(refusals(&mut fixture, at(100)), 1);
     fixture.table.refusals.on_cancelled(fixture.flow, op);
-    fixture.table.repeat_refusals(at(200));
-    assert_eq!(refusals(&mut fixture, at(200)), 0);
+    fixture.table.repeat_refusals(at(300));
+    assert_eq!(refusals(&mut fixture, at(300)), 0);
     assert_eq!(fixture.table.refusals.next_at, Time::MAX);
+}
+
+/// The waits double from 100 ms to 1600 ms.
+#[test]
+fn a_refusal_that_stays_unconfirmed_is_repeated_ever_more_seldom() {
+    let mut fixture = Fixture::new();
+    let op = apus_units::OpId::new(7);
+    fixture.table.refuse_read(at(0), fixture.flow, op, RejectReason::Withdrawn);
+    let mut sent = Vec::new();
+    for ms in 0..7_000 {
+        fixture.table.repeat_refusals(at(ms));
+        if fixture.table.endpoint.poll_ack(at(ms)).is_some() {
+            sent.push(ms);
+        }
+    }
+    assert_eq!(sent, [0, 100, 300, 700, 1_500, 3_100, 4_700, 6_300]);
 }
 
 /// A peer with a later flow has new reads refused all the time, faster than they are repeated, and confirms the old ones.
@@ -228,7 +266,7 @@ fn a_refusal_is_repeated_although_new_ones_come_without_end() {
     let (first, op) = (fixture.flow, apus_units::OpId::new);
     fixture.table.refuse_read(at(0), first, op(7), RejectReason::Withdrawn);
     let mut repeated = 0;
-    for ms in 0..300 {
+    for ms in 0..400 {
         for n in 0..80 {
             let number = ms * 80 + n;
             fixture.table.refuse_read(at(ms), other, op(number), RejectReason::Withdrawn);
@@ -242,42 +280,64 @@ fn a_refusal_is_repeated_although_new_ones_come_without_end() {
             repeated += u32::from(sent.flow == first);
         }
     }
-    assert!((2..=3).contains(&repeated), "{repeated} times in 300 ms, every 100 ms");
+    assert_eq!(repeated, 2, "after 100 and 300 ms");
 }
 
 /// More refusals than the transport queues, of flows within their limit and of one that never confirms.
 #[test]
 fn refusals_of_a_flow_are_repeated_whatever_the_peers_of_other_flows_do() {
     let mut fixture = Fixture::new();
-    let algorithm = config().algorithm;
-    let others: Vec<FlowId> = (0..600)
-        .map(|_| fixture.table.endpoint.open(FlowId::new(9), &algorithm, &FlowInfo::default()))
-        .collect();
-    let refuse = |fixture: &mut Fixture, flow, op| {
-        let (now, op) = (at(0), apus_units::OpId::new(op));
-        fixture.table.refuse_read(now, flow, op, RejectReason::OutOfBounds);
-    };
-    // The refusals that are sent until the next round.
-    let round = |fixture: &mut Fixture, from: Time| {
-        let (mut sent, mut now) = (0, from);
-        while now < from + Span::from_ms(100) {
-            fixture.table.repeat_refusals(now);
-            sent += std::iter::from_fn(|| fixture.table.endpoint.poll_ack(now)).count();
-            now = fixture.table.refusals.next_at;
+    let others = fixture.open(600);
+    // The refusals that are sent within a time.
+    let sent = |fixture: &mut Fixture, from: u64, to: u64| -> usize {
+        let mut sent = 0;
+        for ms in from..to {
+            fixture.table.repeat_refusals(at(ms));
+            sent += std::iter::from_fn(|| fixture.table.endpoint.poll_ack(at(ms))).count();
         }
-        (sent, now)
+        sent
     };
     let silent = fixture.flow;
-    (0..10).for_each(|op| refuse(&mut fixture, silent, op));
+    (0..10).for_each(|op| fixture.refuse(silent, op));
     for &flow in &others {
-        (0..2).for_each(|op| refuse(&mut fixture, flow, op));
+        (0..2).for_each(|op| fixture.refuse(flow, op));
     }
-    while fixture.table.endpoint.poll_ack(at(0)).is_some() {}
-    // Four ops of the flow that does not confirm: as many as it may have.
-    let (sent, next) = round(&mut fixture, at(100));
-    assert_eq!(sent, 4 + 2 * others.len());
-    fixture.table.release_flows(at(150), &others);
-    assert_eq!(round(&mut fixture, next).0, 4);
+    // Six of the flow that does not confirm are beyond its limit: they leave once.
+    assert_eq!(sent(&mut fixture, 0, 100), 10 + 2 * others.len());
+    // Each is repeated once before 300 ms.
+    assert_eq!(sent(&mut fixture, 100, 300), 4 + 2 * others.len());
+    fixture.table.release_flows(at(300), &others);
+    assert_eq!(sent(&mut fixture, 300, 700), 4);
+}
+
+/// A peer of 1024 flows has 64 reads of each refused, and confirms none. The refusal of another flow is among the last ones.
+#[test]
+fn the_refusal_of_a_flow_leaves_soon_beside_65536_of_others() {
+    let mut fixture = Fixture::with_ops(1024);
+    let mut flows = fixture.open(1024);
+    let last = flows.pop().expect("1024");
+    for op in 0..64 {
+        fixture.refuse(fixture.flow, op);
+        flows.iter().for_each(|&flow| fixture.refuse(flow, op));
+    }
+    fixture.refuse(last, 0);
+    let mut left = Vec::new();
+    for ms in 0..1_500 {
+        fixture.table.repeat_refusals(at(ms));
+        while let Some(sent) = fixture.table.endpoint.poll_ack(at(ms)) {
+            if sent.flow == last {
+                left.push(ms);
+            }
+        }
+    }
+    assert!(left.first().is_some_and(|&ms| ms < 200), "within two intervals: {left:?}");
+    // Repeated after 100, 200 and 400 ms. A turn of 1024 flows, 64 of them per ms, takes 16 ms.
+    let waits: Vec<u64> = left.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let expected = [100, 200, 400];
+    assert!(waits.len() >= expected.len(), "{left:?}");
+    for (wait, expected) in waits.into_iter().zip(expected) {
+        assert!((expected..=expected + 20).contains(&wait), "{left:?}");
+    }
 }
 
 #[test]
