@@ -1,9 +1,17 @@
 //! Connections that peers have opened and that the application has not accepted yet.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use apus_units::planted::{Bug, is_planted};
 
 use crate::mailbox::Opened;
+use crate::session::PeerKey;
 use crate::slots::{Slot, Slots};
+
+/// The part of the slots that a peer with a key of its own may have. deviation: no source; the part of the sessions that such a peer
+/// may have (`session.quota_sessions`).
+const PART_OF_PEER: u32 = 4;
 
 /// The engines' side of the backlog. A connection takes a slot when its peer requests it. So a peer without a slot is
 /// refused at once and is never told that it is connected.
@@ -11,10 +19,43 @@ use crate::slots::{Slot, Slots};
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
     slots: Slots,
+    /// Slots of each peer with a key of its own that has any, of all engines of the host.
+    of_peers: Arc<Mutex<BTreeMap<PeerKey, u32>>>,
+    most_of_peer: u32,
 }
 
 /// A slot of the backlog, freed when it is dropped.
-pub(crate) type BacklogSlot = Slot;
+pub(crate) struct BacklogSlot {
+    _slot: Slot,
+    _of_peer: Option<SlotOfPeer>,
+}
+
+/// The peer's part in a slot.
+struct SlotOfPeer {
+    key: PeerKey,
+    of_peers: Arc<Mutex<BTreeMap<PeerKey, u32>>>,
+}
+
+impl Drop for SlotOfPeer {
+    fn drop(&mut self) {
+        let mut of_peers = self.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = of_peers.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                of_peers.remove(&self.key);
+            }
+        }
+    }
+}
+
+/// Why there is no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSlot {
+    /// All are in use.
+    Full,
+    /// The peer has as many as one peer may have.
+    Quota,
+}
 
 /// A connection in the backlog.
 pub(crate) struct Unaccepted {
@@ -26,19 +67,36 @@ pub(crate) struct Unaccepted {
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
     // The slots bound the channel.
     let (sender, receiver) = async_channel::unbounded();
-    (Backlog { sender, slots: Slots::new(limit) }, receiver)
+    let most_of_peer = (limit / PART_OF_PEER).max(1);
+    let slots = Slots::new(limit);
+    (Backlog { sender, slots, of_peers: Arc::default(), most_of_peer }, receiver)
 }
 
 impl Backlog {
-    /// Takes a slot, if one is free.
-    pub(crate) fn reserve(&self) -> Option<BacklogSlot> {
-        match self.slots.take() {
+    /// Takes a slot for a connection of a peer, which may have proved a key of its own.
+    ///
+    /// # Errors
+    /// If none is free, or none for this peer.
+    pub(crate) fn reserve(&self, peer: Option<PeerKey>) -> Result<BacklogSlot, NoSlot> {
+        let slot = match self.slots.take() {
             Err(slot) if is_planted(Bug::SlotLeak) => {
                 std::mem::forget(slot);
-                None
+                return Err(NoSlot::Full);
             }
-            taken => taken.ok(),
+            taken => taken.map_err(|_| NoSlot::Full)?,
+        };
+        let of_peer = peer.map(|key| self.reserve_of(key).ok_or(NoSlot::Quota)).transpose()?;
+        Ok(BacklogSlot { _slot: slot, _of_peer: of_peer })
+    }
+
+    fn reserve_of(&self, key: PeerKey) -> Option<SlotOfPeer> {
+        let mut of_peers = self.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = of_peers.get(&key).copied().unwrap_or(0);
+        if count >= self.most_of_peer {
+            return None;
         }
+        of_peers.insert(key, count + 1);
+        Some(SlotOfPeer { key, of_peers: Arc::clone(&self.of_peers) })
     }
 
     /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.
@@ -59,9 +117,42 @@ mod tests {
     #[test]
     fn a_full_backlog_has_no_slot_until_one_is_dropped() {
         let (backlog, _receiver) = backlog(2);
-        let (first, _second) = (backlog.reserve().expect("free"), backlog.reserve().expect("free"));
-        assert!(backlog.reserve().is_none() && backlog.reserve().is_none());
+        let reserve = || backlog.reserve(None);
+        let (first, _second) = (reserve().expect("free"), reserve().expect("free"));
+        assert_eq!([reserve().err(), reserve().err()], [Some(NoSlot::Full); 2]);
         drop(first);
-        assert!(backlog.reserve().is_some());
+        assert!(reserve().is_ok());
+    }
+
+    #[test]
+    fn a_peer_has_at_most_a_quarter_of_the_slots_of_all_engines() {
+        let key = |n| PeerKey::new([n; 32]).expect("no point of low order");
+        let (one, _receiver) = backlog(128);
+        let other = one.clone();
+        let take = |key| [&one, &other].map(|engine| engine.reserve(Some(key)));
+        let mut taken: Vec<_> = (0..16).flat_map(|_| take(key(9))).collect();
+        assert!(taken.iter().all(Result::is_ok), "32 of 128");
+        let refused = take(key(9)).map(Result::err);
+        assert_eq!(refused, [Some(NoSlot::Quota); 2]);
+        let others: Vec<_> = (10..58).flat_map(|n| take(key(n))).collect();
+        assert!(others.iter().all(Result::is_ok), "96 are left");
+        assert_eq!(one.reserve(None).err(), Some(NoSlot::Full));
+        drop(others);
+        taken.pop();
+        let again = one.reserve(Some(key(9)));
+        assert!(again.is_ok(), "one was accepted");
+        assert_eq!(other.reserve(Some(key(9))).err(), Some(NoSlot::Quota));
+        drop((taken, again));
+        assert!(one.of_peers.lock().expect("no panic").is_empty());
+    }
+
+    #[test]
+    fn each_peer_may_have_one_slot_of_a_small_backlog() {
+        let (backlog, _receiver) = backlog(2);
+        let key = PeerKey::new([9; 32]).expect("no point of low order");
+        let _first = backlog.reserve(Some(key)).expect("free");
+        assert_eq!(backlog.reserve(Some(key)).err(), Some(NoSlot::Quota));
+        let _second = backlog.reserve(None).expect("free");
+        assert_eq!(backlog.reserve(Some(key)).err(), Some(NoSlot::Full));
     }
 }

@@ -11,7 +11,7 @@ use super::reach::ReachProbes;
 use super::siblings::Question;
 use super::{Connections, Flows, Stage};
 use crate::accept::{Incoming, Towards};
-use crate::backlog::BacklogSlot;
+use crate::backlog::NoSlot;
 use crate::config::{CLASSES, Config};
 use crate::connection_state::{ConnectionLimits, ConnectionState, InboxLimits, PeerIdentity};
 use crate::containment::contain;
@@ -195,11 +195,24 @@ impl Connections {
             self.log.refused(now, peer, "this host is shutting down");
             return self.sessions.refuse_draining(session);
         }
-        let (hello, slot) = match self.admit(hello) {
+        let hello = match self.admit(hello) {
             Ok(admitted) => admitted,
             Err(reason) => {
                 self.log.refused(now, peer, reason);
                 return self.sessions.refuse(session);
+            }
+        };
+        let slot = match self.backlog.reserve(identity) {
+            Ok(slot) => slot,
+            Err(NoSlot::Full) => {
+                let why = "the application has not accepted max_unaccepted connections";
+                self.log.refused(now, peer, why);
+                return self.sessions.refuse(session);
+            }
+            Err(NoSlot::Quota) => {
+                let why = "the application has not accepted a quarter of max_unaccepted connections of its peer";
+                self.log.refused(now, peer, why);
+                return self.sessions.refuse_beyond_quota(session);
             }
         };
         if let Some(hook) = &self.config.accept {
@@ -245,15 +258,13 @@ impl Connections {
         }
     }
 
-    /// Checks the hello of a peer that requests a connection, and takes a slot of the backlog; returns why not.
-    fn admit(&self, hello: &[u8]) -> Result<(Hello, BacklogSlot), &'static str> {
+    /// Checks the hello of a peer that requests a connection; returns what is wrong.
+    fn admit(&self, hello: &[u8]) -> Result<Hello, &'static str> {
         let hello = Hello::decode(hello).map_err(|_| "its hello is none of this version")?;
         if hello.flows.len() > self.config.max_flows as usize {
             return Err("it requests more flows than max_flows");
         }
-        let slot = self.backlog.reserve();
-        slot.map(|slot| (hello, slot))
-            .ok_or("the application has not accepted max_unaccepted connections")
+        Ok(hello)
     }
 
     /// Connects a session whose handshake is complete; `hello` is what the peer said.

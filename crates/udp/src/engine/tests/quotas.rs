@@ -37,3 +37,23 @@ fn a_peer_is_charged_for_the_ops_that_it_may_have_whatever_it_accepts_itself() {
     assert_eq!(connect(2, 2).map(drop), Err(ConnectError::Quota));
     connect(2, 1).map(drop).expect("within the quota");
 }
+
+/// Four processes of the same peer, of which the application of the server accepts none.
+#[test]
+fn a_peer_fills_a_quarter_of_the_backlog_and_is_told() {
+    let (mut server, client) = (identified(1, 2), identified(2, 1));
+    server.max_unaccepted = 8;
+    let addresses = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 3], [10, 0, 0, 4]];
+    let mut hosts = addresses
+        .map(|address| VirtualHost::new(address, if address[3] == 1 { &server } else { &client }));
+    let connect = |hosts: &mut [VirtualHost; 4], from: usize| {
+        let answer = hosts[from].connect(&hosts[0]);
+        run(hosts, Span::from_ms(1));
+        answer.try_recv().expect("answered")
+    };
+    let _first = connect(&mut hosts, 1).expect("within the quota");
+    let _second = connect(&mut hosts, 2).expect("two of eight");
+    assert_eq!(connect(&mut hosts, 3).map(drop), Err(ConnectError::Quota));
+    let _accepted = hosts[0].accepted.try_recv().expect("the first").connection;
+    connect(&mut hosts, 3).map(drop).expect("there is room again");
+}
