@@ -528,7 +528,7 @@ impl<N: Network> Engine<N> {
         let now = self.network.now();
         self.protocol.connections.stop(now, &mut self.protocol.ops);
         // Peers are told as far as the socket has room.
-        self.send(now);
+        while self.send(now) && self.protocol.connections.sessions.has_transmit() {}
         self.complete();
         self.leave();
     }

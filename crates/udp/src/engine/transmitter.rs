@@ -16,6 +16,9 @@ use crate::stats::add;
 /// them delays the acknowledgements behind them by about 10 us. deviation: no source.
 const MAX_DATA_PACKETS: usize = 64;
 const MAX_DATA_BYTES: usize = 128 << 10;
+/// Maximum number of packets of the session layer per step while flows have something to send: strangers provoke answers at any rate.
+/// deviation: no source; a quarter of the bursts of a step.
+const MAX_SESSION_PACKETS: usize = 16;
 /// Bytes, and acknowledgements, whose sealing takes about a microsecond: then the clock is read again. deviation: no
 /// source.
 const BYTES_PER_CLOCK_READ: usize = 4096;
@@ -114,10 +117,13 @@ impl Transmitter {
         }
     }
 
-    /// Seals packets into bursts: handshakes and the like first, then acknowledgements, then data.
+    /// Seals packets into bursts: handshakes and the like first, then acknowledgements, then data. If there are many of the first
+    /// kind, they leave room for the others.
     fn fill<N: Network>(&mut self, now: Time, protocol: &mut Protocol, network: &N) {
         if protocol.connections.sessions.has_transmit() {
-            self.put_session_packets(network.now(), protocol);
+            let shared = protocol.ops.endpoint.has_transmit();
+            let most = if shared { MAX_SESSION_PACKETS } else { usize::MAX };
+            self.put_session_packets(network.now(), protocol, most);
         }
         let now = self.seal_acks(now, protocol, network);
         if !protocol.ops.endpoint.has_transmit() {
@@ -157,11 +163,15 @@ impl Transmitter {
         now
     }
 
+    /// Puts at most `most` packets of the session layer into bursts.
     #[cold]
-    fn put_session_packets(&mut self, now: Time, protocol: &mut Protocol) {
+    fn put_session_packets(&mut self, now: Time, protocol: &mut Protocol, most: usize) {
         let sessions = &mut protocol.connections.sessions;
         let mut packet = [0; MAX_HANDSHAKE_BYTES];
-        while self.outbox.has_room() {
+        for _ in 0..most {
+            if !self.outbox.has_room() {
+                break;
+            }
             let Some((to, length)) = sessions.poll_transmit(now, &mut packet) else { break };
             self.put(to, &packet[..length]);
         }
@@ -181,7 +191,7 @@ impl Transmitter {
         network: &N,
     ) {
         self.outbox.clear();
-        self.put_session_packets(now, protocol);
+        self.put_session_packets(now, protocol, usize::MAX);
         self.flush(now, protocol, network);
     }
 

@@ -45,13 +45,25 @@ impl Sessions {
     }
 
     /// Writes the next packet of the session layer to `out`, for which [`handshake::MAX_HANDSHAKE_BYTES`] suffice. Returns
-    /// its destination and length. A packet that does not fit is dropped.
+    /// its destination and length. A packet that does not fit is dropped. Answers that belong to no session, which strangers
+    /// provoke, and packets of sessions take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
+        if core::mem::take(&mut self.replied)
+            && let Some(sent) = self.write_any_wanted(now, out)
+        {
+            return Some(sent);
+        }
         while let Some((to, reply)) = self.replies.pop_front() {
             if let Some(length) = self.write_reply(&reply, out) {
+                self.replied = true;
                 return Some((to, length));
             }
         }
+        self.write_any_wanted(now, out)
+    }
+
+    /// Writes a packet of the next session that has one.
+    fn write_any_wanted(&mut self, now: Time, out: &mut [u8]) -> Option<(Peer, usize)> {
         while let Some(id) = self.outbox.pop_front() {
             if let Some(sent) = self.write_wanted(now, id, out) {
                 return Some(sent);

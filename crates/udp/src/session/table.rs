@@ -56,6 +56,8 @@ pub struct Sessions {
     /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
     pub(super) replies: VecDeque<(Peer, Reply)>,
+    /// Whether the last packet that was sent is one of `replies`.
+    pub(super) replied: bool,
     pub(super) next_unknown: Time,
     pub(crate) events: VecDeque<Event>,
     pub(crate) counters: Counters,
@@ -96,6 +98,7 @@ impl Sessions {
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
             replies: VecDeque::new(),
+            replied: false,
             next_unknown: Time::from_ps(0),
             events: VecDeque::new(),
             counters: Counters::default(),

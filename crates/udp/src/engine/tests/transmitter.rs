@@ -132,6 +132,43 @@ fn datagrams_sent_apart_leave_the_numbers_of_departures_alone() {
     assert_eq!(departures.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
+/// As many answers as wait at most. Strangers provoke them at any rate.
+#[test]
+fn data_leaves_beside_answers_to_strangers() {
+    let (mut pair, message) = pair_with_message();
+    let engine = &mut pair.hosts[0].engine;
+    let stranger = crate::session::Peer::from(SocketAddr::from(([10, 0, 0, 9], 9)));
+    let provoke = |engine: &mut Engine<VirtualNetwork>, from: u64| {
+        let sessions = &mut engine.protocol.connections.sessions;
+        for number in from..from + 256 {
+            let at = Time::ZERO + Span::from_ms(number);
+            sessions.reply_unknown(at, stranger, 1, number as u32);
+        }
+        assert_eq!(sessions.waiting_replies(), 256);
+    };
+    provoke(engine, 0);
+    let now = engine.take_commands().expect("the message");
+    assert!(engine.send(now));
+    let kinds = |engine: &Engine<VirtualNetwork>| {
+        let sent = engine.network.sent.borrow();
+        let answers = sent.iter().filter(|burst| burst.to == stranger).count();
+        (answers, sent.len() - answers)
+    };
+    let (answers, others) = kinds(engine);
+    assert_eq!(answers, 16);
+    assert!(others > 0, "bursts of data");
+    // So do packets of sessions.
+    provoke(engine, 256 - 16);
+    let session = pair.client.state.session;
+    engine.protocol.connections.sessions.announce_draining(session);
+    let mut packet = [0; crate::session::MAX_HANDSHAKE_BYTES];
+    let sessions = &mut engine.protocol.connections.sessions;
+    let mut next = || sessions.poll_transmit(now, &mut packet).map(|(to, _)| to == stranger);
+    assert!([next(), next()].contains(&Some(false)));
+    pair.run(Span::from_ms(1));
+    message.try_recv().expect("ended").expect("delivered");
+}
+
 #[test]
 fn many_received_datagrams_are_acknowledged_before_the_rest_is_handled() {
     let mut pair = Pair::connect(&config());
