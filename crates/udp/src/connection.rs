@@ -305,7 +305,7 @@ impl Connection {
         }
         state.check(request.kind, request.buffers.len() as u64)?;
         state.begin_op(flow, request.kind, request.answers)?;
-        let ticket = state.ticket();
+        let ticket = state.ticket(flow);
         let pending = Pending {
             connection: Arc::clone(state),
             flow,

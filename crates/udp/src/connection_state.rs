@@ -86,6 +86,11 @@ pub(crate) struct ConnectionState {
     next_ticket: AtomicU64,
 }
 
+/// Returns the flow, of this number of flows, of the op with this ticket.
+pub(crate) fn flow_of(ticket: u64, flows: usize) -> usize {
+    ticket.checked_rem(flows as u64).unwrap_or(0) as usize
+}
+
 impl ConnectionState {
     /// Returns the state of a new connection with this number of flows.
     pub(crate) fn new(
@@ -120,9 +125,10 @@ impl ConnectionState {
         self.outstanding.len()
     }
 
-    /// Returns a number that no other op of the connection has.
-    pub(crate) fn ticket(&self) -> u64 {
-        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    /// Returns a number that no other op of the connection has, for an op of flow `flow`.
+    pub(crate) fn ticket(&self, flow: usize) -> u64 {
+        let number = self.next_ticket.fetch_add(1, Ordering::Relaxed);
+        number * self.flows() as u64 + flow as u64
     }
 
     /// Records how the connection ended. Only the first call has an effect.

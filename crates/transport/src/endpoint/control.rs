@@ -235,6 +235,11 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         self.flows.get(id.index())?.send.op(op)
     }
 
+    /// Returns the outstanding ops of this side of a flow.
+    pub fn ops(&self, id: FlowId) -> impl Iterator<Item = &Op> + '_ {
+        self.flows.get(id.index()).into_iter().flat_map(|flow| flow.send.ops())
+    }
+
     /// Corrects the departure time of a data packet (t1) by a timestamp taken later in the stack or
     /// by the NIC.
     pub fn on_sent(&mut self, id: FlowId, seq: PacketNumber, at: Time) {

@@ -128,6 +128,11 @@ impl SendSide {
         self.ops.get(id.get()).filter(|s| s.is_live()).map(|s| &s.op)
     }
 
+    /// Returns the outstanding ops that were submitted here.
+    pub(crate) fn ops(&self) -> impl Iterator<Item = &Op> + '_ {
+        self.ops.queue.iter().filter(|stream| stream.is_live()).map(|stream| &stream.op)
+    }
+
     /// Returns the peer's op `id`, while its answer is outstanding.
     pub(crate) fn response(&self, id: OpId) -> Option<&Op> {
         // The stream in use is mostly at the cursor, or just before it.

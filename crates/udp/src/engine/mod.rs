@@ -420,7 +420,7 @@ impl<N: Network> Engine<N> {
         let Protocol { connections, ops, .. } = &mut self.protocol;
         match command {
             ConnectionCommand::Cancel { ticket } => {
-                ops.cancel(now, session, connections.flows(session), ticket);
+                ops.cancel(now, connections.flows(session), ticket);
             }
             ConnectionCommand::Record(qlog) => connections.begin_record(now, session, &qlog),
             ConnectionCommand::Close { closed } => {

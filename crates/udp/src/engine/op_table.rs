@@ -12,6 +12,7 @@ use slab::Slab;
 
 use super::endpoint::Endpoint;
 use super::refusals::Refusals;
+use crate::connection_state::flow_of;
 use crate::containment::contain;
 use crate::error::{Cause, End, OpError, Refusal};
 use crate::pending::Pending;
@@ -199,16 +200,16 @@ impl OpTable {
         }
     }
 
-    /// Gives up the op of a session with this ticket; `flows` are the session's.
-    pub(super) fn cancel(&mut self, now: Time, session: SessionId, flows: &[FlowId], ticket: u64) {
-        let queue = flows.iter().find(|&&flow| self.end_waiting(flow, ticket, Cause::Cancelled));
-        if queue.is_some() {
+    /// Gives up the op of a session with this ticket; `flows` are the session's. Looks at the ops of its flow only.
+    pub(super) fn cancel(&mut self, now: Time, flows: &[FlowId], ticket: u64) {
+        let Some(&flow) = flows.get(flow_of(ticket, flows.len())) else { return };
+        if self.end_waiting(flow, ticket, Cause::Cancelled) {
             return;
         }
-        let wanted = |op: &Outstanding| {
-            op.pending.connection.session == session && op.pending.ticket == ticket
+        let wanted = |&index: &usize| {
+            self.outstanding.get(index).is_some_and(|o| o.pending.ticket == ticket)
         };
-        let index = self.outstanding.iter().find_map(|(index, op)| wanted(op).then_some(index));
+        let index = self.endpoint.ops(flow).map(|op| op.user as usize).find(wanted);
         if let Some(index) = index {
             self.end_outstanding(now, index, ticket, Cause::Cancelled);
         }

@@ -154,7 +154,7 @@ pub(super) fn pending(
         flow,
         kind,
         buffers,
-        ticket: connection.ticket(),
+        ticket: connection.ticket(flow),
         started: false,
         deadline,
         accepted_at: Time::ZERO,

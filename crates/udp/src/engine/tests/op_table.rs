@@ -87,12 +87,12 @@ fn the_transport_gets_as_many_ops_as_the_peer_accepts_and_the_others_wait() {
     let mut fixture = Fixture::new();
     let ops: Vec<_> = (0..4).map(|i| fixture.submit(at(0), i, None)).collect();
     assert_eq!(fixture.table.outstanding(&[fixture.flow]), 2);
-    fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], ops[0].0);
+    fixture.table.cancel(at(1), &[fixture.flow], ops[0].0);
     assert!(fixture.table.complete());
     assert_eq!(end(&ops[0].1), Some(OpError::NotSent(Cause::Cancelled)), "no packet was sent");
     // The number of the cancelled op counts until the peer confirms that it skips it.
     assert_eq!(fixture.table.outstanding(&[fixture.flow]), 1);
-    fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], ops[3].0);
+    fixture.table.cancel(at(1), &[fixture.flow], ops[3].0);
     assert_eq!(end(&ops[3].1), Some(OpError::NotSent(Cause::Cancelled)), "it still waited");
     assert_eq!((end(&ops[1].1), end(&ops[2].1)), (None, None));
 }
@@ -103,7 +103,7 @@ fn a_confirmed_cancellation_starts_an_op_that_waits() {
     let mut fixture = Fixture::new();
     let ops: Vec<_> = (0..4).map(|i| fixture.submit(at(0), i, None)).collect();
     for (ticket, _) in &ops[..2] {
-        fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], *ticket);
+        fixture.table.cancel(at(1), &[fixture.flow], *ticket);
     }
     assert!(fixture.table.complete());
     assert_eq!(fixture.table.outstanding(&[fixture.flow]), 0, "the peer still counts both");
@@ -141,7 +141,7 @@ fn the_end_of_the_last_op_is_reported_even_if_it_still_waited() {
         let mut fixture = Fixture::new();
         let ops: Vec<_> = (0..2).map(|i| fixture.submit(at(0), i, None)).collect();
         for (ticket, _) in &ops {
-            fixture.table.cancel(at(1), SessionId(1), &[fixture.flow], *ticket);
+            fixture.table.cancel(at(1), &[fixture.flow], *ticket);
         }
         assert!(fixture.table.complete());
         // The peer still counts both.
@@ -149,13 +149,39 @@ fn the_end_of_the_last_op_is_reported_even_if_it_still_waited() {
         fixture.table.watch(&[fixture.flow]);
         assert_eq!(fixture.table.poll_idle(), None);
         match deadline {
-            None => fixture.table.cancel(at(3), SessionId(1), &[fixture.flow], last),
+            None => fixture.table.cancel(at(3), &[fixture.flow], last),
             Some(_) => fixture.table.handle_deadlines(at(52)),
         }
         let cause = if deadline.is_some() { Cause::Deadline } else { Cause::Cancelled };
         assert_eq!(end(&end_of_last), Some(OpError::NotSent(cause)));
         assert_eq!(fixture.table.poll_idle(), Some(SessionId(1)));
     }
+}
+
+/// A connection of five flows, of which three have ops.
+#[test]
+fn a_cancellation_looks_for_its_op_in_the_flow_that_the_ticket_names() {
+    let mut fixture = Fixture::new();
+    let mut flows = vec![fixture.flow];
+    flows.extend(fixture.open(4));
+    let mut submitted = Vec::new();
+    for index in [4, 0, 2, 4, 0, 2] {
+        let payload = Buffers::Payload(Bytes::from_static(b"payload"));
+        let op = pending(&fixture.connection, index, OpKind::Message, payload, None);
+        assert_eq!(crate::connection_state::flow_of(op.0.ticket, 5), index);
+        submitted.push((op.0.ticket, op.1));
+        fixture.table.submit(at(0), flows[index], op.0);
+    }
+    // An op of the same number in a flow of another connection is not meant.
+    let others = fixture.open(5);
+    fixture.table.cancel(at(1), &others, submitted[0].0);
+    assert!(!fixture.table.complete());
+    for place in [3, 1, 5, 0, 4, 2] {
+        fixture.table.cancel(at(1), &flows, submitted[place].0);
+        assert!(fixture.table.complete());
+        assert_eq!(end(&submitted[place].1), Some(OpError::NotSent(Cause::Cancelled)));
+    }
+    assert_eq!(fixture.table.outstanding(&flows), 0);
 }
 
 #[test]
@@ -202,7 +228,7 @@ fn a_watched_flow_is_reported_when_its_last_op_ends() {
     let tickets: Vec<_> = (0..2).map(|i| fixture.submit(at(0), i, None).0).collect();
     fixture.table.watch(&flows);
     for (ticket, idle) in tickets.into_iter().zip([None, Some(SessionId(1))]) {
-        fixture.table.cancel(at(1), SessionId(1), &flows, ticket);
+        fixture.table.cancel(at(1), &flows, ticket);
         fixture.table.complete();
         assert_eq!(fixture.table.poll_idle(), idle);
         assert_eq!(fixture.table.are_idle(&flows), idle.is_some());
@@ -216,7 +242,7 @@ fn a_flow_is_watched_before_its_first_op() {
     let flows = [fixture.flow];
     fixture.table.watch(&flows);
     let (ticket, _) = fixture.submit(at(0), 0, None);
-    fixture.table.cancel(at(1), SessionId(1), &flows, ticket);
+    fixture.table.cancel(at(1), &flows, ticket);
     fixture.table.complete();
     assert_eq!(fixture.table.poll_idle(), Some(SessionId(1)));
 }
