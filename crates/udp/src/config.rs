@@ -145,8 +145,8 @@ pub struct Config {
     /// per flow, so that a connection of n flows needs n times `max_ops`, whatever the peer accepts itself. A connection beyond it is refused. By default what four connections may have, `max_flows`
     /// times `max_ops` each: one that replaces another counts beside it at first. deviation: no source.
     pub quota_ops: Option<u64>,
-    /// Maximum number of connections that peers opened and the application has not accepted. deviation: SOMAXCONN of
-    /// Linux before 5.4, for TCP.
+    /// Maximum number of connections that peers opened and the application has not accepted; a peer with a key of its own may have
+    /// a quarter of them. deviation: SOMAXCONN of Linux before 5.4, for TCP.
     pub max_unaccepted: u32,
     /// Maximum number of submitted ops that the engine has not taken. deviation: no source; an engine takes as many in a few
     /// milliseconds.
