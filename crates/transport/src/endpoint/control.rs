@@ -81,19 +81,24 @@ impl<F: AlgorithmFactory> Endpoint<F> {
     }
 
     fn push_refusal_by(&mut self, id: FlowId, refusal: Body, way: Way) -> bool {
+        if self.refusals.len() >= MAX_REFUSALS {
+            return false;
+        }
         let refusal = (id, refusal, way);
         if self.refusals.contains(&refusal) {
             return true;
         }
-        let of_flow =
-            |(flow, body, _): &&(FlowId, Body, Way)| *flow == id && matches!(body, Body::Reject(_));
-        let has_room = self.refusals.len() < MAX_REFUSALS
-            && (!matches!(refusal.1, Body::Reject(_))
-                || self.refusals.iter().filter(of_flow).count() < MAX_REFUSALS_OF_FLOW);
-        if has_room {
-            self.refusals.push_back(refusal);
+        if matches!(refusal.1, Body::Reject(_)) {
+            let of_flow = self
+                .refusals
+                .iter()
+                .filter(|(flow, body, _)| *flow == id && matches!(body, Body::Reject(_)));
+            if of_flow.count() >= MAX_REFUSALS_OF_FLOW {
+                return false;
+            }
         }
-        has_room
+        self.refusals.push_back(refusal);
+        true
     }
 
     /// Drops a data packet of `op` for lack of memory. The peer gets the last acknowledgement
