@@ -165,7 +165,9 @@ impl Sessions {
     /// Returns why a session of this key is refused before the application is asked; `None` if it is not.
     fn refusal(&mut self, now: Time, from: Peer, who: Principal) -> Result<Option<Told>, Dropped> {
         if let Principal::Peer(peer) = who {
-            if !self.config.accept_unlisted && !self.keys.lists(&peer, true) {
+            // A retired line refuses its key, whoever else may connect.
+            let unlisted = self.config.accept_unlisted && !self.keys.lists(&peer, false);
+            if !unlisted && !self.keys.lists(&peer, true) {
                 self.quotas.count_refused(now, from.address.ip(), &self.config);
                 return Ok(Some(Told::Unlisted));
             }

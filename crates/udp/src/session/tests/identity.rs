@@ -376,3 +376,20 @@ fn a_member_of_the_group_on_the_path_can_only_end_an_attempt() {
         assert!(world.hosts[0].table.is_connected(ours));
     }
 }
+
+/// A pair was stolen, and its line is retired. The server takes hosts that it does not list, so that the thief could come as one of
+/// them, under the name that the line has.
+#[test]
+fn a_retired_peer_opens_no_session_though_unlisted_peers_may() {
+    let mut world = World::with(identified(1, &[2]), rotated(&[42], &[2], &[-1]));
+    world.hosts[1].table.config.accept_unlisted = true;
+    let ours = world.connect(0, 1);
+    world.settle();
+    assert_eq!(world.hosts[0].told(), [Told::Unlisted]);
+    assert!(world.hosts[0].table.get(ours).is_none());
+    assert!(world.hosts[1].table.is_empty() && world.hosts[1].events.is_empty(), "nobody is asked");
+    world.hosts.push(host(3, identified(3, &[2]), Config::default()));
+    let unlisted = world.connect(2, 1);
+    world.settle();
+    assert!(world.hosts[2].table.is_connected(unlisted));
+}
