@@ -42,7 +42,7 @@ pub struct Config {
     /// Ciphers accepted for sessions that peers open. deviation: no source; all of this build, since both are sound.
     pub accept_ciphers: Vec<Cipher>,
     /// Whether peers whose keys the ring does not list may open sessions too, if they prove a shared key: for a host whose
-    /// application decides by their keys. Peers of retired lines are refused all the same. deviation: no source; a host serves the
+    /// application decides by their keys. All of them together have at most three quarters of `max_sessions` and of `max_pending`. Peers of retired lines are refused all the same. deviation: no source; a host serves the
     /// peers that it lists.
     pub accept_unlisted: bool,
     /// Maximum number of sessions that one key may open, those being opened included. By default a quarter of `max_sessions` for

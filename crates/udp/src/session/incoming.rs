@@ -134,7 +134,7 @@ impl Sessions {
         if own.is_some() && identity.is_none() {
             return Err(Dropped::Unproven);
         }
-        let who = identity.map_or(Principal::Key(key), Principal::Peer);
+        let who = identity.map_or(Principal::Key(key), |peer| self.principal(peer));
         if let Some(why) = self.refusal(now, from, who)? {
             return self.tell(from, packet, noise, &why);
         }
@@ -164,10 +164,13 @@ impl Sessions {
 
     /// Returns why a session of this key is refused before the application is asked; `None` if it is not.
     fn refusal(&mut self, now: Time, from: Peer, who: Principal) -> Result<Option<Told>, Dropped> {
-        if let Principal::Peer(peer) = who {
-            // A retired line refuses its key, whoever else may connect.
-            let unlisted = self.config.accept_unlisted && !self.keys.lists(&peer, false);
-            if !unlisted && !self.keys.lists(&peer, true) {
+        if let Some(peer) = who.peer() {
+            let may_open = match who {
+                Principal::Unlisted(_) => self.config.accept_unlisted,
+                // A retired line refuses its key, whoever else may connect.
+                _ => self.keys.lists(&peer, true),
+            };
+            if !may_open {
                 self.quotas.count_refused(now, from.address.ip(), &self.config);
                 return Ok(Some(Told::Unlisted));
             }
@@ -180,6 +183,10 @@ impl Sessions {
         let older = self.by_peer.get(&from).and_then(|&id| self.get(id));
         let replaced = older.is_some_and(|older| older.charged == Some(who));
         let room = self.quotas.has_room(who, replaced.into(), &self.config);
+        if !room && matches!(who, Principal::Unlisted(_)) {
+            // Its next handshake may have another key.
+            self.quotas.count_refused(now, from.address.ip(), &self.config);
+        }
         Ok((!room).then_some(Told::Quota))
     }
 

@@ -1,6 +1,7 @@
 //! What one key may occupy: sessions, unfinished handshakes, and handshakes per second.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::{IpAddr, Ipv6Addr};
 
 use apus_units::{Span, Time};
@@ -9,13 +10,43 @@ use super::config::Config;
 use super::identity::PeerKey;
 use super::key::KeyId;
 
-/// The holder of a quota: a peer by its own key, or all holders of a shared key, who cannot be told apart.
+/// The holder of a quota: a peer by its own key, all holders of a shared key, who cannot be told apart, or all peers that are not
+/// listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
     /// All holders of a shared key.
     Key(KeyId),
-    /// A peer with a key of its own.
+    /// A listed peer with a key of its own.
     Peer(PeerKey),
+    /// A peer with a key of its own that the ring does not list: who holds a shared key can make any number of such keys.
+    Unlisted(PeerKey),
+    /// All peers that the ring does not list, together.
+    AllUnlisted,
+}
+
+impl Principal {
+    /// Returns the holders of the quotas that a session of this one counts for.
+    fn holders(self) -> impl Iterator<Item = Self> {
+        let all = matches!(self, Self::Unlisted(_)).then_some(Self::AllUnlisted);
+        iter::once(self).chain(all)
+    }
+
+    /// Returns the peer's own key.
+    pub(crate) const fn peer(self) -> Option<PeerKey> {
+        match self {
+            Self::Peer(key) | Self::Unlisted(key) => Some(key),
+            Self::Key(_) | Self::AllUnlisted => None,
+        }
+    }
+
+    /// Returns who has the share of a peer at this address. A key that is not listed is no peer here: another one would be a way to
+    /// another share.
+    pub(crate) fn source(self, address: IpAddr) -> Source {
+        match self {
+            Self::Peer(key) => Source::Peer(key),
+            Self::Key(_) | Self::Unlisted(_) | Self::AllUnlisted => source(address),
+        }
+    }
 }
 
 /// Handshakes that may follow each other at once, in handshakes per second by [`Config::handshake_rate`]: a quarter.
@@ -104,24 +135,30 @@ impl Quotas {
         admitted
     }
 
-    /// Returns `true` if another session of this key is within its quota. `replaced` sessions of the key end with it.
+    /// Returns `true` if another session of this key is within its quotas. `replaced` sessions of the key end with it.
     pub(crate) fn has_room(&self, who: Principal, replaced: u32, config: &Config) -> bool {
-        let used = self.usage.get(&who).copied().unwrap_or_default();
-        let (sessions, pending) = config.quota(who);
-        used.sessions - replaced.min(used.sessions) < sessions && used.pending < pending
+        who.holders().all(|holder| {
+            let used = self.usage.get(&holder).copied().unwrap_or_default();
+            let (sessions, pending) = config.quota(holder);
+            used.sessions - replaced.min(used.sessions) < sessions && used.pending < pending
+        })
     }
 
     /// Counts a pending session of this key.
     pub(crate) fn begin(&mut self, who: Principal) {
-        let used = self.usage.entry(who).or_default();
-        used.sessions += 1;
-        used.pending += 1;
+        for holder in who.holders() {
+            let used = self.usage.entry(holder).or_default();
+            used.sessions += 1;
+            used.pending += 1;
+        }
     }
 
     /// Counts a pending session as connected.
     pub(crate) fn connected(&mut self, who: Principal) {
-        if let Some(used) = self.usage.get_mut(&who) {
-            used.pending = used.pending.saturating_sub(1);
+        for holder in who.holders() {
+            if let Some(used) = self.usage.get_mut(&holder) {
+                used.pending = used.pending.saturating_sub(1);
+            }
         }
     }
 
@@ -130,10 +167,12 @@ impl Quotas {
         if pending {
             self.connected(who);
         }
-        if let Some(used) = self.usage.get_mut(&who) {
-            used.sessions = used.sessions.saturating_sub(1);
-            if used.sessions == 0 {
-                self.usage.remove(&who);
+        for holder in who.holders() {
+            if let Some(used) = self.usage.get_mut(&holder) {
+                used.sessions = used.sessions.saturating_sub(1);
+                if used.sessions == 0 {
+                    self.usage.remove(&holder);
+                }
             }
         }
     }
@@ -144,13 +183,18 @@ fn interval(rate: u64) -> Span {
 }
 
 impl Config {
-    /// Returns the maximum numbers of sessions and pending sessions of a key.
+    /// Returns the maximum numbers of sessions and pending sessions of a holder.
     fn quota(&self, who: Principal) -> (u32, u32) {
         let share = |all: u32| match who {
-            Principal::Peer(_) => all.div_ceil(4),
+            Principal::Peer(_) | Principal::Unlisted(_) => all.div_ceil(4),
+            // Three quarters; the rest is room for listed peers. deviation: no source.
+            Principal::AllUnlisted => (all - all.div_ceil(4)).max(1),
             // The limits of the table apply.
             Principal::Key(_) => u32::MAX,
         };
+        if who == Principal::AllUnlisted {
+            return (share(self.max_sessions), share(self.max_pending));
+        }
         (
             self.quota_sessions.unwrap_or_else(|| share(self.max_sessions)),
             self.quota_pending.unwrap_or_else(|| share(self.max_pending)),

@@ -21,6 +21,7 @@ impl Sessions {
             return Err("a host cannot change between insecure and keys; start another host");
         }
         self.keys = keys;
+        self.count_again();
         let withdrawn: Vec<SessionId> = self
             .all()
             .filter(|s| !self.covers(s) && !matches!(s.stage, Stage::Closing))
@@ -31,6 +32,30 @@ impl Sessions {
             self.events.push_back(Event::Ended { session, reason: End::KeyWithdrawn });
         }
         Ok(())
+    }
+
+    /// Counts each session for whom the ring lists now.
+    fn count_again(&mut self) {
+        let changed = |session: &Session| {
+            let before = session.charged?;
+            let after = self.principal(before.peer()?);
+            (after != before).then_some((session.id, before, after))
+        };
+        let changed: Vec<_> = self.all().filter_map(changed).collect();
+        for (id, before, after) in changed {
+            let Some(session) = self.get_mut(id) else { continue };
+            session.charged = Some(after);
+            let (pending, account) = (session.stage.is_pending(), session.account.take());
+            self.quotas.end(before, pending);
+            self.quotas.begin(after);
+            if !pending {
+                self.quotas.connected(after);
+            }
+            if let Some(account) = account {
+                self.shares.close(account);
+                self.open_account(id);
+            }
+        }
     }
 
     /// Returns `true` if the ring has the shared key and both sides' own keys of a session, retired or not.

@@ -8,7 +8,7 @@
 //! a peer may use what the others leave. So who needs less than an equal part loses nothing.
 //!
 //! Work is counted for packets that are authentic, received or sent, so that nobody spends the share of another. A peer is known by
-//! its own key, or by its IP address (the /64 of IPv6) if sessions prove a shared key alone.
+//! its own key, or by its IP address (the /64 of IPv6) if sessions prove a shared key alone, or the ring does not list its key.
 
 use std::collections::BTreeMap;
 

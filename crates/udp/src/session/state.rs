@@ -120,6 +120,13 @@ impl Session {
         self.shown.is_some()
     }
 
+    /// Returns who its peer is.
+    pub(crate) fn holder(&self) -> Principal {
+        // Sessions are opened here with listed peers only.
+        let opened_here = self.identity.map_or(Principal::Key(self.key), Principal::Peer);
+        self.charged.unwrap_or(opened_here)
+    }
+
     /// Returns `true` if packets of the transport can be sent.
     #[inline]
     pub(crate) fn is_connected(&self) -> bool {

@@ -15,7 +15,7 @@ use super::identity::PeerKey;
 use super::key::KeyId;
 use super::outgoing::Reply;
 use super::peer::Peer;
-use super::quota::{Quotas, Source, source};
+use super::quota::{Principal, Quotas};
 use super::random::Randomness;
 use super::ring::KeyRing;
 use super::share::Shares;
@@ -318,13 +318,19 @@ impl Sessions {
         })))
     }
 
+    /// Returns who a peer with this key of its own is.
+    pub(crate) fn principal(&self, peer: PeerKey) -> Principal {
+        let listed = self.keys.lists(&peer, false);
+        if listed { Principal::Peer(peer) } else { Principal::Unlisted(peer) }
+    }
+
     /// Gives a session, whose secrets are known, the account of its peer.
     pub(crate) fn open_account(&mut self, id: SessionId) {
         let Some(session) = self.get(id).filter(|session| session.account.is_none()) else {
             return;
         };
-        let address = || source(session.peer.address.ip());
-        let account = self.shares.open(session.identity.map_or_else(address, Source::Peer));
+        let who = session.holder();
+        let account = self.shares.open(who.source(session.peer.address.ip()));
         if let Some(session) = self.get_mut(id) {
             session.account = Some(account);
         }

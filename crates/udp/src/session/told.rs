@@ -10,7 +10,7 @@ pub enum Told {
     Application(Box<str>),
     /// Its ring does not list this host's key.
     Unlisted,
-    /// This host's key has as many sessions or handshakes as its quota allows.
+    /// This host's key, or all keys together that its ring does not list, have as many sessions or handshakes as their quota allows.
     Quota,
 }
 

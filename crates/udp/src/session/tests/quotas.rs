@@ -116,6 +116,123 @@ fn handshakes_of_one_key_are_limited_whatever_its_address() {
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 20);
 }
 
+/// As [`world`], with a server that takes peers that it does not list.
+fn open_world(config: Config) -> World {
+    world(Config { accept_unlisted: true, ..config })
+}
+
+/// Host `n`, which the server does not list.
+fn unlisted(world: &mut World, n: u8) -> usize {
+    world.hosts.push(host(n, identified(n, &[2]), Config::default()));
+    world.hosts.len() - 1
+}
+
+/// Who holds the shared key makes as many pairs as it likes.
+#[test]
+fn unlisted_keys_together_leave_room_for_listed_ones() {
+    for accepts in [true, false] {
+        let mut world = open_world(Config { max_sessions: 8, max_pending: 8, ..Config::default() });
+        world.hosts[1].accepts = accepts;
+        for n in 0..8 {
+            let from = unlisted(&mut world, 20 + n);
+            world.connect(from, 1);
+            world.settle();
+            let told: &[Told] = if n < 6 { &[] } else { &[Told::Quota] };
+            assert_eq!(world.hosts[from].told(), told, "{n}");
+        }
+        assert_eq!(world.hosts[1].table.len(), 6, "three quarters of eight");
+        world.hosts[1].accepts = true;
+        let other = world.connect(2, 1);
+        world.settle();
+        assert!(world.hosts[2].table.is_connected(other));
+        // A session that ends makes room, or a handshake that is given up.
+        world.run(6_000);
+        if accepts {
+            let first = world.hosts[3].session().expect("connected");
+            let now = world.now;
+            world.hosts[3].table.close(now, first);
+            world.settle();
+        }
+        let from = unlisted(&mut world, 40);
+        let fresh = world.connect(from, 1);
+        world.settle();
+        assert!(world.hosts[from].table.is_connected(fresh), "{accepts}");
+    }
+}
+
+#[test]
+fn an_unlisted_key_has_its_quota_too() {
+    let mut world = open_world(Config { quota_sessions: Some(1), ..Config::default() });
+    let from = unlisted(&mut world, 20);
+    let again = unlisted(&mut world, 20);
+    world.hosts[again].table =
+        Sessions::new(Config::default(), identified(20, &[2]), [99; 32]).unwrap();
+    world.hosts[again].address = SocketAddr::from(([10, 1, 0, 20], 7000));
+    for from in [from, again] {
+        world.connect(from, 1);
+        world.settle();
+    }
+    assert_eq!((world.hosts[from].told(), world.hosts[again].told()), (vec![], vec![Told::Quota]));
+}
+
+/// Beyond the room of all unlisted peers, another key is no way to another Diffie-Hellman: each counts as a refused one.
+#[test]
+fn unlisted_keys_beyond_their_room_are_soon_dropped_before_a_diffie_hellman() {
+    let config =
+        Config { max_sessions: 8, max_pending: 8, handshake_rate: 80, ..Config::default() };
+    let mut world = open_world(config);
+    for n in 0..20 {
+        let from = unlisted(&mut world, 20 + n);
+        world.hosts[from].address = SocketAddr::from(([10, 0, 0, 9], 7000 + u16::from(n)));
+        world.connect(from, 1);
+        world.settle();
+    }
+    // Twenty may come at once: six that are accepted, and one that counts 16 times.
+    assert_eq!(world.hosts[1].table.counters().dropped_rate, 13);
+}
+
+/// At one address, another port and another key.
+#[test]
+fn unlisted_keys_at_one_address_have_one_share() {
+    let mut world = open_world(Config::default());
+    world.connect(0, 1);
+    world.settle();
+    for n in [20, 21] {
+        let from = unlisted(&mut world, n);
+        world.hosts[from].address = SocketAddr::from(([10, 0, 0, 1], 7000 + u16::from(n)));
+        world.connect(from, 1);
+        world.settle();
+    }
+    let accounts: Vec<_> = world.hosts[1].table.all().map(|session| session.account).collect();
+    assert_eq!(accounts, [Some(0), Some(1), Some(1)], "a listed peer has a share of its own");
+}
+
+/// The server lists a peer that was unlisted, and the other way round.
+#[test]
+fn sessions_count_for_whom_the_ring_lists_now() {
+    let mut world = open_world(Config { max_sessions: 4, max_pending: 4, ..Config::default() });
+    let connect = |world: &mut World, from: usize| {
+        world.connect(from, 1);
+        world.settle();
+        world.hosts[from].told().is_empty()
+    };
+    let [first, second, third, fourth] = [20, 21, 22, 23].map(|n| unlisted(&mut world, n));
+    assert!([first, second, third].iter().all(|&from| connect(&mut world, from)));
+    assert!(!connect(&mut world, fourth), "three quarters of four");
+    let now = world.now;
+    let listed = identified(2, &[1, 3, 20]);
+    world.hosts[1].table.set_keys(now, listed).unwrap();
+    let fifth = unlisted(&mut world, 24);
+    assert!(connect(&mut world, fifth), "one of three is listed");
+    // It ends, and is listed no more: there is no room for a fourth one.
+    let ours = world.hosts[second].session().expect("connected");
+    world.hosts[second].table.close(now, ours);
+    world.settle();
+    world.hosts[1].table.set_keys(now, identified(2, &[1, 3])).unwrap();
+    let sixth = unlisted(&mut world, 25);
+    assert!(!connect(&mut world, sixth), "three are unlisted again");
+}
+
 #[test]
 fn the_holders_of_a_shared_key_have_one_quota_if_it_is_set() {
     let mut world = World::new();
