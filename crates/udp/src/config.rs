@@ -139,11 +139,13 @@ pub struct Config {
     /// Maximum number of such messages. deviation: no source; at 4 KiB each they fill `max_queued_bytes`.
     pub max_queued_messages: u32,
     /// Maximum number of such bytes in all connections of a peer that has a key of its own, by engine; at least `max_message`. By
-    /// default four times `max_queued_bytes`. deviation: no source.
+    /// default four times `max_queued_bytes`. All peers that the ring does not list have three times this or the default together,
+    /// whichever is more. deviation: no source.
     pub quota_queued_bytes: Option<u64>,
     /// Maximum number of outstanding ops in all connections that a peer with a key of its own has opened, by engine: flows times ops
     /// per flow, so that a connection of n flows needs n times `max_ops`, whatever the peer accepts itself. A connection beyond it is refused. By default what four connections may have, `max_flows`
-    /// times `max_ops` each: one that replaces another counts beside it at first. deviation: no source.
+    /// times `max_ops` each: one that replaces another counts beside it at first. All peers that the ring does not list have three
+    /// times this or the default together, whichever is more. deviation: no source.
     pub quota_ops: Option<u64>,
     /// Maximum number of connections that peers opened and the application has not accepted; a peer with a key of its own may have
     /// a quarter of them. deviation: SOMAXCONN of Linux before 5.4, for TCP.

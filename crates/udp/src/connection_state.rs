@@ -9,6 +9,7 @@ use apus_units::planted::{Bug, is_planted};
 use bytes::Bytes;
 
 use crate::error::{End, SubmitError};
+use crate::key_use::{KeyLimit, KeyUse};
 use crate::op_counters::OpCounters;
 use crate::session::{PeerKey, SessionId};
 use crate::status::EngineStatus;
@@ -39,16 +40,7 @@ pub(crate) struct InboxLimits {
     pub(crate) max_queued_bytes: u64,
     pub(crate) max_queued_messages: u32,
     /// Maximum bytes of the messages of all connections of a peer that has a key of its own.
-    pub(crate) quota_queued_bytes: u64,
-}
-
-/// What the connections of one peer occupy together, in one engine.
-#[derive(Debug, Default)]
-pub(crate) struct KeyUse {
-    /// Bytes of messages that have arrived in part or in full and that the application has not taken.
-    queued_bytes: AtomicU64,
-    /// Ops that the connections may have.
-    pub(crate) ops: AtomicU64,
+    pub(crate) quota_queued_bytes: KeyLimit,
 }
 
 /// Who the peer of a connection is.
@@ -240,11 +232,8 @@ impl ConnectionState {
         if messages >= limits.max_queued_messages || queued + bytes > limits.max_queued_bytes {
             return false;
         }
-        if let Some(used) = &self.used {
-            if used.queued_bytes.load(Ordering::Acquire) + bytes > limits.quota_queued_bytes {
-                return false;
-            }
-            used.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
+        if self.used.as_ref().is_some_and(|used| !used.queue(bytes, limits.quota_queued_bytes)) {
+            return false;
         }
         self.queued_messages.fetch_add(1, Ordering::AcqRel);
         self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
@@ -256,14 +245,14 @@ impl ConnectionState {
         self.queued_messages.fetch_sub(1, Ordering::AcqRel);
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
         if let Some(used) = &self.used {
-            used.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+            used.unqueue(bytes);
         }
     }
 
     /// Returns the bytes of messages that all connections of the peer occupy, if it has a key of its own.
     #[cfg(any(test, feature = "worlds"))]
     pub(crate) fn queued_by_key(&self) -> u64 {
-        self.used.as_ref().map_or(0, |used| used.queued_bytes.load(Ordering::Acquire))
+        self.used.as_ref().map_or(0, |used| used.queued_bytes())
     }
 }
 
@@ -271,7 +260,7 @@ impl Drop for ConnectionState {
     /// Messages that nobody can take any more occupy nothing.
     fn drop(&mut self) {
         if let Some(used) = &self.used {
-            used.queued_bytes.fetch_sub(*self.queued_bytes.get_mut(), Ordering::AcqRel);
+            used.unqueue(*self.queued_bytes.get_mut());
         }
     }
 }

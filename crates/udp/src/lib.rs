@@ -35,6 +35,7 @@ mod error;
 mod grant;
 mod hello;
 mod host;
+mod key_use;
 pub mod keyfile;
 mod mailbox;
 mod message_receiver;

@@ -136,7 +136,8 @@ mod tests {
     use apus_wire::SegmentKind;
 
     use super::*;
-    use crate::connection_state::{ConnectionLimits, KeyUse, PeerIdentity};
+    use crate::connection_state::{ConnectionLimits, PeerIdentity};
+    use crate::key_use::{KeyLimit, KeyUse};
     use crate::session::SessionId;
     use crate::status::EngineStatus;
 
@@ -164,7 +165,7 @@ mod tests {
             max_message: 100,
             max_queued_bytes: 150,
             max_queued_messages: 3,
-            quota_queued_bytes: 200,
+            quota_queued_bytes: KeyLimit::new(Some(200), 0),
         };
         (Inbox::new(Arc::new(state), sender, limits), receiver)
     }

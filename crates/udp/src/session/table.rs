@@ -124,6 +124,11 @@ impl Sessions {
         self.get(id)?.identity
     }
 
+    /// Returns who the peer of a session is.
+    pub(crate) fn holder(&self, id: SessionId) -> Option<Principal> {
+        self.get(id).map(Session::holder)
+    }
+
     /// Returns the shared key of a session.
     #[must_use]
     pub fn key(&self, id: SessionId) -> Option<KeyId> {

@@ -21,9 +21,10 @@ use crate::engine::network::Network;
 use crate::engine::op_table::OpTable;
 use crate::error::{ConnectError, End};
 use crate::hello::Hello;
+use crate::key_use::KeyLimit;
 use crate::mailbox::{ConnectRequest, Opened};
 use crate::session::{
-    ConnectError as NoSession, End as SessionEnd, KeyId, Peer, PeerKey, SessionId, Told,
+    ConnectError as NoSession, End as SessionEnd, KeyId, Peer, PeerKey, Principal, SessionId, Told,
 };
 
 /// Bits of a connection's number within its engine, in its number within the host.
@@ -226,16 +227,21 @@ impl Connections {
                 return self.sessions.refuse_because(session, &why);
             }
         }
-        let held = match identity {
-            Some(key) => {
+        let held = match self.sessions.holder(session).filter(|who| who.peer().is_some()) {
+            Some(who) => {
                 let Config { max_ops, max_flows, quota_ops, .. } = *self.config;
-                let most = quota_ops.unwrap_or(4 * u64::from(max_flows) * u64::from(max_ops));
+                let limit = KeyLimit::new(quota_ops, 4 * u64::from(max_flows) * u64::from(max_ops));
                 // What this side takes, whatever the peer says that it takes itself.
                 let ops = hello.flows.len() as u64 * u64::from(max_ops);
-                let Some(held) = self.uses.hold(key, ops, most) else {
-                    let why = format!(
-                        "with this connection its peer could have more than {most} ops outstanding (quota_ops)"
+                let Some(held) = self.uses.hold(who, ops, limit) else {
+                    let KeyLimit { of_key, of_unlisted } = limit;
+                    let mut why = format!(
+                        "with this connection its peer could have more than {of_key} ops outstanding (quota_ops)"
                     );
+                    if matches!(who, Principal::Unlisted(_)) {
+                        why +=
+                            &format!(", or all peers that are not listed more than {of_unlisted}");
+                    }
                     self.log.refused(now, peer, &why);
                     return self.sessions.refuse_beyond_quota(session);
                 };
@@ -335,7 +341,8 @@ impl Connections {
         let identity = self.sessions.identity(session);
         let name = identity.and_then(|key| self.sessions.ring().name_of(&key)).map(Box::from);
         let number = u64::from(self.siblings.engine) << ENGINE_SHIFT;
-        let used = identity.map(|key| self.uses.of(key));
+        let holder = self.sessions.holder(session).filter(|who| who.peer().is_some());
+        let used = holder.map(|who| self.uses.of(who));
         let connection = self.get_mut(session)?;
         let who = PeerIdentity { connection: number | connection.number, key: identity, name };
         let limits = ConnectionLimits {
@@ -351,9 +358,10 @@ impl Connections {
             max_message: config.max_message,
             max_queued_bytes: config.max_queued_bytes,
             max_queued_messages: config.max_queued_messages,
-            quota_queued_bytes: config
-                .quota_queued_bytes
-                .unwrap_or(config.max_queued_bytes.saturating_mul(4)),
+            quota_queued_bytes: KeyLimit::new(
+                config.quota_queued_bytes,
+                config.max_queued_bytes.saturating_mul(4),
+            ),
         };
         connection.inbox = Some(Inbox::new(Arc::clone(&state), sender, limits));
         let path = PathSearch::new(now, kernel, config.max_mtu.min(u32::from(hello.max_mtu)));

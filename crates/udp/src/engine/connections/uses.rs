@@ -1,42 +1,41 @@
-//! What the connections of one peer with a key of its own occupy together.
+//! What the connections of each peer with a key of its own occupy together.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use crate::connection_state::KeyUse;
-use crate::session::PeerKey;
+use crate::key_use::{KeyLimit, KeyUse};
+use crate::session::Principal;
 
 /// What peers occupy in an engine.
 #[derive(Default)]
 pub(super) struct Uses {
-    of: BTreeMap<PeerKey, Weak<KeyUse>>,
+    of: BTreeMap<Principal, Weak<KeyUse>>,
     /// Number of peers above which those without connections are forgotten.
     most: usize,
 }
 
 impl Uses {
     /// Returns what a peer occupies.
-    pub(super) fn of(&mut self, key: PeerKey) -> Arc<KeyUse> {
+    pub(super) fn of(&mut self, who: Principal) -> Arc<KeyUse> {
         if self.of.len() > self.most {
             self.of.retain(|_, used| used.strong_count() > 0);
             self.most = 2 * self.of.len();
         }
-        let place = self.of.entry(key).or_default();
-        place.upgrade().unwrap_or_else(|| {
-            let used = Arc::default();
-            *place = Arc::downgrade(&used);
-            used
-        })
+        if let Some(used) = self.of.get(&who).and_then(Weak::upgrade) {
+            return used;
+        }
+        let used = Arc::new(match who {
+            Principal::Unlisted(_) => KeyUse::unlisted(self.of(Principal::AllUnlisted)),
+            _ => KeyUse::default(),
+        });
+        self.of.insert(who, Arc::downgrade(&used));
+        used
     }
 
-    /// Counts the ops that another connection of a peer may have. Returns `None` if they are more than `most` together.
-    pub(super) fn hold(&mut self, key: PeerKey, ops: u64, most: u64) -> Option<HeldOps> {
-        let used = self.of(key);
-        let held = HeldOps { ops, used };
-        // If they are too many, dropping them subtracts them again.
-        let before = held.used.ops.fetch_add(ops, Ordering::Relaxed);
-        (before + ops <= most).then_some(held)
+    /// Counts the ops that another connection of a peer may have. Returns `None` if they are too many.
+    pub(super) fn hold(&mut self, who: Principal, ops: u64, limit: KeyLimit) -> Option<HeldOps> {
+        let used = self.of(who);
+        used.hold(ops, limit).then(|| HeldOps { ops, used })
     }
 }
 
@@ -48,28 +47,41 @@ pub(super) struct HeldOps {
 
 impl Drop for HeldOps {
     fn drop(&mut self) {
-        self.used.ops.fetch_sub(self.ops, Ordering::Relaxed);
+        self.used.unhold(self.ops);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::PeerKey;
 
     #[test]
     fn the_ops_of_a_peers_connections_have_one_limit_and_a_peer_without_connections_is_forgotten() {
-        let key = |n| PeerKey::new([n; 32]).expect("no point of low order");
+        let key = |n| Principal::Peer(PeerKey::new([n; 32]).expect("no point of low order"));
+        let limit = KeyLimit::new(None, 100);
         let mut uses = Uses::default();
-        let first = uses.hold(key(9), 60, 100).expect("room");
-        assert!(uses.hold(key(9), 41, 100).is_none());
-        let second = uses.hold(key(9), 40, 100).expect("room");
-        assert!(uses.hold(key(10), 100, 100).is_some(), "another peer");
+        let first = uses.hold(key(9), 60, limit).expect("room");
+        assert!(uses.hold(key(9), 41, limit).is_none());
+        let second = uses.hold(key(9), 40, limit).expect("room");
+        assert!(uses.hold(key(10), 100, limit).is_some(), "another peer");
         drop(first);
-        assert!(uses.hold(key(9), 61, 100).is_none() && uses.hold(key(9), 60, 100).is_some());
+        assert!(uses.hold(key(9), 61, limit).is_none() && uses.hold(key(9), 60, limit).is_some());
         drop(second);
         for n in 20..120 {
             uses.of(key(n));
         }
         assert!(uses.of.len() <= 2, "{}", uses.of.len());
+    }
+
+    #[test]
+    fn the_ops_of_all_unlisted_peers_have_a_limit() {
+        let unlisted = |n| Principal::Unlisted(PeerKey::new([n; 32]).expect("no low order"));
+        let limit = KeyLimit::new(None, 100);
+        let mut uses = Uses::default();
+        let held: Vec<_> = (20..60).filter_map(|n| uses.hold(unlisted(n), 10, limit)).collect();
+        assert_eq!(held.len(), 30, "three times 100");
+        drop(held);
+        assert!(uses.hold(unlisted(60), 100, limit).is_some());
     }
 }

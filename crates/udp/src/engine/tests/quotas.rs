@@ -57,3 +57,26 @@ fn a_peer_fills_a_quarter_of_the_backlog_and_is_told() {
     let _accepted = hosts[0].accepted.try_recv().expect("the first").connection;
     connect(&mut hosts, 3).map(drop).expect("there is room again");
 }
+
+/// Whoever holds the shared key makes key pairs without end, and has a connection of two flows by each.
+#[test]
+fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
+    let mut server = identified(1, 2);
+    server.session.accept_unlisted = true;
+    (server.max_ops, server.max_flows) = (16, 2);
+    // 32 for each key. All unlisted ones have three times the default of a key, 4 times 32: twelve connections.
+    server.quota_ops = Some(32);
+    let client = |n: u8| VirtualHost::new([10, 0, 0, n], &identified(n, 1));
+    let mut hosts: Vec<_> = [VirtualHost::new([10, 0, 0, 1], &server)].into();
+    hosts.extend((20..33).map(client));
+    hosts.push(client(2));
+    let mut connect = |from: usize| {
+        let answer = hosts[from].connect_by(2, &hosts[0]);
+        run(&mut hosts, Span::from_ms(1));
+        answer.try_recv().expect("answered")
+    };
+    let connected: Vec<_> = (1..=12).map(|from| connect(from).expect("room")).collect();
+    assert_eq!(connect(13).map(drop), Err(ConnectError::Quota));
+    connect(14).map(drop).expect("a listed peer");
+    drop(connected);
+}
