@@ -5,7 +5,7 @@ use core::hint::black_box;
 use std::net::SocketAddr;
 
 use apus_udp::session::{Cipher, Config, Event, KeyRing, Received, SessionId, Sessions, SharedKey};
-use apus_units::{FlowId, OpId, PacketNumber, Time};
+use apus_units::{FlowId, OpId, PacketNumber, Span, Time};
 use apus_wire::{Body, Header, Segment, SegmentKind};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -19,11 +19,18 @@ fn address(n: u8) -> SocketAddr {
 
 /// Two tables with a session between them, the first being the one that asked.
 fn pair(ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], SessionId) {
-    let config = Config { cipher, ..Config::default() };
+    let (tables, [id, _]) = pair_with(&Config::default(), ring, cipher);
+    (tables, id)
+}
+
+/// As [`pair`], with these settings, and with the session of each.
+fn pair_with(config: &Config, ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], [SessionId; 2]) {
+    let config = Config { cipher, ..config.clone() };
     let table = |n| Sessions::new(config.clone(), ring.clone(), [n; 32]).expect("defaults");
     let mut tables = [table(1), table(2)];
     let key = ring.ids().next().expect("a key");
     let id = tables[0].connect(NOW, address(2), key, b"").expect("room");
+    let mut theirs = None;
     for _ in 0..8 {
         for side in 0..2 {
             let mut out = [0; 512];
@@ -31,15 +38,19 @@ fn pair(ring: &KeyRing, cipher: Cipher) -> ([Sessions; 2], SessionId) {
                 let from = address(side as u8 + 1);
                 tables[1 - side].receive(NOW, from, &mut out[..length]);
                 while let Some(event) = tables[1 - side].poll_event() {
-                    if let Event::Incoming { session, .. } = event {
-                        tables[1 - side].accept(NOW, session, b"").expect("it waits");
+                    match event {
+                        Event::Incoming { session, .. } => {
+                            tables[1 - side].accept(NOW, session, b"").expect("it waits");
+                        }
+                        Event::Connected { session, .. } if side == 0 => theirs = Some(session),
+                        _ => {}
                     }
                 }
             }
         }
     }
     assert!(tables[0].is_connected(id));
-    (tables, id)
+    (tables, [id, theirs.expect("connected")])
 }
 
 fn header(seq: u64, length: usize) -> Header {
@@ -155,5 +166,44 @@ fn cost_of_strangers(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cost_per_packet, cost_of_strangers);
+/// What a peer can make a table spend that changes its key with each packet: opening the packet, and sealing an answer under a new key.
+fn cost_of_new_keys(c: &mut Criterion) {
+    let ring = KeyRing::new([SharedKey::new([1; 32])]).expect("one key");
+    for cipher in Cipher::ALL {
+        let mut group = c.benchmark_group(format!("{}, packet and answer", cipher.name()));
+        for (name, life) in [("one key", Span::MAX), ("a new key each", Span::from_ps(1))] {
+            // The initiator replaces its key once the peer has the last one.
+            let config = Config { key_life: life, ..Config::default() };
+            let ([mut peer, mut table], [ours, theirs]) = pair_with(&config, &ring, cipher);
+            let length = header(0, 64).encoded_len() + 64 + table.overhead();
+            let (mut packet, mut answer) = (vec![7; length], vec![7; length]);
+            let mut now = NOW;
+            group.bench_function(name, |b| {
+                b.iter_custom(|count| {
+                    let mut spent = std::time::Duration::ZERO;
+                    for seq in 0..count {
+                        now += Span::from_ns(1);
+                        let header = header(seq, 64);
+                        peer.seal(now, ours, &header, &[7; 64], &mut packet).expect("connected");
+                        let start = std::time::Instant::now();
+                        let received = table.receive(now, address(1), &mut packet);
+                        assert!(matches!(received, Received::Packet { .. }));
+                        table.seal(now, theirs, &header, &[7; 64], &mut answer).expect("connected");
+                        spent += start.elapsed();
+                        let received = peer.receive(now, address(2), &mut answer);
+                        assert!(matches!(received, Received::Packet { .. }));
+                        while peer.poll_event().or_else(|| table.poll_event()).is_some() {}
+                    }
+                    spent
+                });
+            });
+            let changes = table.counters().key_changes;
+            // With one key: after 2^22 packets.
+            assert_eq!(changes > 100, life < Span::MAX, "{changes}");
+        }
+        group.finish();
+    }
+}
+
+criterion_group!(benches, cost_per_packet, cost_of_strangers, cost_of_new_keys);
 criterion_main!(benches);

@@ -8,7 +8,7 @@ use super::checksum::{CHECKSUM_BYTES, crc_32c};
 use super::cipher::Mode;
 use super::noise::Secrets;
 use super::packet_key::TAG_BYTES;
-use super::protect::{LAST_NUMBER, Opener, Sealer};
+use super::protect::{LAST_NUMBER, Opener, Sealer, epoch_of};
 
 /// Bytes of session and number.
 const NUMBERS_BYTES: usize = 8;
@@ -126,6 +126,28 @@ impl Guard {
         }
     }
 
+    /// Replaces the sending key, as a peer that breaks the protocol may with each packet.
+    #[cfg(test)]
+    pub(crate) fn skip_key(&mut self) {
+        if let Self::Sealed { sealer, .. } = self {
+            sealer.skip_epoch();
+        }
+    }
+
+    /// Returns the epochs of the sending and of the receiving key.
+    #[cfg(test)]
+    pub(crate) fn epochs(&self) -> [u64; 2] {
+        match self {
+            Self::Sealed { sealer, opener, .. } => [sealer.epoch(), opener.epoch()],
+            Self::Insecure { .. } => [0; 2],
+        }
+    }
+
+    /// Returns `true` if the packet with this number replaces the receiving key, if it is authentic.
+    pub(crate) fn is_under_new_key(&self, number: u64) -> bool {
+        matches!(self, Self::Sealed { opener, .. } if epoch_of(number) > opener.epoch())
+    }
+
     /// Follows the peer to a newer key, or renews a key that is too old; returns whether the key changes.
     ///
     /// Only the initiator renews a key by age, and only if the responder uses a key of the same epoch: then the responder has
@@ -213,10 +235,6 @@ mod tests {
         let secrets = Secrets { initiator: [1; 32], responder: [2; 32] };
         let at = |s| Time::from_ps(0) + Span::from_secs(s);
         let life = Span::from_secs(120);
-        let epochs = |guard: &Guard| match guard {
-            Guard::Sealed { sealer, opener, .. } => (sealer.epoch(), opener.epoch()),
-            Guard::Insecure { .. } => unreachable!("it is sealed"),
-        };
         let send = |from: &mut Guard, to: &mut Guard| {
             let mut packet = [b"\0header".as_slice(), &[0; 24]].concat();
             assert!(from.seal(0, 7, b"", &mut packet));
@@ -229,11 +247,11 @@ mod tests {
             assert!(!us.renew(at(119), life));
             assert!(us.renew(at(120), life));
             send(&mut us, &mut peer);
-            assert_eq!((epochs(&us), epochs(&peer)), ((1, 0), (0, 1)));
+            assert_eq!((us.epochs(), peer.epochs()), ([1, 0], [0, 1]));
             assert!(!us.renew(at(900), life), "the peer has not shown that it is there");
             assert!(peer.renew(at(121), life), "it follows");
             send(&mut peer, &mut us);
-            assert_eq!((epochs(&us), epochs(&peer)), ((1, 1), (1, 1)));
+            assert_eq!((us.epochs(), peer.epochs()), ([1, 1], [1, 1]));
             assert!(!peer.renew(at(122), life));
             assert!(!peer.renew(at(899), life), "the responder only follows");
             assert!(us.renew(at(900), life));

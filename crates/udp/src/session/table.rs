@@ -186,6 +186,20 @@ impl Sessions {
         own.find_map(|(_, guard)| guard.nonce_of(packet))
     }
 
+    /// Has a session replace its sending key with the next packet.
+    #[cfg(test)]
+    pub(crate) fn skip_key(&mut self, id: SessionId) {
+        if let Some(guard) = self.get_mut(id).and_then(|session| session.guard.as_mut()) {
+            guard.skip_key();
+        }
+    }
+
+    /// Returns the epochs of a session's sending and receiving key.
+    #[cfg(test)]
+    pub(crate) fn epochs(&self, id: SessionId) -> Option<[u64; 2]> {
+        Some(self.get(id)?.guard.as_ref()?.epochs())
+    }
+
     /// Returns `true` if the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -167,6 +167,11 @@ impl Sessions {
 
     #[cold]
     fn on_key_change(&mut self, id: SessionId) {
+        if self.shares.counts()
+            && let Some(account) = self.get(id).and_then(|session| session.account)
+        {
+            self.shares.charge_new_key(account);
+        }
         self.counters.key_changes += 1;
         self.events.push_back(Event::KeyChanged { session: id });
     }
@@ -275,11 +280,15 @@ impl Sessions {
         if counted.is_some_and(|account| !shares.admits(account)) {
             return Err(Dropped::Share);
         }
+        let under_new_key = counted.is_some() && guard.is_under_new_key(number);
         if !guard.open(number, header_end, datagram) {
             return Err(Dropped::Forged);
         }
         if let Some(account) = counted {
             shares.charge(account, datagram.len());
+            if under_new_key {
+                shares.charge_new_key(account);
+            }
         }
         session.window.accept(number);
         session.last_received = now;

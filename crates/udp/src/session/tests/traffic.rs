@@ -367,3 +367,24 @@ fn probes_are_answered_with_their_length_and_prove_the_session() {
     }
     assert!(!world.hosts[0].table.seal_probe(now, here, &mut [0; 8]), "no room for the guard");
 }
+
+/// A peer may send each packet as the first one of the next key, and the answers follow. No change is refused, since the peer decides
+/// how long its keys live.
+#[test]
+fn a_new_key_costs_its_peer_as_much_as_two_packets_in_each_direction() {
+    let (mut world, ours, theirs) = World::connected();
+    // An engine that is late counts what each peer costs.
+    let now = world.now;
+    world.hosts[1].table.on_poll(now, (0, Span::from_ms(1)), false);
+    let mut exchange = |seq| {
+        for (host, session) in [(0, ours), (1, theirs)] {
+            let packet = world.sealed(host, session, seq, b"");
+            assert_eq!(world.deliver(&packet), None);
+        }
+        world.hosts[0].table.skip_key(ours);
+        world.hosts[1].table.shares.packets_spent()
+    };
+    assert_eq!(exchange(0), 2, "a packet and its answer");
+    assert_eq!(exchange(1), 8, "and each of them under a new key");
+    assert_eq!(world.hosts[1].table.epochs(theirs), Some([1, 1]));
+}
