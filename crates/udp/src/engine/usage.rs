@@ -71,10 +71,10 @@ impl<N: Network> Engine<N> {
         Some(datagram)
     }
 
-    /// Returns the counters of the sessions.
+    /// Returns the sessions.
     #[cfg(test)]
-    pub(crate) fn session_counters(&self) -> &crate::session::Counters {
-        self.protocol.connections.sessions.counters()
+    pub(crate) fn sessions(&mut self) -> &mut crate::session::Sessions {
+        &mut self.protocol.connections.sessions
     }
 
     /// Returns what the engine holds.

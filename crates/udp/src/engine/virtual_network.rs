@@ -111,6 +111,15 @@ impl VirtualNetwork {
 /// What only tests use.
 #[cfg(test)]
 impl VirtualNetwork {
+    /// Changes the datagram that is received next.
+    pub(crate) fn change_next(&self, change: impl FnOnce(SocketAddr, &mut Vec<u8>)) {
+        if let Some((meta, bytes)) =
+            self.batches.borrow_mut().front_mut().and_then(|b| b.first_mut())
+        {
+            change(meta.from, bytes);
+        }
+    }
+
     /// Moves time forward.
     pub(crate) fn advance(&self, span: Span) {
         self.now.set(self.now.get() + span);

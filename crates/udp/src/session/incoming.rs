@@ -115,6 +115,9 @@ impl Sessions {
         if !self.quotas.admit_address(now, from.address.ip(), &self.config) {
             return Err(Dropped::Rate);
         }
+        if self.shares.counts() {
+            self.shares.count_handshake();
+        }
         let mut entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
         if is_planted(Bug::EphemeralAgain) {
             entropy.fill(1);

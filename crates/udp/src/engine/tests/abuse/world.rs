@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use apus_wire::decode_extended;
+
 use super::super::*;
 use super::greedy::Greedy;
 use crate::connection::Connection;
-use crate::session::{Counters, Entry, EntryKey, KeyPair, SharedKey};
+use crate::session::{Counters, Entry, EntryKey, KeyPair, SessionId, SharedKey};
 use crate::virtual_host::{Connecting, Received, VirtualHost as Machine};
 
 /// Time that the server's core takes for a datagram, the kernel's work for its socket included: from docs/security.md ("Costs") and
@@ -26,6 +28,8 @@ mod cost {
     pub const PACKET: Span = Span::from_ns(3_000);
     /// A packet that is sent besides.
     pub const SEND: Span = Span::from_ns(1_500);
+    /// A key that is replaced, in one direction.
+    pub const NEW_KEY: Span = Span::from_ns(1_500);
 }
 
 /// Time from a socket to the other.
@@ -71,18 +75,38 @@ pub(super) struct World {
     /// When the server's core is free.
     free: Time,
     counters: Counters,
+    /// Number of Diffie-Hellman handshakes that the server has computed.
+    pub(super) handshakes: u64,
+    /// The abuser's and the server's session whose key the abuser replaces with each packet that the server takes.
+    pub(super) new_keys: Option<[SessionId; 2]>,
     /// The abuser, if it sends valid packets: it hears what comes for it.
     pub(super) greedy: Option<Greedy>,
 }
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::with(settings)
+    }
+
+    /// Returns the server and its peers with these settings.
+    pub(super) fn with(settings: impl Fn(usize) -> Config) -> Self {
         let now = Time::ZERO + Span::from_secs(1);
         let machine = |n| Machine::start(&settings(n), [1 + n as u8; 32], now).expect("sound");
         let machines = (0..HONEST + 2).map(machine).collect();
         let (flights, socket, loaded) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
         let counters = Counters::default();
-        Self { now, machines, flights, socket, loaded, free: now, counters, greedy: None }
+        Self {
+            now,
+            machines,
+            flights,
+            socket,
+            loaded,
+            free: now,
+            counters,
+            handshakes: 0,
+            new_keys: None,
+            greedy: None,
+        }
     }
 
     pub(super) fn send(&mut self, to: usize, from: usize, bytes: Vec<u8>) {
@@ -97,7 +121,7 @@ impl World {
     fn collect(&mut self, n: usize) -> u64 {
         let mut count = 0;
         for burst in self.machines[n].take_sent(0) {
-            let to = (0..HONEST + 2).find(|&to| address(to) == burst.to);
+            let to = (0..self.machines.len()).find(|&to| address(to) == burst.to);
             for bytes in burst.datagrams {
                 count += 1;
                 if let Some(to) = to {
@@ -110,7 +134,7 @@ impl World {
 
     /// Returns the time for the datagram that the server has just handled, by what became of it.
     fn cost(&mut self, kind: Option<u8>) -> Span {
-        let after = *self.machines[0].engines[0].session_counters();
+        let after = *self.machines[0].engines[0].sessions().counters();
         let before = std::mem::replace(&mut self.counters, after);
         let changed = |of: fn(&Counters) -> u64| of(&after) > of(&before);
         if changed(|c| {
@@ -129,10 +153,39 @@ impl World {
         } else if kind == Some(0x40) {
             cost::HELLO
         } else if kind == Some(0x42) {
+            self.handshakes += 1;
             cost::HANDSHAKE
         } else {
             cost::PACKET
         }
+    }
+
+    /// Returns how often either key of the abuser's session has been replaced at the server.
+    fn keys_replaced(&mut self) -> u64 {
+        let Some([_, theirs]) = self.new_keys else { return 0 };
+        let epochs = self.machines[0].engines[0].sessions().epochs(theirs);
+        epochs.map_or(0, |epochs| epochs.iter().sum())
+    }
+
+    /// Seals the next packet of the abuser that the server receives again, under a key that the server does not have yet. No abuser can
+    /// do more: after a packet that is lost, the server does not know the key of the next one.
+    fn seal_under_new_key(&mut self) {
+        let Some([ours, theirs]) = self.new_keys else { return };
+        let (servers, others) = self.machines.split_at_mut(1);
+        let (server, abuser) = (&mut servers[0].engines[0], &mut others[HONEST].engines[0]);
+        let known = server.sessions().epochs(theirs);
+        server.network.change_next(|from, bytes| {
+            let Some(decoded) = decode_extended(bytes).ok().filter(|_| from == address(HONEST + 1))
+            else {
+                return;
+            };
+            let epoch = abuser.sessions().epochs(ours).map(|[sending, _]| sending);
+            if epoch == known.map(|[_, receiving]| receiving) {
+                abuser.sessions().skip_key(ours);
+            }
+            let payload = vec![7; decoded.header.payload_len()];
+            *bytes = abuser.seal(ours, &decoded.header, &payload).expect("connected");
+        });
     }
 
     /// Lets a tick pass.
@@ -161,9 +214,13 @@ impl World {
                 self.machines[0].put(0, vec![received]);
             }
             let Some(kind) = self.loaded.pop_front() else { break };
+            self.seal_under_new_key();
+            let before = self.keys_replaced();
             self.machines[0].step(0);
             let sent = self.collect(0);
             let taken = self.cost(kind);
+            let replaced = self.keys_replaced() - before;
+            self.free += cost::NEW_KEY * replaced;
             // These costs include a packet that is sent.
             let included = [cost::PACKET, cost::HELLO, cost::HANDSHAKE].contains(&taken);
             let included = u64::from(included);
