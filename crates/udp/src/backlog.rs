@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apus_units::planted::{Bug, is_planted};
 
 use crate::mailbox::Opened;
-use crate::session::PeerKey;
+use crate::session::{Principal, of_unlisted};
 use crate::slots::{Slot, Slots};
 
 /// The part of the slots that a peer with a key of its own may have. deviation: no source; the part of the sessions that such a peer
@@ -19,30 +19,30 @@ const PART_OF_PEER: u32 = 4;
 pub(crate) struct Backlog {
     sender: async_channel::Sender<Unaccepted>,
     slots: Slots,
-    /// Slots of each peer with a key of its own that has any, of all engines of the host.
-    of_peers: Arc<Mutex<BTreeMap<PeerKey, u32>>>,
-    most_of_peer: u32,
+    /// Slots of each peer with a key of its own that has any, and of all that are not listed together, of all engines of the host.
+    held: Arc<Mutex<BTreeMap<Principal, u32>>>,
+    limit: u32,
 }
 
 /// A slot of the backlog, freed when it is dropped.
 pub(crate) struct BacklogSlot {
     _slot: Slot,
-    _of_peer: Option<SlotOfPeer>,
+    _shares: Vec<Share>,
 }
 
-/// The peer's part in a slot.
-struct SlotOfPeer {
-    key: PeerKey,
-    of_peers: Arc<Mutex<BTreeMap<PeerKey, u32>>>,
+/// A slot as a limit counts it.
+struct Share {
+    holder: Principal,
+    held: Arc<Mutex<BTreeMap<Principal, u32>>>,
 }
 
-impl Drop for SlotOfPeer {
+impl Drop for Share {
     fn drop(&mut self) {
-        let mut of_peers = self.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = of_peers.get_mut(&self.key) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = held.get_mut(&self.holder) {
             *count -= 1;
             if *count == 0 {
-                of_peers.remove(&self.key);
+                held.remove(&self.holder);
             }
         }
     }
@@ -53,7 +53,7 @@ impl Drop for SlotOfPeer {
 pub(crate) enum NoSlot {
     /// All are in use.
     Full,
-    /// The peer has as many as one peer may have.
+    /// The peer has as many as one peer may have, or all that are not listed have.
     Quota,
 }
 
@@ -67,17 +67,15 @@ pub(crate) struct Unaccepted {
 pub(crate) fn backlog(limit: u32) -> (Backlog, async_channel::Receiver<Unaccepted>) {
     // The slots bound the channel.
     let (sender, receiver) = async_channel::unbounded();
-    let most_of_peer = (limit / PART_OF_PEER).max(1);
-    let slots = Slots::new(limit);
-    (Backlog { sender, slots, of_peers: Arc::default(), most_of_peer }, receiver)
+    (Backlog { sender, slots: Slots::new(limit), held: Arc::default(), limit }, receiver)
 }
 
 impl Backlog {
-    /// Takes a slot for a connection of a peer, which may have proved a key of its own.
+    /// Takes a slot for a connection of a peer.
     ///
     /// # Errors
     /// If none is free, or none for this peer.
-    pub(crate) fn reserve(&self, peer: Option<PeerKey>) -> Result<BacklogSlot, NoSlot> {
+    pub(crate) fn reserve(&self, peer: Option<Principal>) -> Result<BacklogSlot, NoSlot> {
         let slot = match self.slots.take() {
             Err(slot) if is_planted(Bug::SlotLeak) => {
                 std::mem::forget(slot);
@@ -85,18 +83,25 @@ impl Backlog {
             }
             taken => taken.map_err(|_| NoSlot::Full)?,
         };
-        let of_peer = peer.map(|key| self.reserve_of(key).ok_or(NoSlot::Quota)).transpose()?;
-        Ok(BacklogSlot { _slot: slot, _of_peer: of_peer })
+        let holders = peer.into_iter().flat_map(Principal::holders);
+        let shares = holders.filter_map(|holder| self.share(holder)).collect::<Result<_, _>>()?;
+        Ok(BacklogSlot { _slot: slot, _shares: shares })
     }
 
-    fn reserve_of(&self, key: PeerKey) -> Option<SlotOfPeer> {
-        let mut of_peers = self.of_peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = of_peers.get(&key).copied().unwrap_or(0);
-        if count >= self.most_of_peer {
-            return None;
+    /// Counts a slot of a holder; `None` if it has no limit of its own.
+    fn share(&self, holder: Principal) -> Option<Result<Share, NoSlot>> {
+        let most = match holder {
+            Principal::Peer(_) | Principal::Unlisted(_) => (self.limit / PART_OF_PEER).max(1),
+            Principal::AllUnlisted => of_unlisted(self.limit),
+            Principal::Key(_) => return None,
+        };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = held.get(&holder).copied().unwrap_or(0);
+        if count >= most {
+            return Some(Err(NoSlot::Quota));
         }
-        of_peers.insert(key, count + 1);
-        Some(SlotOfPeer { key, of_peers: Arc::clone(&self.of_peers) })
+        held.insert(holder, count + 1);
+        Some(Ok(Share { holder, held: Arc::clone(&self.held) }))
     }
 
     /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.
@@ -113,6 +118,11 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::PeerKey;
+
+    fn peer(n: u8) -> PeerKey {
+        PeerKey::new([n; 32]).expect("no point of low order")
+    }
 
     #[test]
     fn a_full_backlog_has_no_slot_until_one_is_dropped() {
@@ -126,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_peer_has_at_most_a_quarter_of_the_slots_of_all_engines() {
-        let key = |n| PeerKey::new([n; 32]).expect("no point of low order");
+        let key = |n| Principal::Peer(peer(n));
         let (one, _receiver) = backlog(128);
         let other = one.clone();
         let take = |key| [&one, &other].map(|engine| engine.reserve(Some(key)));
@@ -143,13 +153,32 @@ mod tests {
         assert!(again.is_ok(), "one was accepted");
         assert_eq!(other.reserve(Some(key(9))).err(), Some(NoSlot::Quota));
         drop((taken, again));
-        assert!(one.of_peers.lock().expect("no panic").is_empty());
+        assert!(one.held.lock().expect("no panic").is_empty());
+    }
+
+    #[test]
+    fn unlisted_peers_together_leave_slots_to_listed_ones() {
+        for (limit, unlisted) in [(1, 1), (2, 1), (4, 3), (8, 6), (128, 96)] {
+            let (backlog, _receiver) = backlog(limit);
+            // Each of them has one slot.
+            let take = |n: u32| backlog.reserve(Some(Principal::Unlisted(peer(n as u8 + 9))));
+            let mut taken: Vec<_> = (0..unlisted).map(|n| take(n).expect("room")).collect();
+            let left = limit - unlisted;
+            let why = if left > 0 { NoSlot::Quota } else { NoSlot::Full };
+            assert_eq!(take(unlisted).err(), Some(why), "of {limit}");
+            let listed: Vec<_> = (0..left)
+                .map(|n| backlog.reserve(Some(Principal::Peer(peer(n as u8 + 9)))))
+                .collect();
+            assert!(listed.iter().all(Result::is_ok), "of {limit}");
+            taken.pop();
+            assert!(take(unlisted).is_ok(), "of {limit}");
+        }
     }
 
     #[test]
     fn each_peer_may_have_one_slot_of_a_small_backlog() {
         let (backlog, _receiver) = backlog(2);
-        let key = PeerKey::new([9; 32]).expect("no point of low order");
+        let key = Principal::Peer(peer(9));
         let _first = backlog.reserve(Some(key)).expect("free");
         assert_eq!(backlog.reserve(Some(key)).err(), Some(NoSlot::Quota));
         let _second = backlog.reserve(None).expect("free");

@@ -148,7 +148,7 @@ pub struct Config {
     /// times this or the default together, whichever is more. deviation: no source.
     pub quota_ops: Option<u64>,
     /// Maximum number of connections that peers opened and the application has not accepted; a peer with a key of its own may have
-    /// a quarter of them. deviation: SOMAXCONN of Linux before 5.4, for TCP.
+    /// a quarter of them, and all peers that the ring does not list three quarters. deviation: SOMAXCONN of Linux before 5.4, for TCP.
     pub max_unaccepted: u32,
     /// Maximum number of submitted ops that the engine has not taken. deviation: no source; an engine takes as many in a few
     /// milliseconds.

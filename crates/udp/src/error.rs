@@ -273,7 +273,9 @@ pub enum Refusal {
     #[error("the peer has no region with this key")]
     NoRegion,
     /// The region does not allow this kind of access. Atomic ops are a right of their own ([`Access::ATOMIC`](crate::Access::ATOMIC)).
-    #[error("the region does not allow this kind of access (reads, writes and atomic ops are rights of their own)")]
+    #[error(
+        "the region does not allow this kind of access (reads, writes and atomic ops are rights of their own)"
+    )]
     NotAllowed,
     /// The op reaches beyond the region's end.
     #[error("the op reaches beyond the region's end")]

@@ -104,6 +104,7 @@ pub(crate) use packet::REACH_PROBE;
 pub use peer::Peer;
 pub use ports::MAX_PORTS;
 pub use quota::Principal;
+pub(crate) use quota::of_unlisted;
 pub use random::{Randomness, Seeded};
 pub use ring::{Entry, EntryKey, KeyError, KeyRing, MAX_KEYS, PeerNameError, entries};
 pub use table::Sessions;

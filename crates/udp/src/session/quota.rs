@@ -26,7 +26,7 @@ pub enum Principal {
 
 impl Principal {
     /// Returns the holders of the quotas that a session of this one counts for.
-    fn holders(self) -> impl Iterator<Item = Self> {
+    pub(crate) fn holders(self) -> impl Iterator<Item = Self> {
         let all = matches!(self, Self::Unlisted(_)).then_some(Self::AllUnlisted);
         iter::once(self).chain(all)
     }
@@ -178,6 +178,12 @@ impl Quotas {
     }
 }
 
+/// Returns what all unlisted peers together may have of a limit: three quarters. The rest is room for listed peers. deviation: no
+/// source; a listed key has a quarter by default.
+pub(crate) fn of_unlisted(all: u32) -> u32 {
+    (all - all.div_ceil(4)).max(1)
+}
+
 fn interval(rate: u64) -> Span {
     Span::from_secs(1) / rate.max(1)
 }
@@ -187,8 +193,7 @@ impl Config {
     fn quota(&self, who: Principal) -> (u32, u32) {
         let share = |all: u32| match who {
             Principal::Peer(_) | Principal::Unlisted(_) => all.div_ceil(4),
-            // Three quarters; the rest is room for listed peers. deviation: no source.
-            Principal::AllUnlisted => (all - all.div_ceil(4)).max(1),
+            Principal::AllUnlisted => of_unlisted(all),
             // The limits of the table apply.
             Principal::Key(_) => u32::MAX,
         };

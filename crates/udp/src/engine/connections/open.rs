@@ -196,6 +196,7 @@ impl Connections {
             self.log.refused(now, peer, "this host is shutting down");
             return self.sessions.refuse_draining(session);
         }
+        let holder = self.sessions.holder(session);
         let hello = match self.admit(hello) {
             Ok(admitted) => admitted,
             Err(reason) => {
@@ -203,7 +204,7 @@ impl Connections {
                 return self.sessions.refuse(session);
             }
         };
-        let slot = match self.backlog.reserve(identity) {
+        let slot = match self.backlog.reserve(holder) {
             Ok(slot) => slot,
             Err(NoSlot::Full) => {
                 let why = "the application has not accepted max_unaccepted connections";
@@ -211,7 +212,8 @@ impl Connections {
                 return self.sessions.refuse(session);
             }
             Err(NoSlot::Quota) => {
-                let why = "the application has not accepted a quarter of max_unaccepted connections of its peer";
+                let why = "the application has not accepted a quarter of max_unaccepted connections of its peer, or three quarters \
+                           of peers that are not listed";
                 self.log.refused(now, peer, why);
                 return self.sessions.refuse_beyond_quota(session);
             }
@@ -227,7 +229,7 @@ impl Connections {
                 return self.sessions.refuse_because(session, &why);
             }
         }
-        let held = match self.sessions.holder(session).filter(|who| who.peer().is_some()) {
+        let held = match holder.filter(|who| who.peer().is_some()) {
             Some(who) => {
                 let Config { max_ops, max_flows, quota_ops, .. } = *self.config;
                 let limit = KeyLimit::new(quota_ops, 4 * u64::from(max_flows) * u64::from(max_ops));

@@ -66,7 +66,8 @@ impl PathSearch {
         let confirmed = limit.min(BASE);
         let probing =
             (limit > confirmed).then_some(Probing { length: limit, sent: 0, next_at: now });
-        let raise_at = if probing.is_none() && limit < most { now + RAISE_AFTER } else { Time::MAX };
+        let raise_at =
+            if probing.is_none() && limit < most { now + RAISE_AFTER } else { Time::MAX };
         Self { confirmed, max: limit, limit, most, probing, raise_at, timeouts: 0 }
     }
 
@@ -273,7 +274,9 @@ mod tests {
                 assert_eq!(path.step(now, WAIT), Step::Ask);
                 path.raise(now, kernel);
             }
-            let Step::Wait(at) = path.step(now, WAIT) else { panic!("the kernel's limit is as before") };
+            let Step::Wait(at) = path.step(now, WAIT) else {
+                panic!("the kernel's limit is as before")
+            };
             now = at;
             assert_eq!(path.step(now, WAIT), Step::Ask);
             path.raise(now, 65_535);

@@ -80,3 +80,23 @@ fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
     connect(14).map(drop).expect("a listed peer");
     drop(connected);
 }
+
+/// A handshake takes its slot of the backlog with its first packet, and whoever holds the shared key never completes it.
+#[test]
+fn connections_of_unlisted_keys_that_wait_leave_room_for_listed_ones() {
+    let mut server = identified(1, 2);
+    server.session.accept_unlisted = true;
+    server.max_unaccepted = 8;
+    let client = |n: u8| VirtualHost::new([10, 0, 0, n], &identified(n, 1));
+    let mut hosts: Vec<_> = [VirtualHost::new([10, 0, 0, 1], &server)].into();
+    hosts.extend((20..28).map(client));
+    hosts.push(client(2));
+    let mut connect = |from: usize| {
+        let answer = hosts[from].connect_by(1, &hosts[0]);
+        run(&mut hosts, Span::from_ms(1));
+        answer.try_recv().expect("answered")
+    };
+    let answers: Vec<_> = (1..=8).map(&mut connect).collect();
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 6);
+    connect(9).map(drop).expect("a listed peer");
+}
