@@ -81,7 +81,8 @@ pub enum ConnectError {
     Unlisted,
     /// This host's key has as many connections or handshakes at the peer as its quota allows.
     #[error(
-        "this host has as many connections at the peer as its quota allows there; close one first"
+        "this host has as many connections at the peer as its quota allows there; close one, or wait until the peer's \
+         application has accepted them"
     )]
     Quota,
     /// The ring of keys does not say which peer to connect to.
