@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use apus::api::{self, Comparison, Contest, Failure, Job, TargetSearch, varied_by_target_search};
-use apus_scenario::experiment::{Step, Threads, run_all};
+use apus_scenario::experiment::{Step, Threads, is_interrupted, run_all};
 use apus_scenario::{Options, Setup, Source};
 use apus_sim::{Fault, Watch};
 use pyo3::prelude::*;
@@ -158,11 +158,10 @@ fn execute(
     let tracker = progress.begin(name, setups.len(), at_once);
     let on_step = |step: Step| tracker.on_step(step);
     let results = run_all(&setups, at_once, Threads::Exactly(each), watch, &on_step);
-    let interrupted = watch.stop.load(Ordering::Relaxed);
     let (mut summaries, mut failures) = (Vec::new(), Vec::new());
     for (result, settings) in results.into_iter().zip(settings) {
         let summary = match result {
-            Ok(summary) if summary.interrupted && interrupted => None,
+            result if is_interrupted(&result) => None,
             Ok(summary) => match &summary.stop_reason {
                 Some(why) => {
                     failures.push(format!("{} ({settings}): {why}", summary.name));
@@ -170,7 +169,6 @@ fn execute(
                 }
                 None => serde_json::to_value(&summary).ok(),
             },
-            Err(_) if interrupted => None,
             Err(why) => {
                 failures.push(why);
                 None

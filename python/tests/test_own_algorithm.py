@@ -261,6 +261,11 @@ def test_an_interrupt_after_a_failure_names_the_failure(endless: Path) -> None:
         )
     # The second run has begun or not; the third one has not.
     assert re.search("[12] not started\n.*ZeroDivisionError", str(error.value))
+    FailingOnce.failed.clear()
+    with pytest.raises(apus.Interrupted, match=r"partial\n.*ZeroDivisionError") as error:
+        apus.compare(endless, ["failing-once", "swift"], seeds=2, threads=1, progress=interrupt)
+    # The runs that have not begun, and the one that has, are no failures.
+    assert str(error.value).count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ use apus_sim::summary::Summary;
 use clap::Args;
 use serde_json::Value;
 
-use crate::interrupt::{self, DEFAULT_SILENCE, Silence, read_silence};
+use crate::interrupt::{DEFAULT_SILENCE, Silence, read_silence};
 use crate::memory::MaxMemory;
 use crate::progress::Meter;
 use crate::store::Store;
@@ -117,10 +117,9 @@ pub fn run_summaries(
     let step = |step| meter.on_step(step);
     experiment::run_each(setups, threads, Threads::Exactly(1), watch, &step, &|run, result| {
         meter.on_end(run);
-        if interrupt::interrupted(watch) && !matches!(&result, Ok(run) if !run.interrupted) {
-            return;
+        if !experiment::is_interrupted(&result) {
+            ended(run, result);
         }
-        ended(run, result);
     });
 }
 

@@ -303,6 +303,8 @@ fn kept(runs: &Runs<Summary>, failed: usize, missing: usize) -> String {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use apus_scenario::experiment::is_interrupted;
+
     use super::*;
 
     /// One run of an interrupted command has failed before, another one has not begun.
@@ -315,8 +317,16 @@ mod tests {
         let setup = scenario.expect("good").runs.swap_remove(0).setup;
         let watch = Watch::default();
         watch.stop.store(true, Ordering::Relaxed);
-        let mut results =
-            run_all(&[setup], NonZeroUsize::MIN, Threads::Exactly(1), &watch, &|_| ());
+        let setups = [setup];
+        let run = || run_all(&setups, NonZeroUsize::MIN, Threads::Exactly(1), &watch, &|_| ());
+        let mut results = run();
+        assert!(results.iter().all(is_interrupted));
+        // The watchdog ends a run before its time too, but that is a failure.
+        watch.stop.store(false, Ordering::Relaxed);
+        let mut stopped = run().swap_remove(0).expect("a run");
+        stopped.interrupted = true;
+        stopped.stop_reason = Some("no packet was delivered for 1 ms".to_owned());
+        assert!(!is_interrupted(&Ok(stopped)));
         results.push(Err("other: a reason".to_owned()));
         let (runs, failures, missing) = sorted(results);
         assert_eq!((runs.len(), missing), (0, 1));

@@ -68,4 +68,4 @@ pub use fault::Fault;
 pub use longest_path::network_info;
 pub use packets::PacketSizes;
 pub use simulation::{Progress, Simulation};
-pub use watch::{Tell, Watch};
+pub use watch::{INTERRUPTED, Tell, Watch};

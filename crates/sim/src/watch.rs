@@ -55,6 +55,9 @@ pub(crate) struct Watcher {
     since: Time,
 }
 
+/// Reason of a run that ended by request.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// Maximum number of flows in a report.
 const NAMED_FLOWS: usize = 3;
 
@@ -87,7 +90,7 @@ impl Watcher {
 
     /// Returns the reason if the run ends at `now` by request.
     pub(crate) fn interrupted(&self) -> Option<String> {
-        self.is_interrupted().then(|| "interrupted".to_owned())
+        self.is_interrupted().then(|| INTERRUPTED.to_owned())
     }
 
     /// Tells the monitor the state at `now`.

@@ -6,12 +6,13 @@ use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use apus_scenario::experiment::{Experiment, Step, Threads, collect, run_each, setups};
+use apus_scenario::experiment::{
+    Experiment, Step, Threads, collect, is_interrupted, run_each, setups,
+};
 use apus_scenario::{Scenario, Setup};
 use apus_sim::Watch;
 use apus_sim::summary::Summary;
 
-use crate::interrupt::interrupted;
 use crate::memory::MaxMemory;
 use crate::progress::Meter;
 
@@ -122,11 +123,7 @@ impl<'a> Pool<'a> {
             let Ok(mut guard) = state.lock() else { return };
             let (state, done) = &mut *guard;
             // A run that the user ended is not finished and not failed.
-            let ended = match &result {
-                Ok(summary) => summary.interrupted,
-                Err(_) => true,
-            };
-            let result = (!(ended && interrupted(watch))).then_some(result);
+            let result = (!is_interrupted(&result)).then_some(result);
             state.walls[self.places[run][0]] = wall;
             for &place in &self.places[run] {
                 // Each experiment has its own name for a run, so that its results do not depend on the others.

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 
 pub use measure::{Shown, describe_unfinished};
-pub use runner::{NOT_STARTED, Step, Threads, run_all, run_each, run_plan};
+pub use runner::{NOT_STARTED, Step, Threads, is_interrupted, run_all, run_each, run_plan};
 pub use verdict::{CheckResult, FULL_SEEDS, Verdict};
 
 use crate::{Check, Scenario, Setup};

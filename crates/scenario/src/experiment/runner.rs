@@ -9,7 +9,7 @@ use std::thread;
 use crate::Setup;
 use apus_sim::cores::free;
 use apus_sim::summary::Summary;
-use apus_sim::{Fault, Progress, Watch};
+use apus_sim::{Fault, INTERRUPTED, Progress, Watch};
 
 /// The progress of one of several runs.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,15 @@ pub fn run_plan(
 
 /// How the message of a run ends that was interrupted before it began.
 pub const NOT_STARTED: &str = "interrupted before it began";
+
+/// Returns `true` if a request ended a run, or kept it from beginning. A run that the watchdog ended has failed.
+#[must_use]
+pub fn is_interrupted(result: &Result<Summary, String>) -> bool {
+    match result {
+        Ok(summary) => summary.stop_reason.as_deref() == Some(INTERRUPTED),
+        Err(why) => why.ends_with(NOT_STARTED),
+    }
+}
 
 fn run_one(
     setup: &Setup,
