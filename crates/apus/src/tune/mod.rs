@@ -88,8 +88,8 @@ impl Tune {
             |jobs: Vec<Job>| batch::run(&self.file, jobs, store.as_ref(), self.limits, &watch);
         let report = self.wanted.search(&setup, &execute).map_err(|failure| match failure {
             Failure::Interrupted(why) => Failure::Interrupted(match store {
-                Some(_) => format!("{why}; finished runs are kept, and the same command continues"),
-                None => format!("{why}; no run is kept without --out DIR"),
+                Some(_) => noted(&why, "finished runs are kept, and the same command continues"),
+                None => noted(&why, "no run is kept without --out DIR"),
             }),
             other => other,
         })?;
@@ -133,6 +133,12 @@ impl Tune {
     }
 }
 
+/// Returns a message with a note at the end of its first line. Failures are below it.
+fn noted(why: &str, note: &str) -> String {
+    let line = why.lines().next().unwrap_or_default();
+    format!("{line}; {note}{}", &why[line.len()..])
+}
+
 /// Returns the first of these settings that the search varies.
 #[must_use]
 pub fn varied<'a>(set: &'a [String], label: &str) -> Option<&'a str> {
@@ -172,7 +178,8 @@ impl Wanted {
         let target = session.search(&unscaled, Parameter::BaseTarget, &values, 0.0)?;
         let floor = search::round(
             Span::from_ps_f64(session.unloaded_us * 1e6).saturating_sub(parameters.hop_scale),
-        );
+        )
+        .min(search::MOST);
         let base = target.found.map(|found| found.max(floor));
         let scaling = match base {
             Some(base) => {

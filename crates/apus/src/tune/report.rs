@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::curve::{
     Curve, Fails, GOODPUT, JAIN, METRICS, Parameter, Parameters, Sample, UNFINISHED,
 };
-use super::search::GROWTH;
+use super::search::{GROWTH, MOST};
 use crate::chart;
 use crate::sweep::Axis;
 use crate::sweep::of_rows;
@@ -199,11 +199,14 @@ impl Report<'_> {
             reasons.push(format!(
                 "{found} is enough here, because many flows with windows of at least a packet share the \
                  links, or the links are not filled. The window of a single flow would shrink without \
-                 end with a target below the unloaded RTT of {} us. The result is therefore {}, this RTT \
-                 minus one hop_scale ({}).",
+                 end with a target below the unloaded RTT of {} us. The result is therefore {}, {}.",
                 number(self.unloaded_us),
                 self.floor,
-                self.parameters.hop_scale
+                if self.floor == MOST {
+                    "the largest target of an algorithm".to_owned()
+                } else {
+                    format!("this RTT minus one hop_scale ({})", self.parameters.hop_scale)
+                }
             ));
         }
         reasons

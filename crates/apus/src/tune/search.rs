@@ -15,7 +15,7 @@ const CLOSE: f64 = 1.06;
 /// Smaller values count as zero.
 const SMALL: Span = Span::from_us(1);
 /// Largest value that an algorithm takes for a parameter of the kind time. A search ends there.
-const MOST: Span = Span::from_secs(1);
+pub const MOST: Span = Span::from_secs(1);
 /// Unit to which values are rounded.
 const ROUND_PS: u64 = 100_000;
 

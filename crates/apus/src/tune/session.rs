@@ -9,6 +9,7 @@ use super::curve::{Curve, METRICS, Parameter, Sample};
 use super::search::{self, Next};
 use crate::batch::{Execute, Job};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::spread::Spread;
 
 /// State that all measurements of a search share.
@@ -69,11 +70,13 @@ impl Session<'_> {
 
     fn run(&self, jobs: Vec<Job>) -> Result<Vec<Value>, Failure> {
         let (summaries, failures) = (self.execute)(jobs);
-        if !failures.is_empty() {
-            return Err(Failure::Run(failures.join("\n")));
+        let all: Vec<Value> = summaries.iter().flatten().cloned().collect();
+        // A failure is of one run.
+        if all.len() + failures.len() < summaries.len() {
+            let message = "interrupted before the search ended";
+            return Err(interrupt::failure(message.to_owned(), &failures));
         }
-        let all: Option<Vec<Value>> = summaries.into_iter().collect();
-        all.ok_or_else(|| Failure::Interrupted("interrupted before the search ended".to_owned()))
+        if failures.is_empty() { Ok(all) } else { Err(Failure::Run(failures.join("\n"))) }
     }
 
     /// Returns values around the unloaded RTT.
@@ -109,5 +112,38 @@ impl Session<'_> {
                 return Ok(curve);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apus_scenario::{Options, Source};
+    use serde_json::json;
+
+    use super::*;
+    use crate::library;
+
+    /// Of three runs, one has failed and one has ended; the third one has not begun, or has ended too.
+    #[test]
+    fn an_interrupt_after_a_failure_is_an_interrupt_that_names_the_failure() {
+        let text = "duration = \"1ms\"\ntopology = \"star hosts=2 1Gbps 1us\"\n\
+            algorithm = { name = \"swift\" }\n[[workload]]\nkind = \"incast\"\nsize = \"1kB\"\n";
+        let source = Source { name: "late".to_owned(), text: text.to_owned() };
+        let scenario = library::read(&source, std::path::Path::new(""), &Options::default());
+        let setup = scenario.expect("good").runs.swap_remove(0).setup;
+        let ends = |last: Option<Value>| {
+            let execute = |jobs: Vec<Job>| {
+                assert_eq!(jobs.len(), 3);
+                (vec![None, Some(json!({})), last.clone()], vec!["a reason".to_owned()])
+            };
+            let (seeds, unloaded_us) = (3, f64::INFINITY);
+            let mut session =
+                Session { execute: &execute, seeds, keep: 0.98, label: "swift", unloaded_us };
+            session.measure(&setup, Parameter::BaseTarget, &[Span::from_us(20)]).err()
+        };
+        let Some(Failure::Interrupted(why)) = ends(None) else { panic!("it was not interrupted") };
+        assert_eq!(why, "interrupted before the search ended\na reason");
+        let Some(Failure::Run(why)) = ends(Some(json!({}))) else { panic!("no run has failed") };
+        assert_eq!(why, "a reason");
     }
 }

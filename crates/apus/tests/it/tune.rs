@@ -90,6 +90,17 @@ fn a_search_ends_at_the_largest_target_of_an_algorithm() {
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let samples = found["base_target_curve"].as_array().expect("curve");
     assert_eq!(samples.last().expect("a sample")["value_us"], 1e6, "{found:#}");
+    // An RTT of 1.2 s, less one hop scale, is above it too.
+    let far = text.replace("100ms", "300ms").replace("4s", "12s");
+    fs::write(folder.join("mine.toml"), format!("{far}{SWIFT}")).expect("file");
+    let json = answer(&folder, &["--seeds", "1"]);
+    assert!(json["unloaded_fabric_rtt_us"].as_f64() > Some(1.2e6), "{json:#}");
+    assert_eq!(
+        (&json["base_target_us"], &json["base_target_floor_us"]),
+        (&1e6.into(), &1e6.into())
+    );
+    let why = json["why"].to_string();
+    assert!(!why.contains("hop_scale") || !why.contains("this RTT minus"), "{why}");
     // Larger ones are refused.
     let set = ["validate", "mine.toml", "--set", "algorithm.base_target=1000000.1us"];
     let output = crate::support::command::apus(&folder, &set);
