@@ -17,8 +17,9 @@ function whatWasRun() {
     const every = [...new Set(all.flatMap(setup => setup[key] ?? []))].filter(Boolean);
     // Of a comparison, networks that only have a further part are one, with the algorithms that need the part.
     const part = text => key === "topology" && every.find(other => text.startsWith(other + ", ")), having = text => runs.filter(run => run.setup?.topology?.includes(text)).map(run => run.label);
-    const of = text => all.filter(setup => setup.of && [setup[key]].flat().includes(text)).map(setup => setup.of);
-    const full = text => of(text).length && of(text).length < all.length ? `${of(text).join(", ")}: ${text}` : part(text) && having(text).length ? `with ${having(text).join(", ")}:${text.slice(part(text).length + 1)}` : text;
+    // A set-up of a run has no directory: what it shares with a sweep is not of the sweep alone.
+    const sharing = text => all.filter(setup => [setup[key]].flat().includes(text)), own = text => sharing(text).length < all.length && sharing(text).every(setup => setup.of);
+    const full = text => own(text) ? `${sharing(text).map(setup => setup.of).join(", ")}: ${text}` : part(text) && having(text).length ? `with ${having(text).join(", ")}:${text.slice(part(text).length + 1)}` : text;
     const texts = every.map(full), most = Math.max(3, ...(joined.length > 1 ? [12] : []), Array.isArray(all[0][key]) ? all[0][key].length : 0);
     if (!texts.length) return;
     const shown = texts.slice(0, most);

@@ -266,6 +266,16 @@ fn curves_are_told_apart_by_directory_and_not_by_commas_in_values() {
         let line = what.split(dir).nth(1).unwrap_or_default();
         assert!(line.starts_with(": ") && line.replace("&nbsp;", " ").contains(rate), "{what}");
     }
+    // A run shares its network with the first sweep, and has a load of its own.
+    apus(&folder, &["run", "mine.toml", "--set", "workload.load=0.2", "--out", "c/out"]);
+    fs::create_dir_all(folder.join("run/out")).expect("folder");
+    apus(&folder, &["report", "c/out", "a/out", "b/out", "--page", "run/out/report.html"]);
+    let with_run = probe(&folder.join("run"), browser);
+    let what = with_run["what"].as_str().expect("text").replace("&nbsp;", " ");
+    assert!(what.contains("b/out: ") && what.contains("25 Gb/s"), "{what}");
+    let shared = what.split("100 Gb/s").next().expect("the topology");
+    assert!(!shared.contains("a/out: "), "{what}");
+    assert!(what.contains("a/out, b/out: "), "{what}");
 }
 
 /// Of three seeds, one had not ended two of its ops with the first setting, and one has failed with the second.
