@@ -48,8 +48,14 @@ pub fn merge(
         })
         .collect();
 
+    let missing = missing(&plan, &runs);
+    // The directory of an earlier merge has a plan, but no runs: its table stays.
+    if runs.iter().all(|run| run.summary.is_none() && run.failure.is_none()) {
+        return Err(Failure::Run(missing.unwrap_or_default()));
+    }
     let dir = OutputDir::open_shared(out).map_err(Failure::Input)?.with_tables(format);
-    results::remove_others(&dir).map_err(Failure::Input)?;
+    let store = Store::open(&dir).map_err(Failure::Input)?;
+    results::begin(&dir, &store, &plan).map_err(Failure::Input)?;
     let rows = table::rows(&runs, &plan.metrics);
     let all = to_json(&results::json(&plan.vary, &runs))? + "\n";
     let written = results::write(&dir, &plan, &runs, &rows, &all);
@@ -65,7 +71,7 @@ pub fn merge(
     }
     written.map_err(Failure::Run)?;
     let mut problems: Vec<String> = runs.iter().filter_map(|run| run.failure.clone()).collect();
-    problems.extend(missing(&plan, &runs));
+    problems.extend(missing);
     if problems.is_empty() { Ok(()) } else { Err(Failure::Run(problems.join("\n"))) }
 }
 

@@ -79,8 +79,8 @@ impl Plan {
 
     /// Writes the plan of a shard to a store. Shards of another sweep must not be in it.
     pub fn share(&self, store: &Store) -> Result<(), String> {
-        let path = store.file(FILE);
-        if path.exists() {
+        if Self::is_in(store) {
+            let path = store.file(FILE);
             let other = read(&path)?;
             return match self.difference(&other) {
                 None => Ok(()),
@@ -92,6 +92,11 @@ impl Plan {
             };
         }
         self.save(store)
+    }
+
+    /// Returns `true` if a store has a plan.
+    pub fn is_in(store: &Store) -> bool {
+        store.file(FILE).exists()
     }
 
     /// Reads the plan of a store.

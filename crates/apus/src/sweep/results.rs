@@ -38,24 +38,23 @@ pub fn json(axes: &[Axis], runs: &[Done]) -> Value {
 const FILES: [&str; 6] =
     ["sweep.csv", "sweep.parquet", "sweep.arrow", "sweep.json", "sweep.svg", "report.html"];
 
-/// Removes the results of another command, so that those of two runs never lie side by side.
-pub fn remove_others(dir: &OutputDir) -> Result<(), String> {
+/// Removes the results of another command and those of another sweep, so that those of two runs never lie side by side, and
+/// keeps the plan of this sweep. Finished runs stay.
+pub fn begin(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
+    if !Plan::load(store).is_ok_and(|other| plan.difference(&other).is_none()) {
+        return dir.clear().and_then(|()| plan.save(store));
+    }
     if dir.other_than(&FILES).is_some() { dir.clear() } else { Ok(()) }
 }
 
-/// Removes the results of another command and those of another sweep, and keeps the plan of this one. Finished runs stay.
-pub fn begin(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
-    let same = Plan::load(store).is_ok_and(|other| plan.difference(&other).is_none());
-    let removed = if same { remove_others(dir) } else { dir.clear() };
-    removed.and_then(|()| plan.save(store))
-}
-
-/// Keeps the plan of a shard. Results of other commands and shards of another sweep must not be there.
+/// Keeps the plan of a shard. Results of other commands or sweeps and shards of another sweep must not be there.
 pub fn begin_shard(dir: &OutputDir, store: &Store, plan: &Plan) -> Result<(), String> {
-    if let Some(name) = dir.other_than(&FILES) {
+    // Without a plan, nobody knows of which sweep results are.
+    let own: &[&str] = if Plan::is_in(store) { &FILES } else { &[] };
+    if let Some(name) = dir.other_than(own) {
         return Err(format!(
-            "{}: the directory has the results of another command, such as `{name}`; choose another \
-             directory, or remove them",
+            "{}: the directory has the results of another command or sweep, such as `{name}`; choose \
+             another directory, or remove them",
             dir.path().display()
         ));
     }

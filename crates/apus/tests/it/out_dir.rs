@@ -219,7 +219,10 @@ fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
     assert!(apus(&folder, run, &["--out", "o"]).status.success());
     refused(
         &apus(&folder, sweep, &["--out", "o", "--shard", "1/2"]),
-        &["o: the directory has the results of another command", "choose another directory"],
+        &[
+            "o: the directory has the results of another command or sweep",
+            "choose another directory",
+        ],
     );
     assert!(folder.join("o/summary.json").exists());
     assert!(apus(&folder, sweep, &["--out", "o"]).status.success());
@@ -233,6 +236,26 @@ fn a_sweep_leaves_no_results_of_another_command_and_a_shard_refuses_them() {
     let merge = apus(&folder, &["sweep", "--merge", "o"], &["--out", "merged"]);
     assert!(merge.status.success(), "{}", String::from_utf8_lossy(&merge.stderr));
     assert!(!folder.join("merged/summary.json").exists());
+    // A shard of another sweep is not put beside the results of the merge, nor beside those without a plan.
+    let other = ["sweep", "mine.toml", "--vary", "duration=1ms,2ms", "--shard", "1/2"];
+    let another =
+        "merged/runs/plan.json: the plan of another sweep, whose --vary is workload.size=4kB,8kB";
+    refused(&apus(&folder, &other, &["--out", "merged"]), &[another]);
+    fs::remove_file(folder.join("merged/runs/plan.json")).expect("removed");
+    let unknown = "merged: the directory has the results of another command or sweep, such as";
+    refused(&apus(&folder, &other, &["--out", "merged"]), &[unknown]);
+    // A merge into a directory with another plan takes its place.
+    assert!(apus(&folder, &other, &["--out", "stale"]).status.success());
+    assert!(apus(&folder, &["sweep", "--merge", "o"], &["--out", "stale"]).status.success());
+    refused(&apus(&folder, &other, &["--out", "stale"]), &["the plan of another sweep"]);
+    // The plan of a merge has no runs, so that its table stays.
+    assert!(apus(&folder, &["sweep", "--merge", "o"], &["--out", "merged"]).status.success());
+    let table = || fs::read_to_string(folder.join("merged/sweep.csv")).expect("a table");
+    let before = table();
+    let again = apus(&folder, &["sweep", "--merge", "merged"], &[]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("2 of 2 runs are missing"));
+    assert_eq!(table(), before);
 }
 
 #[test]
