@@ -80,11 +80,16 @@ pub(super) fn read_fault(text: &str) -> Result<Fault, String> {
 
 /// Returns a value of a key: a number, `true`, `false`, or else a text.
 fn toml_value(value: &str) -> String {
-    if value.parse::<i64>().is_ok() || ["true", "false"].contains(&value) {
+    if ["true", "false"].contains(&value) {
         return value.to_owned();
     }
-    // TOML has a digit before and behind the point.
-    value.parse::<f64>().map_or_else(|_| format!("{value:?}"), |number| format!("{number:?}"))
+    // TOML has no zeros before other digits.
+    if let Ok(number) = value.parse::<i64>() {
+        return number.to_string();
+    }
+    // It has a digit before and behind the point, and `nan` in lower case.
+    let text = |number: f64| format!("{number:?}").to_lowercase();
+    value.parse().map_or_else(|_| format!("{value:?}"), text)
 }
 
 impl Fault {
@@ -149,6 +154,8 @@ mod tests {
         assert_eq!(fault.keys, "kind = \"slow\"\nfraction = 0.25\nat = \"1ms\"\n");
         let keys = read_fault("slow fraction=.5 count_of=3 name=x.5").expect("a fault").keys;
         assert_eq!(keys, "kind = \"slow\"\nfraction = 0.5\ncount_of = 3\nname = \"x.5\"\n");
+        let keys = read_fault("slow fraction=nan count_of=-007 last=-INF").expect("a fault").keys;
+        assert_eq!(keys, "kind = \"slow\"\nfraction = nan\ncount_of = -7\nlast = -inf\n");
         assert!(read_fault("").is_err() && read_fault("fraction=1").is_err());
         assert!(read_fault("down 5ms").is_err_and(|why| why.contains("key=value")));
         assert!(read_fault("down link=a").is_err_and(|why| why.contains("--link")));

@@ -63,8 +63,6 @@ fn links_on_the_path_of_a_flow_rank_first_with_the_factor_of_their_rate() {
     assert!(table.lines().nth(1).is_some_and(|line| line.contains("makespan_us")), "{table}");
 }
 
-/// A cut at 100 us of a path that takes 333 us leaves the flow unfinished without rerouting, and for a local and a
-/// global delay and an RTO longer with it.
 /// The scenario itself has a slow link from 1 to 2 ms. The failure from 3 to 4 ms delays ops of host 0 until about 4 ms.
 #[test]
 fn times_count_from_the_failure_and_not_from_a_fault_of_the_scenario() {
@@ -96,6 +94,8 @@ until = "2ms"
     }
 }
 
+/// A cut at 100 us of a path that takes 333 us leaves the flow unfinished without rerouting, and for a local and a
+/// global delay and an RTO longer with it.
 #[test]
 fn a_cut_ranks_by_unfinished_ops_and_with_rerouting_by_time() {
     let folder = folder("whatif-cut");
@@ -161,7 +161,6 @@ fn ops_that_tables_leave_out_count() {
     assert_eq!(worst["worst_flow"], "host 0 -> host 2");
 }
 
-/// The flow that is cut at 100 us makes no progress from then on, and the other one has ended after 333 us.
 /// The fault is added to a text that the user does not see.
 #[test]
 fn errors_of_a_fault_name_the_option_and_no_line() {
@@ -170,6 +169,10 @@ fn errors_of_a_fault_name_the_option_and_no_line() {
         (
             &["--fault", "slow fraction=3"][..],
             "mine.toml: --fault \"slow fraction=3\" on leaf 0 <-> spine 0: `fault.fraction` must be above 0",
+        ),
+        (
+            &["--fault", "slow fraction=nan"],
+            "mine.toml: --fault \"slow fraction=nan\" on leaf 0 <-> spine 0: `fault.fraction`",
         ),
         (
             &["--link", "leaf 0 <-> spine 0", "--link", "leaf 0 -> spine 0", "--pairs"],
@@ -183,6 +186,7 @@ fn errors_of_a_fault_name_the_option_and_no_line() {
     }
 }
 
+/// The flow that is cut at 100 us makes no progress from then on, and the other one has ended after 333 us.
 #[test]
 fn a_run_without_progress_has_no_value_and_ranks_first() {
     let folder = folder("whatif-stuck");
