@@ -15,6 +15,9 @@ pub struct Results {
     pub runs: Vec<(String, Value)>,
 }
 
+/// Name of the only value of a run that failed: the reason.
+pub const FAILURE: &str = "failure";
+
 /// Files of a directory of results that have its numbers.
 const FILES: [&str; 2] = ["summary.json", "sweep.json"];
 
@@ -66,7 +69,7 @@ impl Results {
         let runs = runs.iter().map(|run| {
             let (mut key, numbers) = match run.get("settings") {
                 Some(settings) if run["summary"].is_null() => {
-                    (of_sweep(run, settings), json!({ "failure": run["failure"] }))
+                    (of_sweep(run, settings), json!({ FAILURE: run["failure"] }))
                 }
                 Some(settings) => (of_sweep(run, settings), run["summary"].clone()),
                 None => (of_run(run), run.clone()),

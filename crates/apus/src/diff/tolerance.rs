@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::load::FAILURE;
+
 /// An accepted difference of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
@@ -122,9 +124,9 @@ impl Rules {
         a == b || self.of(path).is_some_and(|rule| rule.tolerance.accepts(a, b))
     }
 
-    /// Returns a rule that is about none of these metrics, if there are any.
+    /// Returns a rule that is about none of these metrics, if there are any: runs that failed have only the reason.
     pub fn unused(&self, metrics: &[String]) -> Option<&Rule> {
-        if metrics.is_empty() {
+        if metrics.iter().all(|metric| metric == FAILURE) {
             return None;
         }
         self.0.iter().find(|rule| !metrics.iter().any(|metric| rule.covers(metric)))
@@ -171,5 +173,6 @@ mod tests {
             Some("--tolerance a.b=1%")
         );
         assert_eq!(unused.unused(&[]), None);
+        assert_eq!(unused.unused(&[FAILURE.into()]), None);
     }
 }
