@@ -25,7 +25,7 @@ class Numbers:
         for key, convert in self._PARTS.items():
             if key not in json:
                 # Of a part that the scenario does not name.
-                missing = convert.NONE if isinstance(convert, Each | Every) else None
+                missing = convert.none() if isinstance(convert, Each | Every) else None
                 setattr(self, attribute(key), missing)
 
     def __getitem__(self, path: str) -> Any:  # noqa: ANN401 - of the type in the documentation
@@ -60,9 +60,6 @@ class Numbers:
 class Each:
     """Conversion of every value of an object."""
 
-    NONE: ClassVar[Mapping[str, Any]] = {}
-    """The object if the results lack it."""
-
     def __init__(self, convert: Convert) -> None:
         """Convert each value by this function."""
         self._convert = convert
@@ -71,12 +68,13 @@ class Each:
         """Return the object with converted values."""
         return {key: self._convert(value) for key, value in json.items()}
 
+    def none(self) -> Mapping[str, Any]:
+        """Return a new object for results that lack it."""
+        return {}
+
 
 class Every:
     """Conversion of every entry of a list."""
-
-    NONE: ClassVar[Sequence[Any]] = ()
-    """The list if the results lack it."""
 
     def __init__(self, convert: Convert) -> None:
         """Convert each entry by this function."""
@@ -85,6 +83,10 @@ class Every:
     def __call__(self, json: Sequence[Any]) -> Sequence[Any]:
         """Return the list with converted entries."""
         return [self._convert(entry) for entry in json]
+
+    def none(self) -> Sequence[Any]:
+        """Return a new list for results that lack it."""
+        return []
 
 
 def within(value: object, key: str) -> Any:  # noqa: ANN401 - of the type in the documentation

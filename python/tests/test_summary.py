@@ -111,7 +111,10 @@ def test_a_job_has_numbers_by_its_place(incast: Path) -> None:
     for name in ("jobs.1.completion_us", "jobs.-1.completion_us", "jobs.first"):
         with pytest.raises(KeyError, match=name):
             _ = run.summary[name]
-    assert list(apus.run(incast).summary.jobs) == []
+    without = apus.run(incast).summary
+    assert (list(without.jobs), without.ports) == ([], {})
+    # They are those of this summary alone.
+    assert without.ports is not apus.run(incast).summary.ports
 
 
 def test_named_parts_are_attributes(measured: summary.Summary) -> None:
