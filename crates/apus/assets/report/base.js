@@ -68,7 +68,7 @@ const count = value => Math.round(value).toLocaleString("en-US").replace(/,/g, "
 function quantity(value, metric) {
   if (value === null || value === undefined) return "–";
   // An index is no share.
-  if (metric.fraction) return /jain/.test(metric.name) ? number(value, 3) : value === 0 ? "0" : percent(value);
+  if (metric.fraction) return /(^|[._])jain$/.test(metric.name) ? number(value, 3) : value === 0 ? "0" : percent(value);
   if (metric.unit === "us") return micros(value);
   if (metric.unit === "B") return bytes(value);
   if (metric.unit === "") return Number.isInteger(value) ? count(value) : number(value);

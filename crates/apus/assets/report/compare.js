@@ -10,7 +10,7 @@ function comparePictures() {
   const metrics = beside ? comparison.metrics.map(metric => ({ ...metric, better: 0 })) : comparison.metrics;
   // A range of sizes that has all ops of its workload says the same as the workload.
   const same = i => metrics.findIndex((_, j) => rows.every(row => JSON.stringify(row.numbers[j]) === JSON.stringify(row.numbers[i])));
-  const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null) && !(/[. ]size[. ]/.test(metrics[i].name) && same(i) < i && /slowdown/.test(metrics[same(i)].name)));
+  const measured = metrics.map((_, i) => i).filter(i => rows.some(row => valueOf(row, i) !== null) && !(/[. ]size[. ]/.test(metrics[i].pattern) && same(i) < i && /slowdown/.test(metrics[same(i)].pattern)));
   if (!measured.length) return null;
   // Rows have colours of their own if they are few; of a sweep, those of the first setting.
   const colours = rows.map((row, i) => axes.length ? colour(Math.max(0, axes[0].values.indexOf(row.values[0])) % 8) : rows.length <= 8 ? colour(i) : theme.series[0]);
@@ -46,7 +46,7 @@ function comparePictures() {
     const one = paired(row, other, i);
     return one !== null && one.clear && (metrics[i].better || 1) * one.by > 0;
   };
-  const counted = i => metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].name);
+  const counted = i => metrics[i].unit === "" && /unfinished|stalled|packets/.test(metrics[i].pattern);
   const signedBy = (by, i) => `${by > 0 ? "+" : "−"}${quantity(Math.abs(by), metrics[i]).replace(/\s%$/, "\u00a0points")}`;
   // In percent of the other row, or as a factor; a share, a count, and what differs from nothing, in its unit.
   const change = (row, other, i) => {
@@ -129,7 +129,7 @@ function comparePictures() {
     const usable = i => metrics[i].better && !rows.some(row => isOpen(row, i) || valueOf(row, i) === null);
     const factor = (row, other, i) => { const [a, b] = [valueOf(row, i), valueOf(other, i)].map(Math.abs); return Math.max(a, b) / (Math.min(a, b) || Infinity); };
     const sizeable = (row, other, i) => factor(row, other, i) >= 1.05 || !valueOf(row, i) !== !valueOf(other, i);
-    const kind = i => metrics[i].name.replace(/\.(p\d.*|max_.*|mean_.*|unfinished)$/, "").replace(/\.(size\.\d+\.)?slowdown.*/, "");
+    const kind = i => metrics[i].name.replace(/slowdown/.test(metrics[i].pattern) ? /(\.size\.\d+)?\.slowdown(\.(lower|upper))?(\.[^.]*)?$/ : /\.(p\d[\d_]*|max_[^.]*|mean_[^.]*|unfinished)$/, "");
     const clear = (row, other, worse, without) => {
       const kinds = new Set();
       return measured.filter(i => usable(i) && !without.includes(i) && sizeable(row, other, i) && (worse ? clearly(other, row, i) : clearly(row, other, i))).sort((a, b) => factor(row, other, b) - factor(row, other, a)).filter(i => !kinds.has(kind(i)) && kinds.add(kind(i)))
@@ -157,7 +157,7 @@ function comparePictures() {
   let left = 0;
   function drawParallel(width) {
     // Where there is room for few, a queue and an RTT are among them.
-    const kinds = ["mean_queue", "fabric_rtt"].map(kind => measured.find(i => metrics[i].name.includes(kind) && !comparison.against.includes(i))).filter(i => i !== undefined), begin = [...comparison.against, ...kinds];
+    const kinds = ["mean_queue", "fabric_rtt"].map(kind => measured.find(i => metrics[i].pattern.includes(kind) && !comparison.against.includes(i))).filter(i => i !== undefined), begin = [...comparison.against, ...kinds];
     const first = [...begin, ...measured.filter(i => !begin.includes(i))].filter(i => measured.includes(i));
     const varying = first.filter(i => { const all = rows.map(row => valueOf(row, i)).filter(v => v !== null); return new Set(all).size > 1; });
     const shown = varying.slice(0, Math.max(3, Math.floor(width / 92)));

@@ -96,7 +96,7 @@ pub struct Comparison {
 impl Comparison {
     pub(super) fn json(&self) -> Value {
         let metric = |(name, heading): (&String, &String)| {
-            json!({ "name": name, "heading": heading, "unit": unit_of(name),
+            json!({ "name": name, "pattern": pattern(name), "heading": heading, "unit": unit_of(name),
                     "better": better(name), "fraction": is_fraction(name) })
         };
         let number = |number: &Option<Spread>| {
@@ -157,13 +157,18 @@ fn is_fraction(name: &str) -> bool {
     apus_sim::results::is_fraction(name) || name.starts_with("utilisation")
 }
 
+/// Returns the name of a metric without names that the user chose. `apus emulate` names metrics in words.
+fn pattern(name: &str) -> &str {
+    pattern_of(name).unwrap_or(name)
+}
+
 /// Returns whether larger values of a metric are better (1), smaller ones (-1), or neither (0). Names that the user chose,
 /// and the number of values of a distribution, say nothing about that.
 pub(super) fn better(name: &str) -> i8 {
     if name.ends_with(".count") {
         return 0;
     }
-    let name = pattern_of(name).unwrap_or(name);
+    let name = pattern(name);
     let words = |all: &[&str]| all.iter().any(|word| name.contains(word));
     let ops = name == "ops" || name.ends_with(".ops");
     if words(&["duplicate"]) {
@@ -188,7 +193,7 @@ pub(super) fn better(name: &str) -> i8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{better, thinned};
+    use super::{better, pattern, thinned};
 
     #[test]
     fn fewer_drops_and_unfinished_ops_are_better_and_more_ops_are() {
@@ -204,6 +209,8 @@ mod tests {
         assert_eq!(better("workload.duplicate.ops"), 1);
         let neither = ["op_latency_us.count", "workload.web.slowdown.count", "work.events"];
         assert_eq!(neither.map(better), [0, 0, 0]);
+        // The page looks for words there.
+        assert_eq!(pattern("workload.packets.ops"), "workload.<name>.ops");
         // Names of `apus emulate` are words.
         assert_eq!(better("goodput of host 1, kernel"), 1);
     }
