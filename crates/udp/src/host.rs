@@ -290,7 +290,7 @@ impl Host {
 
     /// Requests a connection from the next engine in turn that has not failed, of the address for this peer.
     fn request(&self, peer: SocketAddr, classes: &[u8], towards: Towards) -> Answer {
-        let peer = answering(peer);
+        let peer = answering(peer, &self.addresses);
         let (reply, receiver) = oneshot::channel();
         let engines = self.engines_for(peer);
         let (first, count) = (self.next.fetch_add(1, Ordering::Relaxed), engines.len());
@@ -469,13 +469,20 @@ impl Host {
 type Answer = oneshot::Receiver<Result<Opened, ConnectError>>;
 
 /// Returns the address that a peer answers from if packets are sent to `peer`: the IPv4 address for its mapped form
-/// (`::ffff:192.0.2.1`), and the loopback address for the unspecified one, which the kernel takes for it.
-fn answering(peer: SocketAddr) -> SocketAddr {
-    let ip = match peer.ip().to_canonical() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip if ip == peer.ip() => return peer, // an IPv6 address keeps its scope
-        ip => ip,
+/// (`::ffff:192.0.2.1`). For the unspecified address the kernel takes the one that the socket is bound to, one of `local`, or else the
+/// loopback address.
+fn answering(peer: SocketAddr, local: &[SocketAddr]) -> SocketAddr {
+    let given = peer.ip().to_canonical();
+    let ip = if given.is_unspecified() {
+        let mut bound = local.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified());
+        bound.find(|ip| ip.is_ipv4() == given.is_ipv4()).unwrap_or(match given {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        })
+    } else if given == peer.ip() {
+        return peer; // an IPv6 address keeps its scope
+    } else {
+        given
     };
     SocketAddr::new(ip, peer.port())
 }

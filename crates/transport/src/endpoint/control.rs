@@ -216,11 +216,10 @@ impl<F: AlgorithmFactory> Endpoint<F> {
         })
     }
 
-    /// Returns `true` if a flow has answers to reads of this region that are not yet acknowledged.
-    #[must_use]
-    pub fn is_answering(&self, id: FlowId, region: RegionKey) -> bool {
+    /// Returns the regions of a flow's answers to reads that are not yet acknowledged.
+    pub fn answers_of(&self, id: FlowId) -> impl Iterator<Item = RegionKey> + '_ {
         let flow = self.flows.get(id.index());
-        flow.is_some_and(|flow| flow.send.answers().any(|(_, of)| of == region))
+        flow.into_iter().flat_map(|flow| flow.send.answers().map(|(_, region)| region))
     }
 
     /// Returns the op that the bytes of a packet of this side belong to: an op submitted here, or

@@ -214,10 +214,28 @@ impl Sessions {
             session.last_received = now;
         }
         self.open_account(id);
+        self.win_crossing(from, &instance);
         // The responder waits for the first packet under the new keys. Its answer shows that it keeps the session.
         self.want(id, want::PING);
         self.set_timer(id, now.saturating_add(self.config.retry));
         Ok(())
+    }
+
+    /// The peer has accepted the session that this side opens. If this side has the smaller process number, an attempt of the same
+    /// process, which was accepted here before, ends: the peer ends its side with the confirmation of this session. Else both could
+    /// be confirmed at the same time, each at one side, and end the other.
+    fn win_crossing(&mut self, from: Peer, instance: &[u8; 16]) {
+        if *instance < self.instance {
+            return;
+        }
+        let pending = self.pending.range((from, 0)..=(from, u32::MAX));
+        let of_peer = |&(_, &id): &(_, &SessionId)| {
+            self.get(id).is_some_and(|session| session.instance == *instance)
+        };
+        let crossed: Vec<SessionId> = pending.filter(of_peer).map(|(_, &id)| id).collect();
+        for id in crossed {
+            self.end(id, End::Crossed);
+        }
     }
 
     fn on_refused(

@@ -65,7 +65,12 @@ impl Sessions {
     }
 
     /// As [`Sessions::refuse_because`], and tells the peer that its quota allows no more.
-    pub fn refuse_beyond_quota(&mut self, id: SessionId) {
+    pub fn refuse_beyond_quota(&mut self, now: Time, id: SessionId) {
+        let of_unlisted = self.get(id).filter(|s| matches!(s.holder(), Principal::Unlisted(_)));
+        if let Some(from) = of_unlisted.map(|session| session.peer.address.ip()) {
+            // Its next handshake may have another key.
+            self.quotas.count_refused(now, from, &self.config);
+        }
         self.refuse_and_tell(id, &Told::Quota);
     }
 
@@ -112,12 +117,25 @@ impl Sessions {
             self.counters.failed += 1;
             return Ok(());
         }
+        if self.turns.has(from, initiator, cookie) {
+            return Ok(());
+        }
         if !self.quotas.admit_address(now, from.address.ip(), &self.config) {
             return Err(Dropped::Rate);
         }
-        if self.shares.counts() {
-            self.shares.count_handshake();
-        }
+        self.on_admitted_init(now, from, packet, cookie, message)
+    }
+
+    /// Handles an Init whose cookie is good, and whose address may ask now.
+    pub(super) fn on_init_in_turn(
+        &mut self,
+        now: Time,
+        from: Peer,
+        packet: &Handshake<'_>,
+        cookie: Cookie,
+        message: &[u8],
+    ) -> Result<(), Dropped> {
+        let (mode, key, initiator) = (packet.mode, packet.key, packet.initiator);
         let mut entropy = self.random.bytes().ok_or(Dropped::NoRandomness)?;
         if is_planted(Bug::EphemeralAgain) {
             entropy.fill(1);
@@ -184,8 +202,8 @@ impl Sessions {
         }
         // A session replaces the older one from the same address.
         let older = self.by_peer.get(&from).and_then(|&id| self.get(id));
-        let replaced = older.is_some_and(|older| older.charged == Some(who));
-        let room = self.quotas.has_room(who, replaced.into(), &self.config);
+        let replaced = older.and_then(|older| older.charged);
+        let room = self.quotas.has_room(who, replaced, &self.config);
         if !room && matches!(who, Principal::Unlisted(_)) {
             // Its next handshake may have another key.
             self.quotas.count_refused(now, from.address.ip(), &self.config);
@@ -216,7 +234,7 @@ impl Sessions {
 
     /// Returns `true` if an Init was received before. Its Response is then repeated if it was sent already. A new Init of the
     /// same initiator replaces the old one.
-    fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
+    pub(super) fn is_again(&mut self, from: Peer, initiator: u32, cookie: Cookie) -> bool {
         let connected = self.by_peer.get(&from).and_then(|&id| self.get(id));
         if connected.is_some_and(|s| s.initiator == initiator && s.shown == Some(cookie)) {
             return true;

@@ -86,6 +86,7 @@ mod state;
 mod table;
 mod told;
 mod traffic;
+mod turns;
 mod window;
 
 #[cfg(test)]

@@ -135,12 +135,19 @@ impl Quotas {
         admitted
     }
 
-    /// Returns `true` if another session of this key is within its quotas. `replaced` sessions of the key end with it.
-    pub(crate) fn has_room(&self, who: Principal, replaced: u32, config: &Config) -> bool {
+    /// Returns `true` if another session of this key is within its quotas. It replaces a session of `replaced`, if there is one.
+    pub(crate) fn has_room(
+        &self,
+        who: Principal,
+        replaced: Option<Principal>,
+        config: &Config,
+    ) -> bool {
         who.holders().all(|holder| {
+            let mut ended = replaced.into_iter().flat_map(Principal::holders);
+            let ended = u32::from(ended.any(|other| other == holder));
             let used = self.usage.get(&holder).copied().unwrap_or_default();
             let (sessions, pending) = config.quota(holder);
-            used.sessions - replaced.min(used.sessions) < sessions && used.pending < pending
+            used.sessions - ended.min(used.sessions) < sessions && used.pending < pending
         })
     }
 
@@ -272,7 +279,7 @@ mod tests {
         let mut open = |who| {
             (0..20)
                 .take_while(|_| {
-                    let room = quotas.has_room(who, 0, &config);
+                    let room = quotas.has_room(who, None, &config);
                     if room {
                         quotas.begin(who);
                         quotas.connected(who);
@@ -282,12 +289,14 @@ mod tests {
                 .count()
         };
         assert_eq!((open(peer), open(shared)), (2, 20), "the table itself limits the others");
-        assert!(quotas.has_room(peer, 1, &config), "it replaces one of its own");
+        assert!(quotas.has_room(peer, Some(peer), &config), "it replaces one of its own");
+        let other = Principal::Peer(PeerKey::new([10; 32]).unwrap());
+        assert!(!quotas.has_room(peer, Some(other), &config), "one of another");
         quotas.end(peer, false);
-        assert!(quotas.has_room(peer, 0, &config));
+        assert!(quotas.has_room(peer, None, &config));
         let named = Config { quota_sessions: Some(1), ..config };
-        assert!(!quotas.has_room(peer, 0, &named));
+        assert!(!quotas.has_room(peer, None, &named));
         quotas.end(peer, false);
-        assert!(quotas.has_room(peer, 0, &named) && !quotas.usage.contains_key(&peer));
+        assert!(quotas.has_room(peer, None, &named) && !quotas.usage.contains_key(&peer));
     }
 }

@@ -41,9 +41,6 @@ const PACKET: i64 = 8192;
 /// (`cargo bench -p apus-udp --bench session -- answer`). A peer may replace its key with each packet, and this host follows with its
 /// answers. Who replaces it by count and age, as Apus does, pays next to nothing. deviation: rounded up to a whole [`PACKET`].
 const NEW_KEY: i64 = 2 * PACKET;
-/// Bytes that take as long as the responder's side of a handshake: 175 us (`quota`), where a packet and its answer, which count as two,
-/// take 3 us (docs/performance.md). deviation: rounded up to a power of two.
-const HANDSHAKE: i64 = 128 * PACKET;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -245,13 +242,6 @@ impl Shares {
         self.spend(place, NEW_KEY);
     }
 
-    /// Counts the work for a handshake. It is in nobody's share, but the engine can do that much: without it, peers would have equal
-    /// parts of what handshakes leave, and packets of theirs would be dropped. Call it only if [`Shares::counts`].
-    #[cold]
-    pub(crate) fn count_handshake(&mut self) {
-        self.spent += HANDSHAKE;
-    }
-
     fn spend(&mut self, place: usize, cost: i64) {
         self.spent += cost;
         let window = self.round / WINDOW;
@@ -375,9 +365,10 @@ mod tests {
         assert!(handled[0] >= 9_500, "{handled:?}");
     }
 
-    /// Returns how many packets of two peers, who send 10 and 100 per round, are handled in the last 100 of 300 rounds, all of them
-    /// late.
-    fn handled_late(handshakes: bool) -> [u32; 2] {
+    /// Datagrams that cost no share, such as forged ones, keep the engine late. A peer has its equal part of what the engine did
+    /// before shares were enforced: 55 of 110 packets per round.
+    #[test]
+    fn shares_do_not_fall_below_equal_parts_though_they_do_not_end_the_overload() {
         let mut shares = Shares::default();
         let places = [1, 2].map(|n| shares.open(source(([10, 0, 0, n]).into())));
         let mut now = Time::ZERO;
@@ -393,30 +384,13 @@ mod tests {
                     }
                 }
             }
-            if handshakes && shares.counts() {
-                shares.count_handshake();
-            }
             now += ROUND;
             shares.on_poll(now, (0, Span::from_ms(1)), false);
             // Nothing waits at another port.
             shares.on_poll(now, (1, Span::ZERO), false);
         }
-        handled
-    }
-
-    /// Datagrams that cost no share, such as forged ones, keep the engine late. A peer has its equal part of what the engine did
-    /// before shares were enforced: 55 of 110 packets per round.
-    #[test]
-    fn shares_do_not_fall_below_equal_parts_though_they_do_not_end_the_overload() {
-        let handled = handled_late(false);
         assert_eq!(handled[0], 1000);
         assert!((5400..=5600).contains(&handled[1]), "{handled:?}");
-    }
-
-    /// With a handshake in each round the engine did as much as 238 packets. A peer may have 119 of them.
-    #[test]
-    fn handshakes_are_a_part_of_what_an_engine_can_do() {
-        assert_eq!(handled_late(true), [1_000, 10_000]);
     }
 
     /// An engine that did not run for 5 ms catches up before shares are enforced.

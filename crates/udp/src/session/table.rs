@@ -20,6 +20,7 @@ use super::random::Randomness;
 use super::ring::KeyRing;
 use super::share::Shares;
 use super::state::{Session, Stage, want};
+use super::turns::Turns;
 use super::window::Accepted;
 
 /// Number of ended sessions whose guards are kept.
@@ -52,6 +53,8 @@ pub struct Sessions {
     pub(crate) pending: BTreeMap<(Peer, u32), SessionId>,
     pub(crate) quotas: Quotas,
     pub(crate) shares: Shares,
+    /// First messages of peers that wait.
+    pub(crate) turns: Turns,
     timers: BTreeSet<(Time, SessionId)>,
     /// Sessions with packets to send.
     pub(super) outbox: VecDeque<SessionId>,
@@ -95,6 +98,7 @@ impl Sessions {
             pending: BTreeMap::new(),
             quotas: Quotas::default(),
             shares: Shares::default(),
+            turns: Turns::default(),
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
             replies: VecDeque::new(),
@@ -244,11 +248,13 @@ impl Sessions {
     /// every call that takes `&mut self`, and may be early, never late.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
-        self.timers.first().map(|&(at, _)| at)
+        let timer = self.timers.first().map(|&(at, _)| at);
+        timer.into_iter().chain(self.turns.next_timeout()).min()
     }
 
-    /// Runs the timers due at `now`: repeats handshakes and pings, and gives up peers.
+    /// Runs the timers due at `now`: answers handshakes that waited for their turn, repeats own ones and pings, and gives up peers.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.handle_turns(now);
         while let Some(&(at, id)) = self.timers.first() {
             if at > now {
                 return;

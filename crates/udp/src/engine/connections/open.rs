@@ -144,7 +144,7 @@ impl Connections {
         let mut aside = Vec::new();
         let opened = loop {
             let flows = self.open_any(classes.to_vec(), first_mtu(path_mtu), endpoint);
-            if let Some(hello) = self.hello(path_mtu, &flows).encode() {
+            if let Some(hello) = self.hello(&flows).encode() {
                 break Some((flows, hello));
             }
             aside.extend(flows.ids);
@@ -171,9 +171,10 @@ impl Connections {
         Flows { ids, classes }
     }
 
-    fn hello(&self, mtu: u32, flows: &Flows) -> Hello {
+    fn hello(&self, flows: &Flows) -> Hello {
         Hello {
-            max_mtu: mtu.min(u32::from(u16::MAX)) as u16,
+            // What this host takes: what its kernel knows of the path back expires, and says nothing of the path here.
+            max_mtu: self.config.max_mtu.min(u32::from(u16::MAX)) as u16,
             max_ops: self.config.max_ops,
             max_message: self.config.max_message,
             flows: flows.ids.clone(),
@@ -215,7 +216,7 @@ impl Connections {
                 let why = "the application has not accepted a quarter of max_unaccepted connections of its peer, or three quarters \
                            of peers that are not listed";
                 self.log.refused(now, peer, why);
-                return self.sessions.refuse_beyond_quota(session);
+                return self.sessions.refuse_beyond_quota(now, session);
             }
         };
         if let Some(hook) = &self.config.accept {
@@ -245,7 +246,7 @@ impl Connections {
                             &format!(", or all peers that are not listed more than {of_unlisted}");
                     }
                     self.log.refused(now, peer, &why);
-                    return self.sessions.refuse_beyond_quota(session);
+                    return self.sessions.refuse_beyond_quota(now, session);
                 };
                 Some(held)
             }

@@ -326,17 +326,17 @@ fn packets_for_flows_of_another_connection_are_dropped() {
     drop(first);
 }
 
-/// Handshakes that cost a Diffie-Hellman: a burst of 256, which takes 51 ms of the core, and 1024 per second after it, which take 20 %.
-/// Honest peers need 60 %. Each handshake holds up their packets for 200 us, so that the engine is late, and drops some of them.
+/// Handshakes that cost a Diffie-Hellman: a burst of 256, and 1024 per second after it. All but eight wait for a turn, 1 ms each, so
+/// that they take a fifth of the core. Honest peers need 60 %.
 #[test]
-fn beside_all_handshakes_that_four_addresses_may_have_others_keep_two_thirds() {
+fn beside_all_handshakes_that_four_addresses_may_have_others_keep_nine_tenths() {
     let alone = outcome(Abuse::Nothing, 0.0).done;
     // During the burst, and after it.
-    for (begun, handshakes) in [(60, 320), (300, 600)] {
+    for (begun, handshakes) in [(60, 120), (300, 200)] {
         for abuse in [Abuse::Holders, Abuse::Unlisted] {
             let beside = outcome_after(Span::from_ms(begun), abuse, 0.0);
             assert!(beside.served >= handshakes, "{abuse:?}: {beside:?}");
-            assert!(beside.done * 3 >= alone * 2, "{abuse:?}: {beside:?} of {alone}");
+            assert!(beside.done * 10 >= alone * 9, "{abuse:?}: {beside:?} of {alone}");
         }
     }
 }

@@ -284,6 +284,53 @@ fn both_asking_at_once_get_one_session() {
     assert_eq!(world.deliver(&datagram), None);
 }
 
+/// Both sides ask, over a path of 40 ms, one of them at any time within 0.3 s after the other; the first Response is lost. So the later
+/// one has accepted the other side's session before it asks itself, and both can be answered at the same time.
+#[test]
+fn both_asking_within_a_round_trip_after_a_lost_response_get_one_session() {
+    let delay = Span::from_ms(40);
+    for (first, later) in [(0, 1), (1, 0)] {
+        for offset in (0..300).step_by(5) {
+            let mut world = World::new();
+            let begin = world.now;
+            world.connect(first, later);
+            let (mut asked, mut lost) = (false, false);
+            let mut under_way: Vec<(Time, Datagram)> = Vec::new();
+            while world.now < begin + Span::from_secs(4) {
+                if !asked && world.now >= begin + Span::from_ms(offset) {
+                    asked = true;
+                    // The session of the other side may be there already.
+                    if world.hosts[later].session().is_none() {
+                        world.connect(later, first);
+                    }
+                }
+                world.transmit();
+                for datagram in core::mem::take(&mut world.wire) {
+                    if !lost && datagram.bytes[2] == 0x43 {
+                        lost = true;
+                        continue;
+                    }
+                    under_way.push((world.now + delay, datagram));
+                }
+                let (due, rest) = under_way.into_iter().partition(|(at, _)| *at <= world.now);
+                under_way = rest;
+                for (_, datagram) in due {
+                    world.deliver(&datagram);
+                }
+                world.pass(5);
+            }
+            let why = format!("{first} first, {later} {offset} ms later");
+            assert!(lost, "{why}");
+            for host in &world.hosts {
+                assert_eq!(host.table.len(), 1, "{why}");
+            }
+            let sessions = [0, 1].map(|h| world.hosts[h].session().expect("connected"));
+            let datagram = world.sealed(0, sessions[0], 0, b"works");
+            assert_eq!(world.deliver(&datagram), None, "{why}");
+        }
+    }
+}
+
 /// There is room for one session, which is the own attempt: the first Init is refused, and the other side's is accepted.
 #[test]
 fn both_asking_at_once_get_one_session_though_there_is_room_for_one_alone() {

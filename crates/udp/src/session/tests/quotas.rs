@@ -98,7 +98,8 @@ fn handshakes_from_one_address_are_limited_before_they_cost_a_diffie_hellman() {
     // Another peer, at another address, is served meanwhile.
     world.hosts[1].accepts = true;
     let other = world.connect(2, 1);
-    world.settle();
+    // Two of the others wait for their turn before it.
+    world.run(3);
     assert!(world.hosts[2].table.is_connected(other));
 }
 
@@ -111,9 +112,40 @@ fn handshakes_of_one_key_are_limited_whatever_its_address() {
         world.connect(from, 1);
         world.settle();
     }
+    // All but eight wait for their turn, 1 ms each. Meanwhile one more is within the rate of the key.
+    world.run(22);
     let connected = world.hosts[1].table.len();
-    assert_eq!(connected, 10);
-    assert_eq!(world.hosts[1].table.counters().dropped_rate, 20);
+    assert_eq!(connected, 11);
+    assert_eq!(world.hosts[1].table.counters().dropped_rate, 19);
+}
+
+/// Twenty peers ask at once: eight have their turn at once, and the others one after the other, as they came. What comes again meanwhile
+/// is no other handshake.
+#[test]
+fn first_messages_of_a_burst_wait_for_their_turns() {
+    let mut world = world(Config::default());
+    let asked: Vec<_> = (0..20)
+        .map(|n| {
+            let from = again(&mut world, n);
+            (from, world.connect(from, 1))
+        })
+        .collect();
+    world.settle();
+    let connected = |world: &World| {
+        asked.iter().take_while(|&&(host, id)| world.hosts[host].table.is_connected(id)).count()
+    };
+    assert_eq!(connected(&world), 8);
+    let inits: Vec<_> = world.seen.iter().filter(|d| d.bytes[2] == 0x42).cloned().collect();
+    for init in &inits {
+        world.deliver(init);
+    }
+    for waited in 1..=12 {
+        world.run(1);
+        assert_eq!(connected(&world), 8 + waited);
+    }
+    world.run(10);
+    assert_eq!(world.hosts[1].table.turns.taken, 20);
+    assert_eq!(world.hosts[1].table.counters().dropped_rate, 0);
 }
 
 /// As [`world`], with a server that takes peers that it does not list.
@@ -136,14 +168,14 @@ fn unlisted_keys_together_leave_room_for_listed_ones() {
         for n in 0..8 {
             let from = unlisted(&mut world, 20 + n);
             world.connect(from, 1);
-            world.settle();
+            world.run(1);
             let told: &[Told] = if n < 6 { &[] } else { &[Told::Quota] };
             assert_eq!(world.hosts[from].told(), told, "{n}");
         }
         assert_eq!(world.hosts[1].table.len(), 6, "three quarters of eight");
         world.hosts[1].accepts = true;
         let other = world.connect(2, 1);
-        world.settle();
+        world.run(1);
         assert!(world.hosts[2].table.is_connected(other));
         // A session that ends makes room, or a handshake that is given up.
         world.run(6_000);

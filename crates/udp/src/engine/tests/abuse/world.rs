@@ -148,16 +148,20 @@ impl World {
                 + c.dropped_address
         }) {
             cost::CHEAP
-        } else if changed(|c| c.dropped_unproven + c.dropped_forged) {
+        } else if changed(|c| c.dropped_unproven + c.dropped_forged) || kind == Some(0x42) {
+            // The handshake itself is counted when it has its turn.
             cost::PROOF
         } else if kind == Some(0x40) {
             cost::HELLO
-        } else if kind == Some(0x42) {
-            self.handshakes += 1;
-            cost::HANDSHAKE
         } else {
             cost::PACKET
         }
+    }
+
+    /// Returns how many handshakes the server has computed since the last call.
+    fn handshakes(&mut self) -> u64 {
+        let taken = self.machines[0].engines[0].sessions().turns.taken;
+        taken - std::mem::replace(&mut self.handshakes, taken)
     }
 
     /// Returns how often either key of the abuser's session has been replaced at the server.
@@ -222,9 +226,11 @@ impl World {
             let replaced = self.keys_replaced() - before;
             self.free += cost::NEW_KEY * replaced;
             // These costs include a packet that is sent.
-            let included = [cost::PACKET, cost::HELLO, cost::HANDSHAKE].contains(&taken);
-            let included = u64::from(included);
-            self.free += taken + cost::SEND * sent.saturating_sub(included);
+            let handshakes = self.handshakes();
+            let included = [cost::PACKET, cost::HELLO].contains(&taken);
+            let included = u64::from(included) + handshakes;
+            let sent = cost::SEND * sent.saturating_sub(included);
+            self.free += taken + cost::HANDSHAKE * handshakes + sent;
         }
         for n in 1..self.machines.len() {
             for _ in 0..8 {
@@ -237,8 +243,10 @@ impl World {
         // The server's timers and commands run even if no datagram comes.
         if self.loaded.is_empty() {
             self.machines[0].step(0);
-            let sent = cost::SEND * self.collect(0);
-            self.free += sent;
+            let sent = self.collect(0);
+            let handshakes = self.handshakes();
+            let sent = cost::SEND * sent.saturating_sub(handshakes);
+            self.free = self.free.max(self.now - TICK) + cost::HANDSHAKE * handshakes + sent;
         }
     }
 
