@@ -171,6 +171,37 @@ fn rfc_8899_a_path_is_probed_and_packets_become_longer() {
     assert_eq!(sent.iter().map(|burst| burst.datagrams.len()).collect::<Vec<_>>(), [1]);
 }
 
+/// The server's kernel knows of a detour when the connection begins, which bounds the server's packets until it is asked again, and the
+/// client's not at all.
+#[test]
+fn what_a_kernel_knows_of_its_path_bounds_one_direction_for_ten_minutes() {
+    let mut config = config();
+    config.max_mtu = 9000;
+    let mut hosts = [1, 2].map(|n| VirtualHost::new([10, 0, 0, n], &config));
+    for (host, mtu) in hosts.iter().zip([9000, 1400]) {
+        host.engine.network.mtu.set(Some(mtu));
+    }
+    let answer = hosts[0].connect(&hosts[1]);
+    run(&mut hosts, Span::from_ms(10));
+    let client = answer.try_recv().expect("answered").expect("connected");
+    let server = hosts[1].accepted.try_recv().expect("accepted").connection;
+    let datagrams = |hosts: &mut [VirtualHost; 2], n: usize, opened: &Opened| {
+        let message = submit(opened, OpKind::Message, Buffers::Payload(bytes(8_000).into()));
+        hosts[n].engine.step(true);
+        let sent = hosts[n].engine.network.sent.borrow();
+        let count = sent.iter().map(|burst| burst.datagrams.len()).sum::<usize>();
+        drop(sent);
+        run(hosts, Span::from_ms(10));
+        message.try_recv().expect("ended").expect("delivered");
+        count
+    };
+    assert_eq!(datagrams(&mut hosts, 0, &client), 1);
+    assert!(datagrams(&mut hosts, 1, &server) >= 6);
+    hosts[1].engine.network.mtu.set(Some(9000));
+    run(&mut hosts, Span::from_secs(601));
+    assert_eq!(datagrams(&mut hosts, 1, &server), 1);
+}
+
 /// A probe that finds no room would count as one that the path has swallowed.
 #[test]
 fn probes_wait_for_room_and_none_is_lost_meanwhile() {
