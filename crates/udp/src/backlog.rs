@@ -27,16 +27,16 @@ pub(crate) struct Backlog {
 /// A slot of the backlog, freed when it is dropped.
 pub(crate) struct BacklogSlot {
     _slot: Slot,
-    _shares: Vec<Share>,
+    _counted: Vec<Counted>,
 }
 
-/// A slot as a limit counts it.
-struct Share {
+/// A slot that counts for the limit of a holder.
+struct Counted {
     holder: Principal,
     held: Arc<Mutex<BTreeMap<Principal, u32>>>,
 }
 
-impl Drop for Share {
+impl Drop for Counted {
     fn drop(&mut self) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = held.get_mut(&self.holder) {
@@ -84,12 +84,12 @@ impl Backlog {
             taken => taken.map_err(|_| NoSlot::Full)?,
         };
         let holders = peer.into_iter().flat_map(Principal::holders);
-        let shares = holders.filter_map(|holder| self.share(holder)).collect::<Result<_, _>>()?;
-        Ok(BacklogSlot { _slot: slot, _shares: shares })
+        let counted = holders.filter_map(|holder| self.count(holder)).collect::<Result<_, _>>()?;
+        Ok(BacklogSlot { _slot: slot, _counted: counted })
     }
 
     /// Counts a slot of a holder; `None` if it has no limit of its own.
-    fn share(&self, holder: Principal) -> Option<Result<Share, NoSlot>> {
+    fn count(&self, holder: Principal) -> Option<Result<Counted, NoSlot>> {
         let most = match holder {
             Principal::Peer(_) | Principal::Unlisted(_) => (self.limit / PART_OF_PEER).max(1),
             Principal::AllUnlisted => of_unlisted(self.limit),
@@ -101,7 +101,7 @@ impl Backlog {
             return Some(Err(NoSlot::Quota));
         }
         held.insert(holder, count + 1);
-        Some(Ok(Share { holder, held: Arc::clone(&self.held) }))
+        Some(Ok(Counted { holder, held: Arc::clone(&self.held) }))
     }
 
     /// Puts a connection into its slot. If the application has gone, the connection is dropped, which closes it.

@@ -6,12 +6,18 @@ use apus_units::{Bytes, ClassId, HostId, PortId, Span, SwitchId};
 
 use crate::support::{ClassConfig, Delivery, Sim, Tier, Topology, gbps};
 
-/// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with room for 100 kB. The hosts
+/// A host on each of two leaves, four spines, 100 Gb/s from switch to switch with this buffer for each port. The hosts
 /// are ten times as fast, so that queues are at the leaves.
-fn sim(rule: SwitchChoice) -> (Sim, Way) {
+fn topology(buffer: Buffer) -> Topology {
     let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
-    let spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::new(100_000));
-    let mut sim = Sim::build(&Topology::leaf_spine(2, 1, 4, &hosts, &spines));
+    let mut spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::MAX);
+    (spines.up.buffer, spines.down.buffer) = (buffer, buffer);
+    Topology::leaf_spine(2, 1, 4, &hosts, &spines)
+}
+
+/// A network with room for 100 kB at each port.
+fn sim(rule: SwitchChoice) -> (Sim, Way) {
+    let mut sim = Sim::build(&topology(Buffer::Own(Bytes::new(100_000))));
     let way = sim.net.let_switches_choose(rule, 7);
     assert_eq!(sim.net.let_switches_choose(rule, 7), way, "a rule has one number");
     (sim, way)
@@ -64,12 +70,14 @@ fn packets_take_ports_in_turn() {
     assert_eq!(expected, [2, 2, 2, 7]);
 }
 
-/// 12 packets of 1000 B leave the host in 96 ns, and a port in 80 ns each: the queue of path 0 passes 5 % of
-/// 100 kB, the load of the others stays below it, so that they share the rest.
-#[test]
-fn packets_avoid_the_port_with_more_load() {
+/// Sends 12 packets along path 2, and then 12 that switches may send elsewhere. 12 packets of 1000 B leave the host in 96 ns, and a port in
+/// 80 ns each: the queue of path 2 passes 5 % of its room, about 100 kB. The load of the others stays below that, so that they share the
+/// rest.
+fn check_that_the_loaded_port_is_avoided(topology: &Topology) {
+    let mut sim = Sim::build(topology);
     let period = Span::from_ns(1);
-    let (mut sim, way) = sim(SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period });
+    let rule = SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period };
+    let way = sim.net.let_switches_choose(rule, 7);
     send(&mut sim, 2, Way::FORWARD, 0..12);
     send(&mut sim, 0, way, 12..24);
     sim.run();
@@ -80,26 +88,16 @@ fn packets_avoid_the_port_with_more_load() {
     assert!(sim.dropped.is_empty());
 }
 
-/// The same with a memory of 600 kB that the five ports of a switch share: if all are full, each of them has 0.5 * 600 / (1 + 0.5 * 5) =
-/// 86 kB.
+#[test]
+fn packets_avoid_the_port_with_more_load() {
+    check_that_the_loaded_port_is_avoided(&topology(Buffer::Own(Bytes::new(100_000))));
+}
+
+/// Five ports of a switch share 600 kB. If all are full, each has 600 kB * 0.5 / (1 + 0.5 * 5), which is 86 kB.
 #[test]
 fn packets_avoid_the_port_with_more_load_of_a_shared_memory() {
-    let hosts = Tier::hosts(gbps(1000), Span::from_us(1), Bytes::MAX);
-    let mut spines = Tier::switches(gbps(100), Span::from_us(1), Bytes::MAX);
-    for port in [&mut spines.up, &mut spines.down] {
-        port.buffer = Buffer::Shared { alpha: 0.5 };
-    }
-    let topology = Topology::leaf_spine(2, 1, 4, &hosts, &spines);
-    let mut sim = Sim::build(&topology.with_shared_buffer(Bytes::new(600_000)));
-    let period = Span::from_ns(1);
-    let rule = SwitchChoice::LeastLoaded { levels: [0.05, 0.1, 0.2], period };
-    let way = sim.net.let_switches_choose(rule, 7);
-    send(&mut sim, 2, Way::FORWARD, 0..12);
-    send(&mut sim, 0, way, 12..24);
-    sim.run();
-    let mut ports = sent(&sim);
-    ports.sort_unstable();
-    assert_eq!(ports[3], 12, "none joins the loaded port: {ports:?}");
+    let topology = topology(Buffer::Shared { alpha: 0.5 });
+    check_that_the_loaded_port_is_avoided(&topology.with_shared_buffer(Bytes::new(600_000)));
 }
 
 /// Packets at distances below the gap keep their port; over 64 gaps, each of four ports is chosen.

@@ -54,7 +54,8 @@ pub struct Config {
     pub quota_pending: Option<u32>,
     /// Maximum number of handshakes per second from one IP address (from one /64 of IPv6), and from one peer with a key of its
     /// own, 4 to 100,000; a quarter of them may come at once. Four times as many may come from all addresses together. Further ones are
-    /// dropped, and the peer repeats them. deviation: no source; 256 handshakes take 4 % of a core.
+    /// dropped, and the peer repeats them. Eight are answered at once, and the others at the rate of all addresses, or one per
+    /// millisecond if that is faster. deviation: no source; 256 handshakes take 4 % of a core.
     pub handshake_rate: u32,
 }
 

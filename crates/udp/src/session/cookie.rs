@@ -13,7 +13,7 @@ use super::key::KeyId;
 const LIFE: Span = Span::from_secs(5);
 
 /// A cookie, and the challenge to which the initiator's first Noise message is bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cookie(pub(crate) [u8; 16]);
 
 /// Creates and checks cookies.

@@ -188,7 +188,7 @@ impl Sessions {
         if let Some(peer) = who.peer() {
             let may_open = match who {
                 Principal::Unlisted(_) => self.config.accept_unlisted,
-                // A retired line refuses its key, whoever else may connect.
+                // A retired key is refused, also if peers that are not listed may connect.
                 _ => self.keys.lists(&peer, true),
             };
             if !may_open {

@@ -98,14 +98,13 @@ impl Quotas {
     /// Counts a handshake from this address, which costs a Diffie-Hellman computation. Returns `false` if it is one too many.
     pub(crate) fn admit_address(&mut self, now: Time, from: IpAddr, config: &Config) -> bool {
         let rate = u64::from(config.handshake_rate);
-        let interval = interval(rate * TOTAL);
+        let (rate_of_all, at_once) = of_all_addresses(config);
+        let interval = interval(rate_of_all);
         let total = self.total.max(now);
-        total.since(now) <= interval * (rate * TOTAL / BURST_PARTS).max(1)
-            && self.admit(now, source(from), rate)
-            && {
-                self.total = total + interval;
-                true
-            }
+        total.since(now) <= interval * at_once && self.admit(now, source(from), rate) && {
+            self.total = total + interval;
+            true
+        }
     }
 
     /// Counts an admitted handshake of this address with the weight of one that its key has refused.
@@ -191,7 +190,13 @@ pub(crate) fn of_unlisted(all: u32) -> u32 {
     (all - all.div_ceil(4)).max(1)
 }
 
-fn interval(rate: u64) -> Span {
+/// Returns how many handshakes may come from all addresses together: per second, and at once.
+pub(super) fn of_all_addresses(config: &Config) -> (u64, u64) {
+    let rate = u64::from(config.handshake_rate) * TOTAL;
+    (rate, (rate / BURST_PARTS).max(1))
+}
+
+pub(super) fn interval(rate: u64) -> Span {
     Span::from_secs(1) / rate.max(1)
 }
 

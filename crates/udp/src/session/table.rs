@@ -86,6 +86,7 @@ impl Sessions {
         let baker = Baker::new(&*draw()?);
         let mut instance = [0; 16];
         instance.copy_from_slice(&draw()?[..16]);
+        let turns = Turns::new(&config);
         Ok(Self {
             config,
             keys,
@@ -98,7 +99,7 @@ impl Sessions {
             pending: BTreeMap::new(),
             quotas: Quotas::default(),
             shares: Shares::default(),
-            turns: Turns::default(),
+            turns,
             timers: BTreeSet::new(),
             outbox: VecDeque::new(),
             replies: VecDeque::new(),

@@ -58,7 +58,7 @@ fn a_peer_fills_a_quarter_of_the_backlog_and_is_told() {
     connect(&mut hosts, 3).map(drop).expect("there is room again");
 }
 
-/// Whoever holds the shared key makes key pairs without end, and has a connection of two flows by each.
+/// A member of the group makes one key pair after the other, and opens a connection of two flows with each.
 #[test]
 fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
     let mut server = identified(1, 2);
@@ -81,7 +81,7 @@ fn the_ops_of_all_unlisted_keys_leave_room_for_listed_ones() {
     drop(connected);
 }
 
-/// A handshake takes its slot of the backlog with its first packet, and whoever holds the shared key never completes it.
+/// A handshake takes its slot of the backlog with its first packet. A member of the group completes none.
 #[test]
 fn connections_of_unlisted_keys_that_wait_leave_room_for_listed_ones() {
     let mut server = identified(1, 2);

@@ -112,7 +112,7 @@ fn handshakes_of_one_key_are_limited_whatever_its_address() {
         world.connect(from, 1);
         world.settle();
     }
-    // All but eight wait for their turn, 1 ms each. Meanwhile one more is within the rate of the key.
+    // All but eight wait for their turn, 1 ms each, although the rate of all addresses is lower. Meanwhile one more is within the rate of the key.
     world.run(22);
     let connected = world.hosts[1].table.len();
     assert_eq!(connected, 11);
@@ -146,6 +146,21 @@ fn first_messages_of_a_burst_wait_for_their_turns() {
     world.run(10);
     assert_eq!(world.hosts[1].table.turns.taken, 20);
     assert_eq!(world.hosts[1].table.counters().dropped_rate, 0);
+}
+
+/// A host that may take more handshakes answers them faster: 40,000 per second from all addresses.
+#[test]
+fn turns_are_as_fast_as_the_rate_of_handshakes() {
+    let mut world = world(Config { handshake_rate: 10_000, ..Config::default() });
+    let asked: Vec<_> = (0..48)
+        .map(|n| {
+            let from = again(&mut world, n);
+            (from, world.connect(from, 1))
+        })
+        .collect();
+    world.settle();
+    world.run(1);
+    assert!(asked.iter().all(|&(host, id)| world.hosts[host].table.is_connected(id)));
 }
 
 /// As [`world`], with a server that takes peers that it does not list.
