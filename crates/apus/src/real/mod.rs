@@ -36,7 +36,7 @@ pub const PORT: u16 = 48_700;
 pub enum ModeName {
     /// Threads that wait drive the engine and sleep in the kernel.
     Shared,
-    /// Each engine has a thread that never sleeps.
+    /// Each engine has a thread that sleeps only while another thread wants its core.
     Spinning,
     /// The command's thread drives the engine and never sleeps.
     Inline,

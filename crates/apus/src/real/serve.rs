@@ -106,7 +106,7 @@ impl Serve {
         let mut connections: Vec<Connection> = Vec::new();
         loop {
             if connections.is_empty() {
-                // No peer to answer: wait for one without using the core.
+                // No peer to answer: wait for one.
                 let first = host.accept().map_err(no_more)?;
                 connections.extend(self.greet(first, greeting));
             }
