@@ -1,4 +1,4 @@
-"""Pictures as charts of altair."""
+"""Drawing of pictures as charts of altair."""
 
 from __future__ import annotations
 

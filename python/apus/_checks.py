@@ -1,4 +1,4 @@
-"""Checks of scenarios: measured numbers held against bands."""
+"""Checks of scenarios: measured numbers compared with bands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ class Shown(Numbers):
     """A number of an experiment: the median over the seeds, and its spread."""
 
     name: str
-    """Name of the check; with the variant if the check is applied to several one by one."""
+    """Name of the check; with the variant if the check applies to several variants one by one."""
     metric: str
     """Path of the metric in the summary."""
     kind: str | None
     """What the check shows: "Reproduction", "Shape", "Invariant" or "Formula"."""
     variant: str | None
-    """The variant, if it is of one."""
+    """The variant, if the number belongs to one."""
     value: float | None
     """The value of the variant, if it has one."""
     paper: float | None
@@ -29,21 +29,21 @@ class Shown(Numbers):
     seeds: list[float]
     """Values by seed; empty if one of them is unknown."""
     censored: str | None
-    """Why the value is censored, if it is: ops had not ended, so that only bounds are known."""
+    """Reason why the value is censored: ops had not ended, so that only bounds are known."""
     unit: str
-    """Unit of all numbers here."""
+    """Unit of all these numbers."""
     low: float | None
-    """Least accepted value."""
+    """Smallest accepted value."""
     high: float | None
     """Largest accepted value."""
     source: str
     """Place of the statement in the publication."""
     why: str | None
-    """Why the measurement may differ."""
+    """Reason why the measurement may differ."""
 
 
 class Check(Shown):
-    """A number, and whether it is within its band."""
+    """A number of an experiment, and whether it is within its band."""
 
     verdict: Literal["pass", "fail", "differs", "stale"]
     """"differs": outside the band, as the scenario documents; "stale": within it, though the

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _NOT_CODE = frozenset({"_abc_impl", "_registered"})
-"""Attributes that say nothing about what a class does."""
+"""Attributes that are no part of the behaviour of a class."""
 
 
 def hash_of(cls: type, base: type) -> str:
     """Return a hash of the code of a class and of its bases, except those of `base`.
 
-    Functions, classes and constants of their own modules that the methods name are part of it; what
-    they name of other modules is not. The hash is that of compiled code, so that comments do not
-    change it, and another version of Python may.
+    The hash covers functions, classes and constants that the methods name, if they belong to the
+    module of the class. It does not cover names of other modules. It is computed from compiled
+    code: comments do not change it, but another version of Python may.
     """
     seen: set[int] = set()
     digest = hashlib.sha256()
@@ -72,7 +72,7 @@ def _value(value: object, module: str, seen: set[int]) -> Iterator[str]:
 
 
 def _unwrapped(value: object) -> object:
-    """Return the function behind a decorator of Python's; other values as they are."""
+    """Return the function behind a decorator of Python; other values are returned unchanged."""
     if isinstance(value, staticmethod | classmethod):
         return _unwrapped(value.__func__)
     if isinstance(value, functools.cached_property):

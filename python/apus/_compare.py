@@ -1,4 +1,4 @@
-"""One scenario under several algorithms."""
+"""Comparison of several algorithms on one scenario."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Comparison:
-    """The numbers of several algorithms on one scenario: medians and differences."""
+    """Results of several algorithms on one scenario: medians and differences."""
 
     def __init__(self, native: _native.Compared) -> None:
         self._text = native.text
@@ -35,35 +35,38 @@ class Comparison:
 
     @property
     def algorithms(self) -> list[str]:
-        """The algorithms in their order. Differences are from the first."""
+        """Labels of the algorithms, in order. Differences refer to the first algorithm."""
         return [one["algorithm"] for one in self._data["algorithms"]]
 
     def median(self, algorithm: str, metric: str) -> float | None:
         """Return the median of a metric over the seeds; `None` if it is unknown or censored.
 
         Raises:
-            KeyError: The algorithm or the metric is not of this comparison.
+            KeyError: The comparison does not contain the algorithm or the metric.
         """
         value = self._of(algorithm)["metrics"][metric]
         return None if value is None else value["median"]
 
     def difference(self, algorithm: str, metric: str) -> tuple[float, float, float] | None:
-        """Return how much a metric of an algorithm differs from that of the first one.
+        """Return the difference of a metric between an algorithm and the first algorithm.
 
-        Mean over the seeds of both, and the 95 % confidence interval (Student's t, paired by seed);
-        `None` if it is not known for two seeds.
+        The result is the mean over the seeds of both, and the lower and upper end of the 95 %
+        confidence interval (Student's t, paired by seed). It is `None` for the first algorithm, and
+        if the difference is known for fewer than two seeds.
 
         Raises:
-            KeyError: The algorithm or the metric is not of this comparison.
+            KeyError: The comparison does not contain the algorithm or the metric.
         """
         of = self._of(algorithm)
+        if metric not in of["metrics"]:
+            raise KeyError(metric)
         value = None if of["differences"] is None else of["differences"][metric]
         if value is None or value["low"] is None:
             return None
         return (value["mean"], value["low"], value["high"])
 
     def rows(self) -> list[dict[str, str | float | None]]:
-        """Return a row per algorithm and metric, for data libraries."""
+        """Return one row per algorithm and metric, for data libraries."""
         return [
             {"algorithm": one["algorithm"], "metric": metric, **(value or {"median": None})}
             for one in self._data["algorithms"]
@@ -74,7 +77,7 @@ class Comparison:
         """Draw metrics of the algorithms next to each other: medians over seeds.
 
         Args:
-            metrics: Names of metrics of this comparison; goodput and latencies without them.
+            metrics: Names of metrics of this comparison; goodput and latencies if not given.
             backend: The library that draws.
 
         Raises:
@@ -90,7 +93,7 @@ class Comparison:
         return bars(rows, backend)
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return everything as in compare.json."""
+        """Return the comparison as in compare.json."""
         return self._data
 
     def _of(self, algorithm: str) -> Mapping[str, Any]:
@@ -123,7 +126,7 @@ def compare(
 ) -> Comparison:
     """Run one scenario with several algorithms and compare their results.
 
-    Each algorithm carries all of the scenario's traffic, with switches that do what it needs.
+    Each algorithm carries all traffic of the scenario, with switches that support the algorithm.
 
     Args:
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
@@ -131,15 +134,18 @@ def compare(
             of algorithms in the scenario, or algorithms with parameters (`apus.Swift(...)`).
         set: Settings of all runs, or of one algorithm of the comparison:
             `{"hpcc.base_rtt": "13us"}`.
-        variant: Compare on this variant of the scenario.
-        seeds: Number of seeds, from the scenario's own upwards.
-        metrics: Further metrics (`apus list metrics`).
-        tune_each: First search the best value of each algorithm's own parameter. Only then are the
-            next four allowed.
-        objective: The metric to search for; "op_latency_us.p99" if not given.
-        keep: Minimum goodput of a value, in percent of the algorithm's best; 98 if not given.
-        tune_values: Values per algorithm, its present parameters included; 8 if not given.
-        tune_seeds: Seeds per value, 3 if not given; they differ from the seeds of the comparison.
+        variant: The variant of the scenario on which to compare.
+        seeds: Number of seeds, from the scenario's own seed upwards.
+        metrics: Additional metrics (`apus list metrics`).
+        tune_each: First search for the best value of each algorithm's own parameter. The next four
+            arguments require this option.
+        objective: The metric to optimise; "op_latency_us.p99" if not given.
+        keep: Minimum goodput of a value, in percent of the algorithm's best goodput; 98 if not
+            given.
+        tune_values: Number of values per algorithm, including its current parameters; 8 if not
+            given.
+        tune_seeds: Number of seeds per value; 3 if not given. They differ from the seeds of the
+            comparison.
         threads: See `apus.run`.
         watchdog: See `apus.run`.
         max_memory: See `apus.run`.
@@ -147,8 +153,8 @@ def compare(
 
     Raises:
         ScenarioError: The scenario or an argument is wrong. Nothing was run.
-        RunError: A run failed, or made no progress; `result` has the others.
-        Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
+        RunError: A run failed, or made no progress; `result` has the other runs.
+        Interrupted: The user ended the call (Ctrl-C); `result` has everything measured so far.
     """
     search = {
         "objective": objective,

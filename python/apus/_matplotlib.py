@@ -1,4 +1,4 @@
-"""Pictures as figures of matplotlib."""
+"""Drawing of pictures as figures of matplotlib."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 def figure(picture: Picture) -> Figure:
-    """Return the figure of a picture, of the width of a paper's column without panels."""
+    """Return the figure of a picture; without panels, as wide as a column of a paper."""
     panels = picture.panel_rows()
     wide = min(len(panels), _COLUMNS)
     high = -(-len(panels) // _COLUMNS)

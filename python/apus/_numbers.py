@@ -13,7 +13,7 @@ class Numbers:
     """Results as attributes. `numbers["fabric_rtt_us.p99"]` is a number by its path."""
 
     _PARTS: ClassVar[Mapping[str, Convert]] = {}
-    """How values that are no numbers or texts become objects, by key."""
+    """Conversion of values that are not numbers or texts, by key."""
 
     def __init__(self, json: Mapping[str, Any]) -> None:
         """Take the values of a JSON object."""
@@ -93,7 +93,7 @@ def within(value: object, key: str) -> Any:  # noqa: ANN401 - of the type in the
     """Return the value under a key of an object, or under the number of an entry of a list.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no such value.
     """
     if isinstance(value, list) and key.isdecimal() and int(key) < len(value):
         return value[int(key)]
@@ -108,7 +108,7 @@ def attribute(key: str) -> str:
 
 
 class Distribution(Numbers):
-    """A set of values in the unit of the name. `None` where nothing was measured."""
+    """A set of values in the unit of the name. A value that was not measured is `None`."""
 
     count: int
     """Number of values."""
@@ -135,8 +135,7 @@ class Distribution(Numbers):
 class OpDistribution(Distribution):
     """A set of values of ops.
 
-    A number is `None` if it is censored: if the bounds that unfinished ops set differ by more than
-    1 %.
+    A number is `None` if it is censored: unfinished ops leave bounds that differ by more than 1 %.
     """
 
     _PARTS: ClassVar[Mapping[str, Convert]] = {"lower": Distribution, "upper": Distribution}

@@ -39,28 +39,29 @@ _HOOKS = (
     "rto",
     "path_label",
 )
-"""Methods that are called only if a class has its own."""
+"""Methods that are called only if a class defines them."""
 
 _CLASSES: dict[str, type[OwnAlgorithm]] = {}
-"""The class that each name of a scenario stands for."""
+"""The class to which each name of a scenario belongs."""
 _REGISTERING = threading.RLock()
-"""Held while a name gets a class, here and in the native module."""
+"""Held while a class is registered under a name, here and in the native module."""
 
 
 class OwnAlgorithm(Algorithm, ABC):
-    """Base of algorithms in Python: the sending half, which reacts to events and sets a window.
+    """Base of algorithms in Python: the sender half, which reacts to events and sets a window.
 
-    A subclass declares its parameters as attributes (`apus.parameters`). The object that a user
-    makes, such as `Mine(target="30us")`, names the algorithm and its parameters in a scenario. Each
-    flow has another object of the class, with all parameters as attributes; it begins with `start`.
+    A subclass declares its parameters as attributes (`apus.parameters`). An object that a user
+    creates, such as `Mine(target="30us")`, specifies the algorithm and its parameters in a
+    scenario. Each flow has an object of its own, with all parameters as attributes. The first
+    method that is called on this object is `start`.
 
     Times are in seconds, sizes in bytes, rates in bits per second.
     """
 
     ecn: ClassVar[bool] = False
-    """Whether switches may mark its packets instead of dropping them."""
+    """Whether switches may mark packets of the algorithm instead of dropping them."""
     source: ClassVar[str] = "own algorithm"
-    """The publication that defines it."""
+    """The publication that defines the algorithm."""
 
     def __init__(self, **parameters: Value) -> None:
         """Set the parameters that are given; others have their defaults."""
@@ -69,73 +70,76 @@ class OwnAlgorithm(Algorithm, ABC):
         super().__init__(type(self).__name__, {"name": self.name()}, {}, parameters)
 
     def start(self, flow: FlowInfo) -> None:
-        """Begin a flow: set the state of the object."""
+        """Begin a flow: initialise the state of the object."""
 
     @abstractmethod
     def on_ack(self, event: AckEvent) -> None:
-        """Take an acknowledgement."""
+        """Handle an acknowledgement."""
 
     @abstractmethod
     def on_loss(self, event: LossEvent) -> None:
-        """Take packets that were declared lost."""
+        """Handle packets that were declared lost."""
 
     @abstractmethod
     def on_timeout(self, event: TimeoutEvent) -> None:
-        """Take the end of the retransmission timeout."""
+        """Handle the expiry of the retransmission timeout."""
 
     @abstractmethod
     def allowance(self) -> float | Allowance:
-        """Return the window in packets, or an `Allowance` with a pace within it.
+        """Return the window in packets, or an `Allowance` with a window and a pace.
 
-        Called once after each event. The answer depends on events only.
+        Called once after each event. The result must depend on events only.
         """
 
     def on_transmit(self, info: SendInfo) -> None:
-        """Take a data packet that is about to leave."""
+        """Handle a data packet that is about to be sent."""
 
     def on_idle(self, now: float) -> None:
-        """Take an event after which the flow has no data to send."""
+        """Handle an event after which the flow has no data to send."""
 
     def on_signal(self, event: SignalEvent) -> None:
-        """Take a congestion signal of a switch."""
+        """Handle a congestion signal of a switch."""
 
     def on_packet_size(self, event: PacketSizeEvent) -> None:
-        """Take another size of full packets, which paths over UDP can have.
+        """Handle a change of the size of full packets, which can occur over UDP.
 
         A window in packets should keep its size in bytes (RFC 8899 §3).
         """
 
     def next_timer(self) -> float | None:
-        """Return the time of the next `on_timer`, as `now` of the events; `None` for none.
+        """Return the time of the next `on_timer`, on the clock of the events; `None` for no timer.
 
-        Called only if the class has its own `on_timer`. A time that has passed calls it at once.
+        Called only if the class defines `on_timer`. If the time has passed, `on_timer` is called at
+        once.
         """
         return None
 
     def on_timer(self, now: float) -> None:
-        """Take the time of `next_timer`, which must then return a later one or `None`."""
+        """Handle the time of `next_timer`, which must then return a later time or `None`."""
 
     def rto(self) -> float:
         """Return the retransmission timeout.
 
-        Without an own method it follows from the smoothed RTT by the parameters `rto_gain`,
-        `rto_multiplier`, `min_rto` and `initial_rto`, which every own algorithm has.
+        If a class does not define this method, the timeout follows from the smoothed RTT and the
+        parameters `rto_gain`, `rto_multiplier`, `min_rto` and `initial_rto`, which every algorithm
+        in Python has.
         """
         raise NotImplementedError
 
     def path_label(self) -> int:
-        """Return the label of the path that the flow should take; a change selects another."""
+        """Return the label of the flow's path; another label selects another path."""
         return 0
 
     @classmethod
     def name(cls) -> str:
         """Return the name of the algorithm in scenarios.
 
-        Without `apus.algorithm` it follows from the name of the class: `my_own` for `MyOwn`. A new
-        definition of a class, such as a cell of a notebook that runs again, takes its name over.
+        Without `apus.algorithm`, the name follows from the name of the class: `my_own` for `MyOwn`.
+        If a class is defined again, such as by a cell of a notebook, the new class takes the name
+        over.
 
         Raises:
-            ScenarioError: The name is that of another class.
+            ScenarioError: Another class has the name.
 
         """
         name = cls.__dict__.get("_registered")
@@ -162,14 +166,14 @@ class OwnAlgorithm(Algorithm, ABC):
         """The settings by key, as in a scenario file.
 
         Raises:
-            ScenarioError: The name of its class is that of another class since.
+            ScenarioError: Another class has taken over the name of the class since then.
 
         """
         _check_class(self._fixed["name"], type(self))
         return super().settings
 
     def replace(self, **changes: object) -> Self:
-        """Return a copy with other parameters; `None` removes one."""
+        """Return a copy with other parameters; the value `None` removes a parameter."""
         given: dict[str, Any] = {**self._given, **changes}
         return type(self)(**{key: value for key, value in given.items() if value is not None})
 
@@ -205,17 +209,17 @@ class OwnAlgorithm(Algorithm, ABC):
 def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
     """Register an algorithm in Python, so that scenarios of this process may name it.
 
-    The class replaces one that was registered under the same name. Scenarios that were read before
-    keep theirs; an object of the class before is an error where a scenario is read. The description
-    of an algorithm, its name and parameters, stays in memory until the process ends: about a
-    kilobyte for each that differs from all others.
+    The class replaces a class that was registered under the same name. Scenarios that were read
+    before keep the replaced class; scenarios with objects of the replaced class cannot be read any
+    more. The description of an algorithm (its name and parameters) stays in memory until the
+    process ends: about a kilobyte for each distinct description.
 
     Args:
         name: Name in scenarios: letters, digits, `_` and `-`.
-        cls: The class.
+        cls: Class of the algorithm.
 
     Raises:
-        ScenarioError: A built-in algorithm has this name, or the class is not complete.
+        ScenarioError: A built-in algorithm has this name, or the class is incomplete.
 
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
@@ -230,7 +234,7 @@ def algorithm(name: str, cls: type[OwnAlgorithm]) -> None:
 
 
 def _check_class(name: str, cls: type[OwnAlgorithm]) -> None:
-    """Check that a name still stands for a class."""
+    """Check that a name still belongs to a class."""
     now = _CLASSES[name]
     if now is cls:
         return
@@ -281,7 +285,7 @@ def _declaration(cls: type[OwnAlgorithm]) -> AlgorithmDeclaration:
 
 
 def _restore(cls: type[OwnAlgorithm], name: str, given: Mapping[str, Value]) -> OwnAlgorithm:
-    """Return the settings of an algorithm that another process has made."""
+    """Return the settings of an algorithm that another process has created."""
     algorithm(name, cls)
     return cls(**given)
 

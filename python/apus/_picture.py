@@ -30,7 +30,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart without the library that draws it."""
+    """A chart, independent of the library that draws it."""
 
     title: str
     mark: Literal["line", "step", "bar", "heat", "point"]
@@ -49,7 +49,7 @@ class Picture:
     """Whether each panel has a vertical scale of its own."""
 
     def draw(self, backend: Backend) -> Chart:
-        """Return the chart of a library."""
+        """Return the chart, drawn by a library."""
         if backend == "altair":
             from apus import _altair  # noqa: PLC0415 - an optional library
 
@@ -68,7 +68,7 @@ class Picture:
 def groups(
     rows: Iterable[Mapping[str, Any]], column: str | None
 ) -> dict[Any, list[Mapping[str, Any]]]:
-    """Return rows by the value of a column, in the order of the data; all as one without it."""
+    """Return rows by the value of a column, in the order of the data; one group without it."""
     found: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         found.setdefault("" if column is None else row[column], []).append(row)

@@ -1,4 +1,4 @@
-"""The points of a sweep, and what a worker does with one."""
+"""The points of a sweep, and their execution by a worker."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 _MAX_SEEDS = 10_000
-"""Largest number of seeds, as of the command `apus sweep`."""
+"""Largest number of seeds, as for the command `apus sweep`."""
 _MAX_SEED = 2**53
-"""Largest seed, as of scenario files."""
+"""Largest seed, as in scenario files."""
 
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A run of a sweep: its settings, and its result once it has ended."""
+    """A run of a sweep: its settings and, once it has ended, its result."""
 
     settings: Mapping[str, Value]
     """The values of the settings that the sweep varies."""
@@ -51,7 +51,7 @@ class SweepPoint:
     json: str | None = field(default=None, repr=False)
     """All numbers of the run as JSON; `None` if it has not ended, or failed."""
     failure: str | None = None
-    """Why the run failed."""
+    """Reason why the run failed."""
 
     @property
     def done(self) -> bool:
@@ -67,7 +67,7 @@ class SweepPoint:
         return None if self.json is None else Summary(json.loads(self.json))
 
     def metrics(self, *names: str) -> dict[str, float | None]:
-        """Return numbers of the run; `None` for those not measured or censored."""
+        """Return numbers of the run; `None` for numbers not measured or censored."""
         numbers = {} if self.json is None else json.loads(self.json)
         return {name: value_of(numbers, name) for name in names}
 
@@ -111,7 +111,7 @@ def plan(
     combinations: Iterable[Mapping[str, Value]],
     seeds: int | Iterable[int],
 ) -> Plan:
-    """Return all runs: of each combination of settings the variants, and of each the seeds."""
+    """Return all runs: all variants of each combination of settings, and all seeds of each."""
     numbers = checked_seeds(seeds)
     name, folder = _place(scenario)
     points, texts, work = [], [], []
@@ -131,7 +131,7 @@ def plan(
 
 
 def check_effect(vary: Iterable[str], fixed: Iterable[str], what: str) -> None:
-    """Raise an error for a fixed setting that is varied too."""
+    """Raise an error if a fixed setting is varied too."""
     for key in vary:
         if key in fixed:
             raise ScenarioError(
@@ -170,7 +170,7 @@ def checked_seeds(seeds: int | Iterable[int]) -> int | list[int]:
     """Return the number of seeds, or the seeds themselves.
 
     Raises:
-        ScenarioError: There are too many or too few, or one is no seed.
+        ScenarioError: There are too many or too few seeds, or a value is not a seed.
     """
     if not isinstance(seeds, Iterable):
         if not isinstance(seeds, int) or not 1 <= seeds <= _MAX_SEEDS:
@@ -203,14 +203,14 @@ def _from(first: int, count: int) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class SentPoint:
-    """A point in another process, which restores it when it runs it.
+    """A point that is sent to another process, which restores the point when it runs it.
 
-    What is wrong with it is then a failure of the point; an error while it is received would end
-    the process.
+    An error in the point is then a failure of the point. An error while the point is received would
+    end the process.
     """
 
     arguments: tuple[str, str, str | None, str]
-    """Those of `_native.Point.restore`."""
+    """The arguments of `_native.Point.restore`."""
     algorithms: tuple[tuple[str, bytes, str], ...]
     """Name, pickled class and hash of the code of each algorithm in Python."""
 

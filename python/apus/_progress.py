@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _WIDTH = 20
 """Characters of the bar."""
 _DELAY_S = 0.5
-"""Real time before the bar appears: a call that ends sooner needs none."""
+"""Real time before the bar appears: a call that ends sooner needs no bar."""
 
 
 def in_notebook() -> bool:
@@ -27,7 +27,7 @@ def in_notebook() -> bool:
 
 
 class Bar:
-    """A bar with the share that is done and an estimate of the time left."""
+    """A bar with the completed share and an estimate of the remaining time."""
 
     def __init__(self) -> None:
         self._from = time.monotonic()

@@ -1,4 +1,4 @@
-"""Algorithms by themselves: their reaction to a log, and their documentation."""
+"""Single algorithms: their reaction to a log, and their documentation."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 class ReplayRow(NamedTuple):
-    """Visible state of an algorithm after an event. `None`: it has no such value."""
+    """Visible state of an algorithm after an event; `None` if it has no such value."""
 
     time_ps: int
     """Time of the event."""
     event: str
     """"ack", "loss" or "timeout"."""
     target_delay_ps: int | None
-    """The target that an acknowledgement was held against; after a loss or timeout, the target of
-    the window that it left."""
+    """The target with which an acknowledgement was compared; after a loss or timeout, the target of
+    the resulting window."""
     fabric_cwnd: float | None
-    """Window of the fabric in packets."""
+    """Fabric window in packets."""
     endpoint_cwnd: float | None
-    """Window of the endpoint in packets."""
+    """Endpoint window in packets."""
     cwnd: float
-    """The window in force, in packets."""
+    """The congestion window that applies, in packets."""
     pacing_delay_ps: int
     """Time between two packets; 0 if the flow is not paced."""
     rto_ps: int
@@ -72,7 +72,7 @@ def replay(
 
 
 def explain(name: str) -> str:
-    """Return the explanation of an algorithm, of a path policy, of a result or of a scenario.
+    """Return the explanation of an algorithm, a path policy, a result or a scenario.
 
     Raises:
         ScenarioError: The name is unknown; the message suggests a similar one.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Run:
     """The results of one run.
 
-    Its tables are Arrow streams, which data libraries take directly: `polars.DataFrame(run.ops)`,
+    The tables are Arrow streams, which data libraries read directly: `polars.DataFrame(run.ops)`,
     `pyarrow.table(run.ops)`, `pandas.DataFrame.from_arrow(run.ops)`.
     """
 
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the run ended before its time."""
+        """Whether the run ended early."""
         return self._native.interrupted
 
     @property
@@ -60,27 +60,27 @@ class Run:
 
     @property
     def cost(self) -> dict[str, float]:
-        """What the run cost on this machine: real time, threads, events per second."""
+        """Cost of the run on this machine: real time, threads, events per second."""
         return dict(json.loads(self._native.cost_json()))
 
     @property
     def ops(self) -> Table:
-        """Every op: its times, latency and slowdown."""
+        """One row per op: its times, latency and slowdown."""
         return Table.of([self._native], "ops", keys=False)
 
     @property
     def job_ops(self) -> Table:
-        """Every operation of jobs: its rank, kind, peer and times."""
+        """One row per operation of a job: its rank, kind, peer and times."""
         return Table.of([self._native], "job_ops", keys=False)
 
     @property
     def flows(self) -> Table:
-        """Every flow (connection): its goodput, losses and RTTs."""
+        """One row per flow (connection): its goodput, losses and RTTs."""
         return Table.of([self._native], "flows", keys=False)
 
     @property
     def ports(self) -> Table:
-        """Every egress port: its throughput, queue and losses."""
+        """One row per egress port: its throughput, queue and losses."""
         return Table.of([self._native], "ports", keys=False)
 
     @property
@@ -100,12 +100,12 @@ class Run:
 
     @property
     def workloads(self) -> Table:
-        """Every workload: its share of ops and goodput."""
+        """One row per workload: its share of ops and goodput."""
         return Table.of([self._native], "workloads", keys=False)
 
     @property
     def faults(self) -> Table:
-        """Every link fault, and every flow that changed its path."""
+        """One row per link fault, and per flow that changed its path."""
         return Table.of([self._native], "faults", keys=False)
 
     @property
@@ -118,9 +118,9 @@ class Run:
 
 
 class Result(Sequence[Run]):
-    """The results of a call: its runs, variant by variant for each seed.
+    """The results of a call: its runs, ordered by seed and, for each seed, by variant.
 
-    A table has the rows of all runs. Its first columns are the variant and the seed of the run.
+    A table has the rows of all runs. The first columns are the variant and the seed of the run.
     """
 
     def __init__(self, outcome: _native.Outcome) -> None:
@@ -128,7 +128,7 @@ class Result(Sequence[Run]):
         checks = json.loads(outcome.checks_json or '{"checks": [], "shown": []}')
         self._checks_text = outcome.checks_text
         self.checks: tuple[Check, ...] = tuple(Check(check) for check in checks["checks"])
-        """The checks of the scenario, over the seeds of which every run is complete."""
+        """Checks of the scenario, over the seeds for which every run is complete."""
         self.shown: tuple[Shown, ...] = tuple(Shown(shown) for shown in checks["shown"])
         """Numbers that the scenario shows without a band."""
 
@@ -139,7 +139,7 @@ class Result(Sequence[Run]):
 
     @property
     def summary(self) -> Summary:
-        """All numbers of the only run. Of several runs each has its own: `result[0].summary`."""
+        """All numbers of the only run. If there are several runs, use `result[0].summary`."""
         if len(self._runs) == 1:
             return self._runs[0].summary
         raise ValueError(
@@ -151,22 +151,22 @@ class Result(Sequence[Run]):
 
     @property
     def ops(self) -> Table:
-        """Every op: its times, latency and slowdown."""
+        """One row per op: its times, latency and slowdown."""
         return self._table("ops")
 
     @property
     def job_ops(self) -> Table:
-        """Every operation of jobs: its rank, kind, peer and times."""
+        """One row per operation of a job: its rank, kind, peer and times."""
         return self._table("job_ops")
 
     @property
     def flows(self) -> Table:
-        """Every flow (connection): its goodput, losses and RTTs."""
+        """One row per flow (connection): its goodput, losses and RTTs."""
         return self._table("flows")
 
     @property
     def ports(self) -> Table:
-        """Every egress port: its throughput, queue and losses."""
+        """One row per egress port: its throughput, queue and losses."""
         return self._table("ports")
 
     @property
@@ -186,12 +186,12 @@ class Result(Sequence[Run]):
 
     @property
     def workloads(self) -> Table:
-        """Every workload: its share of ops and goodput."""
+        """One row per workload: its share of ops and goodput."""
         return self._table("workloads")
 
     @property
     def faults(self) -> Table:
-        """Every link fault, and every flow that changed its path."""
+        """One row per link fault, and per flow that changed its path."""
         return self._table("faults")
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ApusWarning(UserWarning):
-    """A report of a flow that made no progress for a time."""
+    """A warning about a flow that made no progress for some time."""
 
 
 def run(
@@ -46,21 +46,22 @@ def run(
         seed: First seed of all random streams, at most 2^53; that of the scenario if not given.
         variant: Run this variant only.
         quick: Run the shortened version of the scenario.
-        threads: Total threads, at most one per core. Without it each run has one thread, and as
-            many run at a time as there are cores. The results do not depend on the number.
+        threads: Total number of threads, at most one per core. If not given, each run has one
+            thread, and there are as many runs at a time as cores. The results do not depend on this
+            number.
         watchdog: End a run in which no packet is delivered for this simulated time while ops are
             outstanding; "off" disables this check.
-        max_memory: Refuse a run with a larger memory estimate, and limit parallel runs to this sum,
-            like "32GiB"; the available memory of the machine if not given.
-        record: Keep the tables of the results, besides the summary.
+        max_memory: Refuse a run with a larger memory estimate, and limit the sum of parallel runs
+            to this size, like "32GiB"; the available memory of the machine if not given.
+        record: Keep the tables of the results, in addition to the summary.
         progress: `True` shows a bar, `False` none; `None` shows one in terminals and notebooks. A
-            function is called at intervals with the share that is done, from 0 to 1, and a text.
+            function is called at intervals with the completed share, from 0 to 1, and a text.
 
     Raises:
         ScenarioError: The scenario or an argument is wrong. Nothing was run.
-        RunError: A run failed, or made no progress; `result` has the others, and of a run without
-            progress what was measured until it ended.
-        Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
+        RunError: A run failed, or made no progress; `result` has the other runs and, for a run
+            without progress, everything measured until it ended.
+        Interrupted: The user ended the call (Ctrl-C); `result` has everything measured so far.
 
     """
     read = read_options(set, seed=seed, variant=variant, quick=quick, max_memory=max_memory)
@@ -85,7 +86,7 @@ def reproduce(
     record: bool = False,
     progress: Progress = None,
 ) -> Result:
-    """Run an experiment and hold its numbers against its checks: `result.checks`.
+    """Run an experiment and compare its numbers with its checks: `result.checks`.
 
     Args:
         experiment: Name of a built-in experiment, or a scenario file (`.toml`) with checks.
@@ -93,14 +94,14 @@ def reproduce(
         quick: Run the shortened version of the scenario.
         threads: See `apus.run`.
         max_memory: See `apus.run`.
-        record: Keep the tables of the results, besides the summaries.
+        record: Keep the tables of the results, in addition to the summaries.
         progress: See `apus.run`.
 
     Raises:
         ScenarioError: The experiment is unknown or has no checks. Nothing was run.
-        RunError: A run failed, or made no progress; `result` has the others, and of a run without
-            progress what was measured until it ended.
-        Interrupted: The user ended the call (Ctrl-C); `result` has what was measured so far.
+        RunError: A run failed, or made no progress; `result` has the other runs and, for a run
+            without progress, everything measured until it ended.
+        Interrupted: The user ended the call (Ctrl-C); `result` has everything measured so far.
     """
     read = read_options(None, quick=quick, max_memory=max_memory)
     how: RunOptions = {"threads": threads, "watchdog": "1s", "max_memory": max_memory}
@@ -112,9 +113,9 @@ def reproduce(
 
 
 class Estimate(NamedTuple):
-    """What a run takes on one thread, estimated from its first 300,000 events.
+    """Events and time of a run on one thread, estimated from its first 300,000 events.
 
-    The drain ends when the last op ends, which only the run shows.
+    The drain ends when the last op ends, which only the run can show.
     """
 
     events: int
@@ -122,17 +123,17 @@ class Estimate(NamedTuple):
     seconds: float
     """Real time until `duration` on this machine."""
     drain_events: int
-    """Most events of the drain: if it lasts until its limit."""
+    """Maximum number of events of the drain: if it lasts until its limit."""
     drain_seconds: float
-    """Most real time of the drain on this machine."""
+    """Maximum real time of the drain on this machine."""
     measured: bool
-    """Whether the run has ended within its beginning: `events` and `seconds` are those of the whole
-    run, with its drain."""
+    """Whether the run ended within its first 300,000 events. In that case `events` and `seconds`
+    are those of the whole run, including its drain."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run of a scenario that was checked and not executed."""
+    """A run of a scenario that was checked but not executed."""
 
     name: str
     """Name of the scenario, and of its variant."""
@@ -145,7 +146,7 @@ class PlannedRun:
     effective: str = field(repr=False)
     """The effective configuration: a scenario with every default resolved."""
     estimate: Estimate | None = None
-    """Estimate of its time, if it was asked for."""
+    """Estimate of the time of the run, if it was requested."""
 
 
 def validate(
@@ -167,7 +168,7 @@ def validate(
         variant: See `apus.run`.
         quick: See `apus.run`.
         max_memory: See `apus.run`.
-        estimate: Estimate the time of each run: its beginning is simulated, which takes some
+        estimate: Estimate the time of each run by simulating its beginning, which takes a few
             hundredths of a second.
 
     Raises:
@@ -201,7 +202,7 @@ def read_options(
 
 
 def finished(outcome: _native.Outcome, planned: int) -> Result:
-    """Return the results of runs, or raise what ended them."""
+    """Return the results of runs, or raise the error that ended them."""
     for text in outcome.warnings:
         warnings.warn(text, ApusWarning, stacklevel=3)
     result = Result(outcome)

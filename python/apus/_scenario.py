@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class _Line(NamedTuple):
     text: str
     place: str
-    """The argument that the line is from, like `topology.k`."""
+    """The argument from which the line comes, like `topology.k`."""
 
 
 class Written(Settings):

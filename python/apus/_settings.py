@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """Settings of a part of a scenario: arguments, `None` where they were not given."""
+    """Settings of a part of a scenario: its arguments, `None` for those that were not given."""
 
     __slots__ = ("_arguments", "_call", "_fixed", "_keys")
 
@@ -26,8 +26,8 @@ class Settings:
 
         Args:
             call: Name of the class or function, as a user writes it.
-            fixed: Settings that follow from it.
-            keys: The keys of the file whose arguments have another name, by argument.
+            fixed: Settings that follow from this class or function.
+            keys: Keys of the file, by argument, for arguments that have another name.
             given: All arguments by name, in order.
         """
         self._call = call
@@ -46,7 +46,7 @@ class Settings:
         return {**self._fixed, **given}
 
     def replace(self, **changes: object) -> Self:
-        """Return a copy with other arguments; `None` removes one."""
+        """Return a copy with other arguments; the value `None` removes an argument."""
         for name in changes.keys() - self._arguments.keys():
             raise TypeError(f"{self._call} has no argument {name!r}")
         copy = object.__new__(type(self))

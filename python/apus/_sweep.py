@@ -65,8 +65,8 @@ class _Stopped(BaseException):
 class Sweep(Sequence[SweepPoint]):
     """The points of a sweep in a fixed order, with the results of those that have ended.
 
-    Among the settings the last varies fastest; then follow the variants of the scenario, then the
-    seeds. The order and the results do not depend on the executor.
+    The points are ordered by their settings, of which the last varies fastest, then by variant of
+    the scenario, then by seed. The order and the results do not depend on the executor.
     """
 
     def __init__(self, planned: Plan, store: _native.SweepStore | None) -> None:
@@ -97,29 +97,29 @@ class Sweep(Sequence[SweepPoint]):
 
     @property
     def reused(self) -> int:
-        """Number of points that an earlier call had finished."""
+        """Number of points that an earlier call finished."""
         return self._reused
 
     @property
     def running(self) -> bool:
-        """Whether the sweep goes on."""
+        """Whether the sweep is still running."""
         return not self._ended.is_set()
 
     @property
     def lost(self) -> BaseException | None:
-        """Why the executor ended early, if it did."""
+        """Reason why the executor ended early; `None` if it did not."""
         return self._lost
 
     @property
     def failures(self) -> list[SweepPoint]:
-        """The points whose runs failed; `failure` says why."""
+        """The points whose runs failed; their `failure` is the reason."""
         return [point for point in self._points if point.failure is not None]
 
     def rows(self, *metrics: str) -> list[dict[str, Any]]:
         """Return one row per point with a result, for any data library: `polars.DataFrame(rows)`.
 
         Args:
-            metrics: Names of metrics, such as `op_latency_us.p99` (docs/outputs.md); without them
+            metrics: Names of metrics, such as `op_latency_us.p99` (docs/outputs.md); if not given,
                 the metrics that the command `apus sweep` shows, with the times of jobs first. A
                 value is `None` if it was not measured or is censored.
 
@@ -177,8 +177,7 @@ class Sweep(Sequence[SweepPoint]):
 
         Args:
             progress: `True` shows a bar, `False` none; `None` shows one in terminals and notebooks.
-                A function is called at intervals with the share that is done, from 0 to 1, and a
-                text.
+                A function is called at intervals with the completed share, from 0 to 1, and a text.
 
         Raises:
             SweepError: Points failed, or the executor lost them.
@@ -200,7 +199,7 @@ class Sweep(Sequence[SweepPoint]):
         self._raise()
 
     def cancel(self) -> None:
-        """End the sweep: no further point begins. Points with results keep them."""
+        """End the sweep: no further point begins, and existing results are kept."""
         self._stop.set()
         for future in self._futures:
             future.cancel()
@@ -318,28 +317,28 @@ def sweep(
             `{"algorithm.base_target": ["20us", "30us"]}`.
         seeds: Number of seeds from the scenario's own upwards, or the seeds: `range(5)`. At most
             10,000.
-        executor: Where the points run: any `concurrent.futures.Executor`, or a Dask client. Without
-            it they run on all cores of this machine. Processes of an executor need the same build
-            of apus; algorithms in Python are sent to them.
-        out: Directory that keeps each point as soon as it has ended, under its effective
-            configuration, the build of apus and the code of algorithms in Python. The same call
-            repeats no finished point. Its files are those of the command `apus sweep`: `sweep.csv`
-            grows during the sweep.
+        executor: Executor of the points: any `concurrent.futures.Executor`, or a Dask client. If
+            not given, the points run on all cores of this machine. Processes of an executor need
+            the same build of apus; algorithms in Python are sent to them.
+        out: Directory that stores each point as soon as it has ended. A stored point is identified
+            by its effective configuration, the build of apus and the code of algorithms in Python.
+            If the call is repeated, it runs no finished point again. The files are those of the
+            command `apus sweep`: `sweep.csv` grows during the sweep.
         set: Settings that replace those of the scenario in all runs, by dotted key.
         variant: Run this variant only.
         quick: Run the shortened version of the scenario.
         watchdog: End a run in which no packet is delivered for this simulated time while ops are
             outstanding; "off" disables this check.
-        max_memory: Refuse a run with a larger memory estimate, and without `executor` limit
-            parallel runs to this sum; the available memory of this machine if not given.
+        max_memory: Refuse a run with a larger memory estimate and, without `executor`, limit the
+            sum of parallel runs to this size; the available memory of this machine if not given.
         progress: `True` shows a bar, `False` none; `None` shows one in terminals and notebooks. A
-            function is called at intervals with the share that is done, from 0 to 1, and a text.
+            function is called at intervals with the completed share, from 0 to 1, and a text.
         wait: Return when all points have ended. Otherwise return at once: the results appear in the
             sweep as the points end, and `Sweep.wait` waits for all.
 
     Raises:
         ScenarioError: The scenario, a setting or an argument is wrong. Nothing was run.
-        SweepError: Points failed, or the executor lost them; `sweep` has the others.
+        SweepError: Points failed, or the executor lost them; `sweep` has the other points.
         SweepInterrupted: The user ended the call (Ctrl-C); `sweep` has the points that have ended.
 
     """

@@ -27,25 +27,26 @@ class TargetTuning:
 
     @property
     def base_target(self) -> str | None:
-        """The value of `base_target` to set; `None` if none of those tried keeps the throughput."""
+        """The `base_target` to set; `None` if no value that was tried keeps the throughput."""
         return _time(self._data["base_target_us"])
 
     @property
     def fs_range(self) -> str | None:
-        """The value of `fs_range` to set with it; `None` if none of those tried keeps goodput."""
+        """The `fs_range` to set with it; `None` if no value that was tried keeps the goodput."""
         return _time(self._data["fs_range_us"])
 
     @property
     def why(self) -> list[str]:
-        """The reasons for these values, with numbers of the curves."""
+        """Reasons for these values, with numbers of the curves."""
         return list(self._data["why"])
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per value that was tried, for data libraries, with the medians of metrics.
+        """Return one row per value that was tried, with the medians of metrics.
 
-        `parameter` says which curve it is of: `base_target` or `fs_range`; `fails` says why a value
-        is none to choose. A median is `None` if it is censored. The columns `..._lower` and
-        `..._upper` of such a metric have the bounds; an upper bound of `None` is unbounded.
+        `parameter` is the curve of the row: `base_target` or `fs_range`. `fails` is the reason why
+        the value must not be chosen. A median is `None` if it is censored. The columns `..._lower`
+        and `..._upper` of such a metric have the bounds; an upper bound of `None` is unbounded.
+        Data libraries read the rows directly.
         """
         samples = [
             (name, sample)
@@ -72,7 +73,7 @@ class TargetTuning:
         ]
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Return everything as in tune.json."""
+        """Return the result as in tune.json."""
         return self._data
 
     def __repr__(self) -> str:
@@ -109,18 +110,19 @@ def tune_target(
     max_memory: str | None = None,
     progress: Progress = None,
 ) -> TargetTuning:
-    """Find the smallest base target of Swift that keeps the throughput, as the command `apus tune`.
+    """Find the smallest base target of Swift that keeps the throughput, like `apus tune`.
 
-    With the target found, the smallest flow-scaling range for it is searched. `apus.tune` searches
-    any parameters.
+    After that, find the smallest flow-scaling range for this base target. `apus.tune` searches any
+    parameters.
 
     Args:
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
         set: Settings of all runs, by dotted key.
         variant: The variant of the scenario, if it has several.
-        algorithm: Label of the algorithm, if several of the scenario have a base target.
+        algorithm: Label of the algorithm, if several algorithms have a base target.
         keep: Minimum goodput, in percent of the best goodput.
-        seeds: Number of seeds per value, from the scenario's own upwards; medians are compared.
+        seeds: Number of seeds per value, from the scenario's own seed upwards; the medians are
+            compared.
         threads: See `apus.run`.
         watchdog: See `apus.run`.
         max_memory: See `apus.run`.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
 
     class Missing:
-        """Stands for a class of the transport in a build without it."""
+        """Placeholder for a class of the transport in a build without the transport."""
 
         def __init__(self, *_: object, **__: object) -> None:
             _missing()
@@ -45,11 +45,11 @@ def _missing() -> NoReturn:
 class Host:
     """A host of the transport in this process: sockets, engines, and the memory that peers use.
 
-    Everything that takes time returns an `Op`: `op.wait()` blocks, and `await op` suspends a task
-    of asyncio. A host ends with its `with` block.
+    Calls that wait for a peer, except `drain`, return an `Op`: `op.wait()` blocks, and `await op`
+    suspends a task of asyncio. A host ends with its `with` block.
 
-    A host belongs to its process. A forked child leaves the hosts of its parent alone, and makes
-    hosts of its own.
+    A host belongs to its process. A forked child does not affect the hosts of its parent, and can
+    create its own hosts.
     """
 
     def __init__(
@@ -93,44 +93,50 @@ class Host:
         Args:
             address: Address to serve, like "[::]:48700" or "127.0.0.1:0", or several; port 0 lets
                 the system choose.
-            key_file: The keys of this host and its peers, or a key that they share
+            key_file: Key file of this host and its peers, or of a key that they share
                 (`apus.make_key`).
-            insecure: Encrypt nothing, and let anyone connect.
-            algorithm: The algorithm of every flow, by name or as an object. Swift with settings for
-                UDP if not given.
+            insecure: Encrypt nothing, and let any peer connect.
+            algorithm: Algorithm of every flow, by name or as an object; Swift with settings for UDP
+                if not given.
             parameters: Parameters of an algorithm that is given by name, or of Swift.
             mode: "shared": calls that wait drive the engine. "spinning": the engine has a thread
-                that never sleeps, for a core of its own.
+                that sleeps only while another thread wants its core.
             engines: Number of engines per address, each with a thread and a socket.
-            behind_switch: Every path leads through an `apus switch` with the same algorithm.
+            behind_switch: Whether every path leads through an `apus switch` with the same
+                algorithm.
             line_rate: Rate of the host's link, like "10Gbps", for algorithms that start from it.
-            max_mtu: Longest IP packet in bytes.
-            max_flows: Most flows of a connection.
-            max_ops: Most outstanding ops of a flow.
-            max_message: Longest message from a peer in bytes.
-            max_queued_bytes: Most bytes of messages that wait for `receive`.
-            max_queued_messages: Most messages that wait for `receive`.
+            max_mtu: Maximum length of an IP packet in bytes.
+            max_flows: Maximum number of flows of a connection.
+            max_ops: Maximum number of outstanding ops of a flow.
+            max_message: Maximum length of a message from a peer in bytes.
+            max_queued_bytes: Maximum number of bytes of messages of a connection that wait for
+                `receive`.
+            max_queued_messages: Maximum number of messages of a connection that wait for `receive`.
             handshake_timeout: Time after which an attempt to connect ends, like "5s".
             idle_timeout: Time without packets after which a connection ends, like "15s".
-            cipher: "aes-256-gcm" or "aegis-128x".
-            accept: Called with the address, public key and name of each peer that connects. A text
-                refuses the peer, which is told the text; `None` accepts it. The engine waits for
-                the call, so that waits for this host raise `RuntimeError` in it. Key and name are
-                `None` under a shared key alone.
-            accept_unlisted: Let peers connect whose keys the key file does not list.
-            quota_sessions: Most connections that one key may open.
-            quota_queued_bytes: Most bytes of messages of one key that wait for `receive`.
-            quota_ops: Most ops that the connections of one key may have at the same time.
-            handshake_rate: Most handshakes per second from an address, and of a key.
+            cipher: The only cipher that this host uses and accepts: "aes-256-gcm" or "aegis-128x".
+                If not given, the host uses "aes-256-gcm" and accepts all ciphers of the build.
+            accept: Function that is called with the address, public key and name of each peer that
+                connects. If it returns a text, the host refuses the peer and sends it the text;
+                `None` accepts the peer. The engine waits for the call, so waits for this host raise
+                `RuntimeError` in it. Key and name are `None` under a shared key alone.
+            accept_unlisted: Whether peers may connect whose keys the key file does not list.
+            quota_sessions: Maximum number of connections that one key may open.
+            quota_queued_bytes: Maximum number of bytes of messages of one key that wait for
+                `receive`.
+            quota_ops: Maximum number of outstanding ops of all connections of one key.
+            handshake_rate: Maximum number of handshakes per second from an address, and of a key.
             balancer: Path policy that spreads the packets of a flow over source ports, with its
                 parameters, like "reps" or "reps freeze=10ms".
             ports: Number of source ports of an engine, a power of two from 2 to 256.
-            source_port: First of the source ports beside that of the address.
-            accept_ports: Most source ports of a peer, a power of two; 1 refuses further ones.
-            range: Packet numbers that a flow with several ports remembers.
-            ack_path: Path of acknowledgements to a peer with several ports.
-            loss: What declares a packet lost before its timeout.
-            loss_delay: With loss="time": that time, like "5ms".
+            source_port: First of the source ports in addition to that of the address.
+            accept_ports: Maximum number of source ports of a peer, a power of two; 1 refuses
+                further ports.
+            range: Length of the range of packet numbers that a flow with several ports remembers.
+            ack_path: Path of acknowledgements to a peer with several ports: "symmetric" or "own".
+            loss: Rule that declares a packet lost before its timeout: "time", "ev-order" or
+                "timeout".
+            loss_delay: Time of the rule "time", like "5ms".
 
         Raises:
             ScenarioError: A setting is wrong.
@@ -196,22 +202,23 @@ class Host:
 
     @property
     def address(self) -> str:
-        """The first of its addresses."""
+        """The first address of the host."""
         return self._native.addresses[0]
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of its sockets."""
+        """The addresses of the host's sockets."""
         return self._native.addresses
 
     def connect(
         self, peer: str, *, name: str | None = None, classes: Sequence[int] = (0,)
     ) -> Op[Connection]:
-        """Connect to a peer, when it is waited for.
+        """Connect to a peer; the attempt begins when the caller waits for the op.
 
         Args:
-            peer: Its address, like "10.0.0.2:48700".
-            name: Its name in the key file, if that lists several peers: no other host can answer.
+            peer: Address of the peer, like "10.0.0.2:48700".
+            name: Name of the peer in the key file, needed if the file lists several peers. No other
+                host can answer.
             classes: Traffic class of each flow of the connection; `[0, 0]` gives two flows.
 
         Raises:
@@ -221,7 +228,7 @@ class Host:
         return self._native.connect(peer, name, list(classes))
 
     def accept(self) -> Op[Connection]:
-        """Take the next connection that a peer opens."""
+        """Accept the next connection that a peer opens."""
         return self._native.accept()
 
     def register(
@@ -231,15 +238,16 @@ class Host:
         *,
         peers: Connection | Sequence[str] | None = None,
     ) -> Region:
-        """Let peers that know its key use memory.
+        """Register memory as a region, which peers that know the region key may use.
 
         Args:
             memory: A number of bytes, all 0 at first, or an object with a writable buffer, such as
                 a `bytearray` or an array, which then keeps its length.
-            access: What peers may do: "read", "write" or "atomic", several of them as in
+            access: Allowed kinds of access: "read", "write" or "atomic", several of them as in
                 "read-write" and "read-atomic", or "all".
-            peers: The peer of a connection, or the public keys of peers (`Connection.peer_key`),
-                that may use it. To others the region's key is useless. Every peer if not given.
+            peers: Peers that may use the region: the peer of a connection, or the peers with these
+                public keys (`Connection.peer_key`). For other peers the region key is useless.
+                Every peer if not given.
 
         """
         return self._native.register(memory, access, peers)
@@ -247,16 +255,16 @@ class Host:
     def set_keys(self, key_file: str | os.PathLike[str]) -> None:
         """Replace the keys by those of a file.
 
-        Connections under keys that the file lacks end; those under keys that it has as "retired"
-        continue.
+        Connections under keys that the file lacks end; connections under keys that the file has as
+        "retired" continue.
         """
         self._native.set_keys(os.fspath(key_file))
 
     def drain(self, timeout: float = 5.0) -> bool:
-        """End every connection in order, so that no op is cut off.
+        """End every connection in order, without cutting off ops.
 
         Args:
-            timeout: Seconds to wait at most.
+            timeout: Maximum time to wait in seconds.
 
         Returns:
             Whether every connection has ended. Close the host afterwards in either case.
@@ -268,7 +276,7 @@ class Host:
         return self._native.drain(timeout)
 
     def close(self) -> None:
-        """End every connection, and tell the peers."""
+        """End every connection and notify the peers."""
         self._native.close()
 
     def __enter__(self) -> Self:
@@ -284,15 +292,20 @@ def make_key(
     name: str | None = None,
     group: str | os.PathLike[str] | None = None,
 ) -> str | None:
-    """Create a key file, which nobody else may read: a key that hosts share, or the keys of one.
+    """Create a key file that only its owner may read: a shared key, or the keys of one host.
 
     Args:
         file: The file to create.
-        name: Name of a host: the file gets a key pair for it, and stays on this host.
-        group: Key file whose shared keys the host of this name gets; a new one without it.
+        name: Name of a host. The file then has a key pair for this host, and must stay on it.
+        group: Key file whose shared keys the host gets; a new shared key if not given. Only with
+            `name`.
 
     Returns:
-        The line that peers of the host need in their key files, if it has a name.
+        The line that peers need in their key files if `name` is given, otherwise `None`.
+
+    Raises:
+        ScenarioError: `group` is given without `name`.
+        HostError: `file` exists, or a file cannot be read or written.
 
     """
     native = getattr(_native, "make_key", None)

@@ -50,19 +50,19 @@ class Range:
     high: float | str
     """Largest value."""
     log: bool = False
-    """Whether the search takes the logarithm: for values of several magnitudes."""
+    """Whether the search uses the logarithm of the values, for ranges of several magnitudes."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The settings that the search tried, with their metrics."""
+    """Settings that the search tried, with their metrics."""
 
     settings: Mapping[str, Value]
     """The values of the parameters."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The median of each metric over the seeds; empty if the trial failed."""
     failure: str | None = None
-    """Why the trial has no metrics."""
+    """Reason why the trial has no metrics."""
 
 
 class TuneError(ApusError, RuntimeError):
@@ -81,16 +81,16 @@ class Tuning(Sequence[Trial]):
 
     @property
     def front(self) -> list[Trial]:
-        """The Pareto front: the trials that no other one surpasses in all metrics.
+        """The Pareto front: the trials that no other trial surpasses in all metrics.
 
-        In the order of the first metric.
+        The trials are in the order of the first metric.
         """
         front = [self._trials[index] for index in self._best]
         return sorted(front, key=lambda trial: trial.metrics[self._metrics[0]])
 
     @property
     def failures(self) -> list[Trial]:
-        """The trials without metrics; `failure` says why."""
+        """The trials without metrics; their `failure` is the reason."""
         return [trial for trial in self._trials if trial.failure is not None]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ class Tuning(Sequence[Trial]):
         ]
 
     def plot(self, *, backend: Backend = "altair") -> Chart:
-        """Draw all trials over the first two metrics, and the Pareto front."""
+        """Draw all trials over the first two metrics, with the Pareto front."""
         if len(self._metrics) < 2:  # noqa: PLR2004 - two axes
             raise PlotError("Pareto front: the search has one metric; a chart needs two")
         first, second = self._metrics[:2]
@@ -149,7 +149,7 @@ def tune(
     max_memory: str | None = None,
     progress: Progress = None,
 ) -> Tuning:
-    """Search the values of parameters with the best latency and throughput, by Optuna.
+    """Search for the parameter values with the best latency and throughput, by Optuna.
 
     The search proposes trials in batches, from the metrics of earlier batches (tree-structured
     Parzen estimator). Equal arguments give equal trials, on any executor. `pip install
@@ -158,24 +158,24 @@ def tune(
     Args:
         scenario: A scenario file, the name of a built-in scenario, or a `Scenario`.
         search: Parameters by dotted key, each with a `Range` or a list of values.
-        minimize: Metrics to make small (docs/outputs.md).
-        maximize: Metrics to make large.
+        minimize: Metrics to minimise (docs/outputs.md).
+        maximize: Metrics to maximise.
         trials: Number of trials.
         batch: Trials that run at the same time.
-        seeds: Number of seeds of a trial from the scenario's own upwards, or the seeds, at most
-            10,000; medians count.
+        seeds: Number of seeds of a trial from the scenario's own seed upwards, or the seeds, at
+            most 10,000. The metrics of a trial are the medians over its seeds.
         sampler_seed: Seed of the search.
-        executor: As for `apus.sweep`.
-        out: Directory that keeps each run. The same call repeats no finished run.
+        executor: See `apus.sweep`.
+        out: Directory that stores each run. If the call is repeated, it runs no finished run again.
         set: Settings that replace those of the scenario in all runs, by dotted key.
         variant: The variant of the scenario, if it has several.
-        watchdog: As for `apus.sweep`.
-        max_memory: As for `apus.sweep`.
-        progress: As for `apus.sweep`.
+        watchdog: See `apus.sweep`.
+        max_memory: See `apus.sweep`.
+        progress: See `apus.sweep`.
 
     Raises:
-        ScenarioError: An argument is wrong, or the scenario without a trial's values. Nothing was
-            run.
+        ScenarioError: An argument is wrong, or the scenario is wrong with the first value of each
+            parameter. Nothing was run.
         TuneError: No trial has metrics.
         SweepError: The executor ended early.
         SweepInterrupted: The user ended the call (Ctrl-C).
@@ -378,7 +378,7 @@ def _optuna() -> Any:  # noqa: ANN401 - an optional library
 
 
 def _quietly(create: Any) -> Any:  # noqa: ANN401 - of an optional library
-    """Call without Optuna's messages, which are a line for each study."""
+    """Call a function without Optuna's messages, which are a line for each study."""
     logging = _optuna().logging
     before = logging.get_verbosity()
     logging.set_verbosity(logging.WARNING)

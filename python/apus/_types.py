@@ -22,7 +22,7 @@ Settings = Mapping[str, Value]
 
 Progress = bool | Callable[[float, str], None] | None
 """`True`: show a bar; `False`: none; `None`: a bar in terminals and notebooks. A function is called
-at intervals with the share that is done, from 0 to 1, and a description."""
+at intervals with the completed share, from 0 to 1, and a description."""
 
 
 class ReadOptions(TypedDict):
@@ -59,7 +59,7 @@ class ContestOptions(TypedDict):
 
 
 class TargetOptions(TypedDict):
-    """How the native module searches a base target."""
+    """How the native module searches for a base target."""
 
     set: Sequence[str]
     algorithm: str | None
@@ -97,11 +97,11 @@ class AlgorithmDeclaration(TypedDict):
 
 
 Accept = Callable[[str, str | None, str | None], str | None]
-"""Gets address, public key and name of a peer; returns why it is refused."""
+"""Gets address, public key and name of a peer; returns the reason for a refusal, or `None`."""
 
 
 class HostOptions(TypedDict):
-    """Settings of a host; `None` is the default."""
+    """Settings of a host; `None` stands for the default."""
 
     mode: str
     engines: int

@@ -17,11 +17,11 @@ class Problem:
     """An error in a scenario: the place, the mistake, and a valid form."""
 
     source: str
-    """The file, the option, or the argument."""
+    """The file, the option or the argument."""
     line: int | None
-    """Line of the file, from 1; `None` if the source is no file."""
+    """Line of the file, from 1 upwards; `None` if the source is not a file."""
     column: int | None
-    """Column of the line, from 1; `None` if the source is no file."""
+    """Column of the line, from 1 upwards; `None` if the source is not a file."""
     message: str
     """The mistake and a valid form."""
 
@@ -38,7 +38,7 @@ class ScenarioError(ApusError, ValueError):
     """A scenario, or an argument of a call, is wrong. Nothing was run."""
 
     problems: tuple[Problem, ...]
-    """Everything that is wrong with the scenario; empty if its text was not read."""
+    """All errors in the scenario; empty if its text was not read."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class RunError(ApusError, RuntimeError):
     """A run failed, or ended because it made no progress."""
 
     result: Result | Comparison | None
-    """The runs that have results. A `Result` also has a run without progress, up to its end."""
+    """The runs with results. A `Result` also has a run without progress, up to its end."""
 
     def __init__(self, message: str, result: Result | Comparison | None = None) -> None:
         super().__init__(message, result)
@@ -101,7 +101,7 @@ class OpError(TransportError):
     """An op failed, or was not accepted."""
 
     may_be_applied: bool
-    """`True`: the peer may have applied the op, all of it or a part. `False`: it has not."""
+    """Whether the peer may have applied the op, in part or in full."""
 
     def __init__(self, message: str, may_be_applied: bool) -> None:  # noqa: FBT001 - an attribute
         super().__init__(message, may_be_applied)
@@ -112,4 +112,4 @@ class OpError(TransportError):
 
 
 class FullError(OpError):
-    """The limit of outstanding ops is reached. Wait for one, then try again."""
+    """The limit on outstanding ops is reached. Wait for an op, then try again."""

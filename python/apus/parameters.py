@@ -1,4 +1,4 @@
-"""Parameters of own algorithms: attributes of the class, which scenarios set by name.
+"""Parameters of algorithms in Python: attributes of the class, which scenarios set by name.
 
 Values are read as in scenario files. Objects of the class have them as numbers: times in seconds,
 sizes in bytes, rates in bits per second.
@@ -28,7 +28,7 @@ Must = Literal[
 
 
 class Parameter(Generic[T_co]):
-    """A parameter of an own algorithm; see the functions of this module."""
+    """A parameter of an algorithm in Python; see the functions of this module."""
 
     def __init__(  # noqa: PLR0917 - called by the functions below
         self,
@@ -105,5 +105,5 @@ def flag(
 def choice(
     default: str, words: Sequence[str], doc: str, *, source: str = "own choice"
 ) -> Parameter[str]:
-    """Return a parameter that is one of some words."""
+    """Return a parameter that is one of several words."""
     return Parameter("choice", default, doc, source=source, words=words)

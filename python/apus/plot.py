@@ -2,7 +2,7 @@
 
 Every function takes `backend`: "altair" (default) returns a chart for notebooks and web pages,
 "matplotlib" a figure for papers. `pip install altair matplotlib` installs both. Axes name their
-units. Of several seeds a chart over time shows the first one.
+units. If there are several seeds, a chart over time shows the first one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEPS = 500
 _SIZES = 12
 """Maximum number of bins of sizes."""
 COMPARED = ("goodput_gbps", "op_latency_us.p50", "op_latency_us.p99")
-"""Metrics of a comparison, without others."""
+"""Metrics of a comparison if none are given."""
 
 
 class PlotError(ApusError, ValueError):
@@ -40,11 +40,11 @@ class _Shown(NamedTuple):
 
     table: str
     key: str
-    """The column that tells flows or ports apart."""
+    """The column that identifies a flow or port."""
     rank: str
     """The column whose largest sums are shown."""
     wanted: int | Sequence[Any]
-    """How many, or which."""
+    """Number of flows or ports to show, or their keys."""
 
 
 class Plots:
@@ -68,7 +68,7 @@ class Plots:
         """Draw the goodput of flows over time.
 
         Args:
-            flows: Number of flows, those with the most goodput; or the numbers of the flows.
+            flows: Number of flows (those with the most goodput), or the numbers of the flows.
             backend: The library that draws.
 
         Raises:
@@ -81,7 +81,7 @@ class Plots:
         """Draw the congestion windows of flows over time.
 
         Args:
-            flows: Number of flows, those with the most goodput; or the numbers of the flows.
+            flows: Number of flows (those with the most goodput), or the numbers of the flows.
             backend: The library that draws.
 
         Raises:
@@ -94,7 +94,7 @@ class Plots:
         """Draw the smoothed end-to-end RTT of flows over time.
 
         Args:
-            flows: Number of flows, those with the most goodput; or the numbers of the flows.
+            flows: Number of flows (those with the most goodput), or the numbers of the flows.
             backend: The library that draws.
 
         Raises:
@@ -116,7 +116,7 @@ class Plots:
         """Draw the queues of ports over time.
 
         Args:
-            ports: Number of ports, those with the largest queues; or their names.
+            ports: Number of ports (those with the largest queues), or the names of the ports.
             backend: The library that draws.
 
         Raises:
@@ -134,7 +134,7 @@ class Plots:
     def _over_time(
         self, title: str, mark: Literal["line", "step"], column: str, shown: _Shown, remedy: str
     ) -> Picture:
-        """Draw a column of samples over time, of those that are shown."""
+        """Draw a column of samples over time, for the flows or ports that are shown."""
         rows: list[dict[str, Any]] = []
         table = getattr(self._runs[0], shown.table)
         for variant, run in self._firsts():
@@ -197,7 +197,7 @@ class Plots:
         """Draw the slowdown of ops by their size: median and 99th percentile, all seeds together.
 
         Sizes are in bins of about equal numbers of ops. A percentile that unfinished ops could
-        change is left out.
+        change is omitted.
 
         Args:
             backend: The library that draws.
@@ -333,7 +333,7 @@ class SweepPlots:
     ) -> Chart:
         """Draw a metric over a setting: medians over seeds, and their range.
 
-        Other settings and variants are the colours.
+        Colours show the other settings and the variants.
 
         Args:
             metric: Name of the metric (docs/outputs.md).
@@ -437,7 +437,7 @@ def _comparison(
 
 
 def bars(rows: Sequence[Mapping[str, Any]], backend: Backend) -> Chart:
-    """Draw each `metric` in a panel of its own: the `value` of each `name`."""
+    """Draw each `metric` in its own panel: the `value` of each `name`."""
     if all(row["value"] is None for row in rows):
         raise PlotError("Comparison: no run has a value; it was not measured, or is censored")
     picture = Picture(
@@ -497,7 +497,7 @@ def _title(table: Table, column: str) -> str:
 def _most(
     rows: Sequence[Mapping[str, Any]], key: str, column: str, wanted: int | Sequence[Any]
 ) -> set[Any]:
-    """Return the keys with the largest sums of a column, or those that the user wants."""
+    """Return the keys with the largest sums of a column, or the keys that the user names."""
     if not isinstance(wanted, int):
         known = {row[key] for row in rows}
         for name in wanted:
@@ -517,7 +517,7 @@ def _ended(op: Mapping[str, Any]) -> bool:
 
 
 def _places(count: int, most: int) -> list[int]:
-    """Return at most `most` places of a list, evenly spread, with the first and the last."""
+    """Return at most `most` indices of a list, evenly spread, with the first and the last."""
     if count <= most:
         return list(range(count))
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]

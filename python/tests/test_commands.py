@@ -31,6 +31,9 @@ source = "impossible"
 def test_algorithms_are_compared_on_a_scenario(incast: Path) -> None:
     algorithms = ["cubic", apus.Swift(base_target="40us")]
     comparison = apus.compare(incast, algorithms, seeds=2, metrics=["jain"])
+    for algorithm in comparison.algorithms:
+        with pytest.raises(KeyError, match="no_metric"):
+            comparison.difference(algorithm, "no_metric")
     assert comparison.algorithms == ["cubic", "swift"]
     for algorithm in comparison.algorithms:
         # 4 us without a queue, and at most three ops of 64 kB in the queue: 15.7 us at 100 Gb/s.

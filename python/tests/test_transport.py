@@ -122,6 +122,13 @@ def test_hosts_with_keys_of_their_own_know_each_other(tmp_path: Path) -> None:
         assert here.ended is None
 
 
+def test_a_group_without_a_name_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "host.key"
+    with pytest.raises(ValueError, match="group: has no effect without `name`"):
+        apus.make_key(file, group=tmp_path / "group.key")
+    assert not file.exists()
+
+
 def test_an_accept_hook_that_raises_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ use apus_cc::derivation::whole;
 use apus_cc::settings::{ANY, ParamInfo, SettingError, number, require};
 
 /// The parameter `initial_cwnd`, without a default.
-pub(crate) const INITIAL_CWND: ParamInfo = number("initial_cwnd", ANY, "first window in packets");
+pub(crate) const INITIAL_CWND: ParamInfo = number("initial_cwnd", ANY, "initial window in packets");
 /// The parameter `max_cwnd`, without a default.
 pub(crate) const MAX_CWND: ParamInfo = number("max_cwnd", ANY, "largest window in packets");
 
@@ -25,8 +25,8 @@ pub(crate) const fn max_cwnd_rule(profiles: &'static [&'static str]) -> Derivati
         parameter: MAX_CWND.name,
         profiles,
         rule: "the larger of 256 packets and 2 BDP",
-        source: "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that it never limits a lone \
-                 flow on a long path",
+        source: "deviation: the paper gives no value; 256 as in Falcon, and 2 BDP so that this limit never affects a \
+                 lone flow on a long path",
         value: |network, _| whole((2.0 * network.bdp_packets()).max(256.0)),
     }
 }

@@ -33,8 +33,8 @@ pub struct Limits {
     /// Maximum number of parallel runs [default: one per core].
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// End a run in which no packet is delivered for this simulated time while ops are outstanding, and
-    /// report the waiting flow; `off` disables this check.
+    /// End a run if no packet is delivered for SPAN of simulated time while ops are outstanding, and report the waiting flow.
+    /// `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     pub watchdog: Silence,
     #[command(flatten)]

@@ -26,30 +26,28 @@ pub struct Bench {
     #[cfg(feature = "real")]
     #[command(subcommand)]
     other: Option<Other>,
-    /// Cases to run; all if none is named.
+    /// Cases to run [default: all].
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Number of counted runs of each case.
+    /// Number of measured runs of each case.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Number of earlier runs that are not counted.
+    /// Number of warm-up runs of each case before the measured ones.
     #[arg(long, default_value_t = 1)]
     warm_up: u32,
-    /// Threads of a run, at most one per core; fewer while other programs use the cores.
+    /// Number of threads of a run, at most one per core. A run takes fewer while other programs use the cores.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-    /// Gives ports of switches two classes, one for acknowledgements: "strict", in strict priority above data;
-    /// "weighted", with weights 1 and 4; "general", like strict, but served by events, as limits of rate, pauses, links
-    /// that fail and shared buffers need it.
+    /// Give switch ports two traffic classes, one of them for acknowledgements; without a value, as `strict`.
     #[arg(
         long, value_enum, value_name = "PORTS",
         num_args = 0..=1, require_equals = true, default_missing_value = "strict"
     )]
     class_ports: Option<ClassPorts>,
-    /// Change a setting of the cases, as in a scenario: `duration=1ms`.
+    /// Set KEY to VALUE in all cases, as in `--set duration=1ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -64,8 +62,11 @@ enum Other {
 /// Ports with classes; those of strict and general ones give the same results.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ClassPorts {
+    /// Acknowledgements with strict priority over data.
     Strict,
+    /// Acknowledgements with weight 1, data with weight 4.
     Weighted,
+    /// As `strict`, but served by events, as rate limits, pauses, link failures and shared buffers require.
     General,
 }
 
@@ -144,7 +145,10 @@ impl Bench {
         if self.json {
             return output::print(&output::to_json(&Report { cases })?);
         }
-        output::print(&format!("CPU s: medians of {} runs after {}.\n", self.repeat, self.warm_up))
+        output::print(&format!(
+            "CPU s: medians of {} runs after {} warm-up runs.\n",
+            self.repeat, self.warm_up
+        ))
     }
 
     fn names(&self) -> Result<Vec<String>, Failure> {

@@ -27,8 +27,8 @@ pub const DEFAULT_WORST: u32 = 20;
 /// How a command makes its report.
 #[derive(Args, Clone, Copy)]
 pub struct PageOptions {
-    /// Follow this number of the slowest ops of each workload to their causes in report.html: the run of the first
-    /// seed is repeated, and everything around these ops is recorded. 0 turns the second run off.
+    /// Follow the N slowest ops of each workload to their causes in report.html. For this, the run of the first seed is
+    /// repeated, and everything around these ops is recorded; 0 disables the second run.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_WORST, requires = "out",
           value_parser = clap::value_parser!(u32).range(0..=60))]
     pub worst: u32,

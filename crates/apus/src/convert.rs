@@ -11,24 +11,25 @@ use crate::schedule::{self, Form, Job, Reading};
 
 /// Convert a job from one format to another.
 ///
-/// The format of the input is told by its content: GOAL, a connection matrix of htsim (.cm), workload.txt of SimAI, or
-/// Chakra traces. Labels are lost in the binary form.
+/// The format of the input is recognised by its content: GOAL, a connection matrix of htsim (.cm), a workload.txt of SimAI, or
+/// Chakra traces. Binary GOAL files do not keep labels.
 #[derive(Args)]
 pub struct Convert {
-    /// Job to read; Chakra traces are named by a folder or by PREFIX of PREFIX.RANK.et.
+    /// Job to read. Chakra traces are named by their folder, by one of the files PREFIX.RANK.et, or by PREFIX.
     from: PathBuf,
-    /// File to write; `.goal` and `.gol` are text, `.bin` is binary, `.et` is Chakra (one file per rank).
+    /// File to write: `.goal` and `.gol` are GOAL as text, `.bin` is binary GOAL, `.et` is Chakra (one file PREFIX.RANK.et per
+    /// rank).
     to: PathBuf,
-    /// Form of the written file, if its name does not tell it.
+    /// Format of the written file, if its name does not determine it.
     #[arg(long = "to", value_name = "FORM")]
     form: Option<Format>,
-    /// Groups of ranks in Chakra traces, as JSON like {"1": [0, 2]}.
+    /// Read the groups of ranks of Chakra traces from FILE: JSON such as {"1": [0, 2]}.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
-    /// Leave out what has no meaning in Chakra traces, and list it.
+    /// Leave out the parts of Chakra traces that cannot be converted, and list them, instead of ending with an error.
     #[arg(long)]
     lenient: bool,
-    /// Round the times of computations to whole microseconds in the written Chakra traces, and say how many.
+    /// Round the times of computations to whole microseconds in the written Chakra traces, and print how many were rounded.
     #[arg(long)]
     round: bool,
 }
@@ -37,7 +38,7 @@ pub struct Convert {
 enum Format {
     /// GOAL as text
     Goal,
-    /// GOAL as binary, LogGOPSim's input
+    /// GOAL as binary, the input of LogGOPSim
     Bin,
     /// Chakra traces
     Et,

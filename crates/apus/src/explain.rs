@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::{library, text};
 
-/// Explain an algorithm or a path policy (parameters, defaults and sources), a column of the results, a
-/// scenario, or a key of scenarios.
+/// Explain an algorithm or path policy (parameters, defaults and sources), a column of the results, a scenario, or a scenario
+/// key.
 #[derive(Args)]
 pub struct Explain {
     /// Algorithm (see `apus list algorithms`), path policy (`apus list policies`), column (docs/outputs.md), scenario (`apus list
-    /// scenarios`) or key of scenarios (docs/scenario-reference.md), like topology.buffer.
+    /// scenarios`), or scenario key (docs/scenario-reference.md) such as topology.buffer.
     name: String,
 }
 

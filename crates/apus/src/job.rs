@@ -16,30 +16,30 @@ use crate::schedule::{self, Reading};
 
 /// Print the completion time of a job in the LogGOPS model, as LogGOPSim computes it.
 ///
-/// A rank ends when its last stream is free. Operations that cannot end are listed, and the exit status is 1.
+/// A rank ends when its last stream is free. If operations cannot end, they are listed, and the exit status is 1.
 #[derive(Args)]
 pub struct Job {
-    /// Job in any format of `apus convert`, told by its content.
+    /// Job in any format that `apus convert` reads, recognised by its content.
     file: PathBuf,
-    /// L: latency of the network.
+    /// L: network latency.
     #[arg(long, value_name = "TIME", default_value = "2500ns")]
     latency: Span,
-    /// o: time of a stream per message, at either end.
+    /// o: stream time per message, at each end.
     #[arg(long, value_name = "TIME", default_value = "1500ns")]
     overhead: Span,
-    /// O: time of a stream per byte.
+    /// O: stream time per byte.
     #[arg(long, value_name = "TIME", default_value = "0ns")]
     overhead_per_byte: Span,
-    /// g: time of a NIC per message.
+    /// g: NIC time per message.
     #[arg(long, value_name = "TIME", default_value = "1000ns")]
     gap: Span,
-    /// G: time of a NIC per byte.
+    /// G: NIC time per byte.
     #[arg(long, value_name = "TIME", default_value = "6ns")]
     gap_per_byte: Span,
-    /// S: the largest message that is sent before its receiver is ready.
+    /// S: size of the largest message that is sent before its receiver is ready.
     #[arg(long, value_name = "SIZE", default_value = "65535B")]
     eager: Bytes,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -128,7 +128,7 @@ impl Report {
         };
         line(format!("{} ranks, {} ops, {} B sent", self.ranks, self.ops, self.bytes));
         let unfinished =
-            if self.stuck.is_empty() { "" } else { " until nothing can happen any more" };
+            if self.stuck.is_empty() { "" } else { " (no further operation can proceed)" };
         line(format!("completion     {} us{unfinished}", us(self.completion_ns)));
         line(format!("critical path  {} us", us(self.critical_path_ns)));
         for (rank, end) in self.ends_ns.iter().enumerate().take(LINES) {

@@ -9,21 +9,21 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Create a file with a new key; copy the file to every peer. With `--name`, create the keys of one host.
+/// Create a key file with a shared key to copy to every peer, or with `--name` the key file of one host.
 ///
-/// A holder of a shared key can open sessions under it, and can act as any other holder. With `--name` each host has a
-/// key pair of its own and proves it: add the line that `--public` prints to the key files of its peers.
+/// A holder of a shared key can open sessions with it, and can impersonate any other holder. With `--name`, each host has its own
+/// key pair and proves it: add the line that `--public` prints to the key files of its peers.
 #[derive(Args)]
 pub struct Key {
     /// Key file to create; must not exist. With `--public`, the file to read.
     file: PathBuf,
-    /// Create a key pair for the host of this name.
+    /// Create a key pair for the host NAME.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Take the shared keys from this key file; without it, a new one is created.
+    /// Copy the shared keys from the key file FILE; without it, a new shared key is created.
     #[arg(long, value_name = "FILE", requires = "name")]
     group: Option<PathBuf>,
-    /// Print the line with the public key of the file's host, for the key files of its peers.
+    /// Print the public key of the host of the key file, as a line for the key files of its peers.
     #[arg(long, conflicts_with = "name")]
     public: bool,
 }

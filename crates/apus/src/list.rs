@@ -14,7 +14,7 @@ use crate::library;
 use crate::output::print;
 use crate::text::columns;
 
-/// List the names for the command line and for scenarios.
+/// List names for the command line and for scenarios.
 #[derive(Args)]
 pub struct List {
     /// Kind of names.
@@ -25,11 +25,11 @@ pub struct List {
 enum What {
     /// Built-in scenarios.
     Scenarios,
-    /// Built-in scenarios that reproduce a publication: those of `apus reproduce --all`.
+    /// Built-in scenarios that reproduce publications, which `apus reproduce --all` runs.
     Experiments,
     /// Algorithms and their profiles.
     Algorithms,
-    /// Path policies of hosts and of switches, and their profiles.
+    /// Path policies of hosts and switches, and their profiles.
     Policies,
     /// Kinds of topology, and named clusters.
     Topologies,

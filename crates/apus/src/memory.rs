@@ -10,8 +10,8 @@ use clap::Args;
 /// Option of commands with simulated runs.
 #[derive(Args, Clone, Copy, Default)]
 pub struct MaxMemory {
-    /// Refuse a run with a larger memory estimate, and limit parallel runs to this sum of estimates, like
-    /// 32GiB [default: the available memory of the machine]. The results do not depend on it.
+    /// Refuse runs with a memory estimate above SIZE, such as 32GiB, and limit the sum of the estimates of parallel runs to
+    /// SIZE. The results do not depend on it [default: the available memory of the machine].
     #[arg(long, value_name = "SIZE", value_parser = read_size)]
     max_memory: Option<Bytes>,
 }

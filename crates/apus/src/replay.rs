@@ -14,17 +14,16 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Feed a recorded list of events to an algorithm and print its state after each, as CSV.
+/// Feed a log of events to an algorithm, and print its state after each event as CSV.
 ///
-/// The log is CSV with the columns time_ps, event (ack, loss or timeout), rtt_ps, fabric_delay_ps,
-/// endpoint_delay_ps, hops and acked, in any order. It may have the columns marked, receiver_level,
-/// set_fabric_cwnd, set_endpoint_cwnd, set_last_decrease_ps (of both windows), set_smoothed_rtt_ps
-/// and set_timeouts: a cell of a set_ column overwrites the algorithm's state before the event, an
-/// empty one changes nothing. Cells of an acknowledgement may be empty for a loss or timeout.
+/// The log is CSV with the columns time_ps, event (ack, loss or timeout), rtt_ps, fabric_delay_ps, endpoint_delay_ps, hops and
+/// acked, in any order. For a loss or timeout, the cells of an acknowledgement may be empty. Optional columns are marked,
+/// receiver_level, set_fabric_cwnd, set_endpoint_cwnd, set_last_decrease_ps (of both windows), set_smoothed_rtt_ps and
+/// set_timeouts. A cell of a set_ column overwrites the state of the algorithm before the event; an empty cell changes nothing.
 ///
-/// target_delay_ps is what an ack was held against, which follows the window before it; after a
-/// loss or timeout, the target of the window it left. pacing_delay_ps is 0 if the flow is not
-/// paced. A cell is empty where the algorithm has no such value.
+/// In the output, target_delay_ps of an ack is the target of the window before the ack, with which the delay was compared. After
+/// a loss or timeout, it is the target of the new window. pacing_delay_ps is 0 if the flow is not paced. A cell is empty if the
+/// algorithm has no such value.
 #[derive(Args)]
 pub struct Replay {
     /// Algorithm (see `apus list algorithms`).
@@ -32,10 +31,10 @@ pub struct Replay {
     /// Profile of the algorithm [default: its first profile].
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Change a parameter: `--set base_target=30us`. May be given several times.
+    /// Set the parameter KEY to VALUE, as in `--set base_target=30us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Log file; `-` is standard input.
+    /// Log of events; `-` is standard input.
     #[arg(long, value_name = "FILE.CSV")]
     trace: PathBuf,
 }

@@ -34,58 +34,57 @@ pub struct Run {
     /// Scenario file, or name of a built-in scenario.
     #[arg(required_unless_present = "traffic", conflicts_with = "traffic")]
     file: Option<String>,
-    /// Run the messages of this file: a .cm of htsim, a flow.txt of the HPCC simulator, or CSV with
-    /// the header start_us,from,to,bytes. Each message has its own flow unless `--set
-    /// workload.flows_per_pair=N` is given.
+    /// Run the messages of FILE with Swift, or with the algorithm of `--set algorithm.name=NAME`. FILE is a .cm of htsim, a
+    /// flow.txt of the HPCC simulator, or CSV with the header start_us,from,to,bytes. Each message has its own flow unless
+    /// `--set workload.flows_per_pair=N` is given.
     #[arg(long, value_name = "FILE", requires = "topology")]
     traffic: Option<String>,
-    /// Topology for these messages: a .topo of htsim, a topology.txt of the HPCC simulator, a
-    /// file of InfraGraph, or one line like "fat-tree k=8 100Gbps 1us".
+    /// Topology for the messages of `--traffic`: a .topo of htsim, a topology.txt of the HPCC simulator, an InfraGraph file,
+    /// or one line such as "fat-tree k=8 100Gbps 1us".
     #[arg(long, value_name = "FILE", requires = "traffic", conflicts_with = "file")]
     topology: Option<String>,
-    /// Change a setting: `--set algorithm.base_target=50us`. May be given several times.
+    /// Set KEY to VALUE, as in `--set algorithm.base_target=50us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of all random streams.
+    /// Seed of all random number streams.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Total threads, at most one per core [default: one per run; more for a single large run].
-    /// Variants run in parallel and share them. A run takes fewer while other programs use the cores.
-    /// The results do not depend on the number.
+    /// Total number of threads, at most one per core. Parallel variants share them, and a run takes fewer while other
+    /// programs use the cores. The results do not depend on the number [default: one per run, more for a single large run].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Run this variant only.
+    /// Run only the variant NAME.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Run the shortened version of the scenario: its `[quick]`, without the parts that have `quick
-    /// = false`.
+    /// Run the shortened version of the scenario: with its `[quick]` settings, and without the variants and checks that have
+    /// `quick = false`.
     #[arg(long)]
     quick: bool,
-    /// Write the effective configuration, summary.json, tables and report.html to this directory.
+    /// Write the effective configuration, summary.json, cost.json, tables and report.html to DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     page: PageOptions,
     #[command(flatten)]
     tables: TableFormat,
-    /// Also write a timeline of ops, flows and queues for https://ui.perfetto.dev to this directory.
+    /// Also write a timeline of ops, flows, queues and faults to DIR, for https://ui.perfetto.dev.
     #[arg(long, requires = "out")]
     timeline: bool,
-    /// Write a bundle to this file, which must not exist: the scenario with all of its files, the results and what
-    /// another machine needs to repeat the run and compare (`apus rerun`).
+    /// Write a bundle to FILE, which must not exist: the scenario with all its files, the results, and what `apus rerun` needs
+    /// to repeat the run and compare the results on another machine.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
-    /// and report the waiting flow; `off` disables this check.
+    /// End a run if no packet is delivered for SPAN of simulated time while ops are outstanding, and report the waiting flow.
+    /// `off` disables this check.
     #[arg(long, value_name = "SPAN", default_value = DEFAULT_SILENCE, value_parser = read_silence)]
     watchdog: Silence,
-    /// Show goodput, queues and ports in the terminal while the run goes on.
+    /// Show goodput, queues and ports in the terminal during the run.
     #[cfg(feature = "live")]
     #[arg(long)]
     live: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

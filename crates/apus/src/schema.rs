@@ -5,7 +5,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Print the JSON Schema of scenarios, from which editors complete keys.
+/// Print the JSON Schema of scenarios, with which editors complete keys.
 #[derive(Args)]
 pub struct Schema {}
 

@@ -11,12 +11,12 @@ use crate::output::OutputDir;
 /// Format of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Text with a header line; numbers have up to six decimals.
+    /// Text with a header line; numbers with up to six decimals.
     #[default]
     Csv,
     /// Parquet, compressed with Snappy.
     Parquet,
-    /// Arrow's file format (IPC, Feather 2).
+    /// Arrow IPC file format (Feather 2).
     Arrow,
 }
 
@@ -34,7 +34,7 @@ impl Format {
 /// Option of every command that writes tables.
 #[derive(Args, Clone, Copy)]
 pub struct TableFormat {
-    /// Format of the tables in this directory.
+    /// Format of the tables that `--out` writes.
     #[arg(long = "format", id = "table_format", value_enum, default_value_t, requires = "out")]
     pub format: Format,
 }

@@ -159,7 +159,7 @@ fn row(name: &str, value: String) -> Vec<String> {
 fn queue(port: &PortSummary, warmup: bool) -> String {
     let kb = |bytes: f64| number(bytes / 1e3);
     let (mean, max) = (kb(port.mean_queue_bytes), kb(port.max_queue_bytes as f64));
-    let mut text = format!("mean {mean} kB, max {max} kB at that port");
+    let mut text = format!("mean {mean} kB, max {max} kB at the busiest port");
     if warmup {
         text += &format!("; max {} kB during warm-up", kb(port.startup_max_queue_bytes as f64));
     }
@@ -228,10 +228,10 @@ fn drain(summary: &Summary) -> String {
     let took = number(drain.seconds * 1e3);
     let ended = match drain.ended_by {
         "limit" => "its limit",
-        "stuck" => "the watchdog, as no packet was delivered any more",
+        "stuck" => "the watchdog, because no packet was delivered",
         "interrupted" => "an interruption",
         _ if summary.measured.unfinished_ops > 0 => {
-            "the end of all ops of the measured phase, except of workloads of which none ended in it"
+            "the end of all ops of the measured phase, except workloads of which no op ended in it"
         }
         _ => "the end of all ops of the measured phase",
     };

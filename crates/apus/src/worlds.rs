@@ -13,28 +13,29 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Silence};
 use crate::output::print;
 
-/// Search for violations of the guarantees of transport and simulator in worlds of hosts and faults.
+/// Search for violations of the guarantees of transport and simulator in random worlds of hosts and faults.
 ///
-/// A seed draws hosts, ops and faults. The engines, sessions and connections of the transport run in virtual time. Everything
-/// that an op's end promises is checked, and that all ops end and connections work again once faults stop (docs/trust.md).
-/// Without options, the worlds of 1000 seeds. With `--simulator`, a seed draws a scenario instead: network, algorithm, path policy,
-/// traffic and faults; packets must be conserved, every op must end, and any number of threads must give equal events.
+/// Each seed draws hosts, ops and faults. The engines, sessions and connections of the transport run in virtual time. The command
+/// checks the guarantees of every completion, and that all ops end and connections work again once faults stop (docs/trust.md).
+///
+/// With `--simulator`, each seed draws a scenario instead: network, algorithm, path policy, traffic and faults. Packets must be
+/// conserved, every op must end, and the events must not depend on the number of threads.
 #[derive(Args)]
 pub struct Worlds {
     /// Number of seeds, from `--from` upwards.
     #[arg(long, default_value_t = 1000, conflicts_with = "seed")]
     seeds: u64,
-    /// Draw scenarios for the simulator, not worlds for the transport.
+    /// Draw scenarios for the simulator instead of worlds for the transport.
     #[arg(long)]
     simulator: bool,
     /// First seed.
     #[arg(long, default_value_t = 0, conflicts_with = "seed")]
     from: u64,
-    /// Run the world of one seed and print its log. If a guarantee is violated, search for a smaller world with the same
-    /// violation, and print that one's log instead.
+    /// Run the world of one seed and print its log, with `--simulator` its scenario. If a guarantee is violated, search for a
+    /// smaller world with the same violation, and print that one instead.
     #[arg(long)]
     seed: Option<u64>,
-    /// Number of threads. As many as there are cores if absent.
+    /// Number of threads [default: one per core].
     #[arg(long, conflicts_with = "seed")]
     threads: Option<NonZeroUsize>,
 }
@@ -151,7 +152,7 @@ fn text(batch: &Batch) -> String {
     let counts = &batch.counts;
     let mut text = format!(
         "{} worlds; medians: {} hosts, {} ops, {} faults\n\
-         {} ops: {} done, {} not sent, {} refused, {} unknown; the processes of the others ended before them\n\
+         {} ops: {} done, {} not sent, {} refused, {} unknown; the others ended with their processes\n\
          {} messages, {} datagrams, {} steps of engines\n",
         batch.worlds,
         median(&batch.hosts),

@@ -1,4 +1,4 @@
-//! An algorithm as a whole: its description, its parameters, and the three halves that they make.
+//! An algorithm as a whole: its description, its parameters and its three halves.
 
 use alloc::sync::Arc;
 use core::fmt::Debug;
@@ -30,8 +30,8 @@ pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'stati
     const PACKETS: &'static [ProfilePackets] = &[];
     /// Layout of the algorithm's fields on packets, if it has any.
     const FIELDS: Option<FieldLayout> = None;
-    /// Whether flows depend on gaps between packets, or credits, as short as the time of one packet on
-    /// a fast link: a simulator then times them to some nanoseconds.
+    /// Whether flows depend on gaps between packets or credits that are as short as the time of one packet on
+    /// a fast link. A simulator then times them to a few nanoseconds.
     const FINE_TIMERS: bool = false;
 
     /// Reads the parameters, and reports settings that have no effect.
@@ -49,13 +49,13 @@ pub trait Algorithm: ReplaySender + Clone + Debug + Send + Sync + Sized + 'stati
     /// Returns the switch half of one class of a port.
     fn switch(params: &Arc<Self::Params>, port: &SwitchInfo) -> Self::Switch;
 
-    /// The limit that ports set to the algorithm's credits, if it is credit-based.
+    /// Returns the limit that ports impose on the algorithm's credits, if it is credit-based.
     #[must_use]
     fn credit_limit(_params: &Self::Params) -> Option<CreditLimit> {
         None
     }
 
-    /// The pace at which the receiver halves of a host take turns to grant, if they do
+    /// Returns the pace at which the receiver halves of a host take turns to grant, if they take turns
     /// ([`Receiver::turn`]).
     #[must_use]
     fn grant_pace(_params: &Self::Params, _flow: &FlowInfo) -> Option<GrantPace> {
@@ -82,10 +82,10 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     type Receiver: Receiver + Clone + Debug + Send + Sync + 'static;
     /// Switch half; the default one takes no part.
     type Switch: SwitchHalf + Default;
-    /// The path policies that flows can use beside the algorithm.
+    /// Path policies that flows can use together with the algorithm.
     type Path: PathPolicy + Clone + Debug + Send + Sync + 'static;
 
-    /// The algorithm's name ([`AlgorithmInfo::name`]).
+    /// Returns the name of the algorithm ([`AlgorithmInfo::name`]).
     fn name(&self) -> &'static str;
     /// Returns the sender half of a new flow.
     fn sender(&self, flow: &FlowInfo) -> Self::Sender;
@@ -93,16 +93,17 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
     fn receiver(&self, flow: &FlowInfo) -> Self::Receiver;
     /// Returns the switch half of one class of a port.
     fn switch(&self, port: &SwitchInfo) -> Self::Switch;
-    /// Returns a half that marks packets as `marker` does, which stands at a port for every algorithm, and acts as `half`.
+    /// Returns a half that acts as `half` and also marks packets as `marker` does. A port has the marker for
+    /// every algorithm.
     fn beside(marker: Self::Switch, half: Self::Switch) -> Self::Switch;
-    /// The layout of the algorithm's fields on packets, if it has any.
+    /// Returns the layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
-    /// Returns `true` if gaps between packets must be timed to some nanoseconds
+    /// Returns `true` if gaps between packets must be timed to a few nanoseconds
     /// ([`Algorithm::FINE_TIMERS`]).
     fn fine_timers(&self) -> bool;
-    /// The limit that ports set to the algorithm's credits, if it is credit-based.
+    /// Returns the limit that ports impose on the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
-    /// The pace at which the receiver halves of a host grant, if they take turns.
+    /// Returns the pace at which the receiver halves of a host grant, if they take turns.
     fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace>;
     /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
@@ -113,7 +114,7 @@ pub trait AlgorithmFactory: Clone + Debug + Send + Sync + 'static {
 pub struct Configured<A: Algorithm>(Arc<A::Params>);
 
 impl<A: Algorithm> Configured<A> {
-    /// The algorithm with these parameters. Does not compile if [`Algorithm::FIELDS`] is invalid.
+    /// Creates the algorithm with these parameters. Does not compile if [`Algorithm::FIELDS`] is invalid.
     #[must_use]
     pub fn new(params: A::Params) -> Self {
         const {
@@ -157,7 +158,7 @@ impl<A: Algorithm> AlgorithmFactory for Configured<A> {
         Some(A::switch(&self.0, port)).filter(|half| !half.is_plain())
     }
 
-    /// The halves of one algorithm alone: its own takes the place of any other.
+    /// Returns `half` alone: with a single algorithm its own half replaces the marker.
     fn beside(_marker: Option<A::Switch>, half: Option<A::Switch>) -> Option<A::Switch> {
         half
     }

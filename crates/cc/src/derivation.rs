@@ -8,8 +8,8 @@ use apus_units::{Bytes, Rate, Span};
 
 use crate::Settings;
 
-/// The facts of a network that rules use. All but `line_rate` describe the path with the longest
-/// unloaded RTT.
+/// Properties of a network that rules use. All except `line_rate` describe the path with the longest unloaded
+/// RTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkInfo {
     /// End-to-end RTT of a full data packet and its acknowledgement without any queue: links,
@@ -28,18 +28,18 @@ pub struct NetworkInfo {
     pub path_rate: Rate,
     /// Wire bytes of a full data packet.
     pub packet: Bytes,
-    /// Whether switches trim packets without room instead of dropping them.
+    /// Whether switches trim packets that do not fit into a queue, instead of dropping them.
     pub trims: bool,
 }
 
 impl NetworkInfo {
-    /// The bandwidth-delay product in wire bytes: `line_rate` times `base_rtt`.
+    /// Returns the bandwidth-delay product in wire bytes: `line_rate` times `base_rtt`.
     #[must_use]
     pub fn bdp(&self) -> Bytes {
         self.line_rate.bytes_in(self.base_rtt)
     }
 
-    /// The bandwidth-delay product in full packets, not rounded.
+    /// Returns the bandwidth-delay product in full packets, not rounded.
     #[must_use]
     pub fn bdp_packets(&self) -> f64 {
         self.bdp().get() as f64 / (self.packet.get().max(1)) as f64

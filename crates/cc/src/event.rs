@@ -4,8 +4,8 @@ use apus_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use crate::{Fields, Telemetry};
 
-/// An acknowledgement arrived. It acknowledged at least one packet for the first time, or gave an
-/// RTT sample of a packet that had been declared lost (`acked_packets` is 0 then).
+/// Arrival of an acknowledgement. It covers at least one packet for the first time, or gives an RTT sample of
+/// a packet that had been declared lost (`acked_packets` is then 0).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckEvent<'a> {
@@ -25,13 +25,14 @@ pub struct AckEvent<'a> {
     pub acked_bytes: Bytes,
     /// Number of acknowledged packets that carried an ECN mark when they arrived.
     pub marked_packets: u32,
-    /// Whether the packet that drew the acknowledgement carried an ECN mark when it arrived, the one of the RTT and the delays.
+    /// Whether the packet that triggered the acknowledgement carried an ECN mark when it arrived. The RTT and
+    /// the delays belong to the same packet.
     pub echo_marked: bool,
     /// Fill level of the receiver's buffer in 32nds (0 empty, 31 full), as Falcon's 5 bits.
     pub receiver_level: u8,
     /// The largest packet number acknowledged.
     pub acked_seq: PacketNumber,
-    /// The number the next packet sent will carry.
+    /// Number of the next packet that is sent.
     pub next_seq: PacketNumber,
     /// Packets in flight after this acknowledgement.
     pub in_flight: u32,
@@ -68,7 +69,7 @@ impl AckEvent<'_> {
     }
 }
 
-/// The size of a flow's full packets has changed: the path MTU was discovered or is another.
+/// Change of the size of a flow's full packets: the path MTU was discovered or has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSizeEvent {
     /// Payload bytes of a full data packet until now.
@@ -105,9 +106,9 @@ impl PacketSizeEvent {
 pub struct SignalEvent {
     /// Time at which the stack processes the signal.
     pub now: Time,
-    /// From the packet's departure to the signal's arrival at the NIC (Bolt Alg. 2 `rtt_src`).
+    /// Time from the departure of the packet to the arrival of the signal at the NIC (Bolt Alg. 2 `rtt_src`).
     pub rtt: Span,
-    /// The packet that met the congestion.
+    /// Number of the packet that encountered the congestion.
     pub seq: PacketNumber,
     /// Occupancy of the congested port.
     pub queue: Bytes,
@@ -127,7 +128,7 @@ impl SignalEvent {
     }
 }
 
-/// Packets were declared lost from holes in the SACK bitmap (Swift §3.6: fast recovery).
+/// Loss of packets, concluded from holes in the SACK bitmap (Swift §3.6: fast recovery).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LossEvent {
@@ -137,7 +138,7 @@ pub struct LossEvent {
     pub lost_packets: u32,
     /// The largest packet number among them.
     pub lost_seq: PacketNumber,
-    /// The number the next packet sent will carry.
+    /// Number of the next packet that is sent.
     pub next_seq: PacketNumber,
     /// Packets in flight after the loss.
     pub in_flight: u32,
@@ -159,8 +160,8 @@ impl LossEvent {
     }
 }
 
-/// The receiver got the header of a data packet whose payload a switch had removed, because the
-/// queue was full, and sent a negative acknowledgement. The transport will retransmit the payload.
+/// Trimming of a data packet: a switch removed the payload because the queue was full. The receiver got the
+/// header and sent a negative acknowledgement. The transport will retransmit the payload.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TrimEvent {
@@ -174,7 +175,7 @@ pub struct TrimEvent {
     pub last_hop: bool,
     /// Whether the header arrived with an ECN mark, from a switch before the one that trimmed it.
     pub marked: bool,
-    /// The number the next packet sent will carry.
+    /// Number of the next packet that is sent.
     pub next_seq: PacketNumber,
     /// Packets in flight, the trimmed one excluded.
     pub in_flight: u32,
@@ -211,7 +212,7 @@ impl TrimEvent {
     }
 }
 
-/// The retransmission timeout expired.
+/// Expiry of the retransmission timeout.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct TimeoutEvent {
@@ -219,10 +220,10 @@ pub struct TimeoutEvent {
     pub now: Time,
     /// Data packets that were in flight and are now declared lost.
     pub lost_packets: u32,
-    /// The number the next packet sent will carry.
+    /// Number of the next packet that is sent.
     pub next_seq: PacketNumber,
-    /// Where each packet has a timeout of its own: whether all lost packets had left before the timeout that was reported last. Then
-    /// they are no sign that the path has been silent for another timeout.
+    /// Whether all lost packets had left before the timeout that was reported last. Set only if each packet
+    /// has its own timeout. Such losses do not show that the path has been silent for another timeout.
     pub is_same_flight: bool,
 }
 
@@ -240,28 +241,28 @@ impl TimeoutEvent {
 pub struct CreditEcho {
     /// Number of the credit; a receiver numbers its credits from 0, modulo 2^32.
     pub number: u32,
-    /// From the credit's departure to the data's arrival.
+    /// Time from the departure of the credit to the arrival of the data.
     pub rtt: Span,
 }
 
-/// A data packet arrived.
+/// Arrival of a data packet.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DataEvent {
     /// Arrival, on the clock of the transport.
     pub now: Time,
-    /// Whether it carries an ECN mark.
+    /// Whether the packet carries an ECN mark.
     pub marked: bool,
-    /// The credit that it was sent for, if any.
+    /// Credit for which the packet was sent, if any.
     pub credit: Option<CreditEcho>,
-    /// Whether it arrived for the first time.
+    /// Whether the packet arrived for the first time.
     pub is_new: bool,
     /// The algorithm's fields as they arrived.
     pub fields: Fields,
 }
 
 impl DataEvent {
-    /// A data packet that arrives for the first time, without mark, credit and fields.
+    /// Creates the first arrival of a data packet, without mark, credit and fields.
     #[inline]
     #[must_use]
     pub const fn new(now: Time) -> Self {
@@ -269,7 +270,7 @@ impl DataEvent {
     }
 }
 
-/// A credit arrived at the sender.
+/// Arrival of a credit at the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct CreditEvent {
     /// Arrival, on the clock of the transport.
@@ -305,9 +306,11 @@ pub struct SendInfo {
     pub is_windowed: bool,
     /// Payload bytes of the packet.
     pub payload: Bytes,
-    /// Packets to be sent again that have not left, this one excluded. Only for algorithms with control packets.
+    /// Number of packets that must be retransmitted and have not left, this one excluded. Set only for
+    /// algorithms with control packets.
     pub resends: u32,
-    /// Flows of the host that could send now, this one included. Only for algorithms with control packets.
+    /// Number of flows of the host that could send now, this one included. Set only for algorithms with
+    /// control packets.
     pub ready_flows: u32,
 }
 

@@ -21,7 +21,7 @@ pub enum Ecn {
 /// separately ([`Telemetry`](crate::Telemetry)).
 pub const MAX_FIELD_BYTES: usize = 6;
 
-/// Identifiers of fields from this one upwards, to 125, are free for algorithms outside this project.
+/// First identifier of fields that is free for algorithms outside this project; the last one is 125.
 pub const FIRST_FOREIGN_ID: u8 = 64;
 
 /// Bit of the identifier that distinguishes the fields of an acknowledgement from those of a data
@@ -30,7 +30,7 @@ const ECHO: u8 = 0x80;
 /// Identifier of [`Fields::TELEMETRY`].
 const TELEMETRY: u8 = 126;
 
-/// How many bytes of an algorithm's fields are sent, and which of them switches may write.
+/// Number of bytes of an algorithm's fields that are sent, and the part that switches may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldLayout {
     /// Identifier on the wire, 1 to 125 ([`FIRST_FOREIGN_ID`]).
@@ -72,14 +72,14 @@ impl Fields {
     /// Acknowledgement that returns the telemetry of the data packet that it echoes.
     pub const TELEMETRY_ECHO: Self = Self { id: TELEMETRY | ECHO, bytes: [0; MAX_FIELD_BYTES] };
 
-    /// Fields of a data packet, with the identifier of their [`FieldLayout`].
+    /// Returns the fields of a data packet, with the identifier of their [`FieldLayout`].
     #[inline]
     #[must_use]
     pub const fn data(id: u8, bytes: [u8; MAX_FIELD_BYTES]) -> Self {
         Self { id: id & !ECHO, bytes }
     }
 
-    /// Fields of an acknowledgement.
+    /// Returns the fields of an acknowledgement.
     #[inline]
     #[must_use]
     pub const fn echo(id: u8, bytes: [u8; MAX_FIELD_BYTES]) -> Self {
@@ -93,28 +93,28 @@ impl Fields {
         self.id == 0
     }
 
-    /// Returns `true` if switches append telemetry to the packet, or it returns telemetry.
+    /// Returns `true` if switches append telemetry to the packet, or if the packet returns telemetry.
     #[inline]
     #[must_use]
     pub const fn carries_telemetry(&self) -> bool {
         self.id & !ECHO == TELEMETRY
     }
 
-    /// The bytes, if these are fields with this identifier on a data packet.
+    /// Returns the bytes, if these are fields with this identifier on a data packet.
     #[inline]
     #[must_use]
     pub const fn as_data(&self, id: u8) -> Option<&[u8; MAX_FIELD_BYTES]> {
         if self.id == id { Some(&self.bytes) } else { None }
     }
 
-    /// The bytes to change, if these are fields with this identifier on a data packet.
+    /// Returns the bytes for modification, if these are fields with this identifier on a data packet.
     #[inline]
     #[must_use]
     pub const fn as_data_mut(&mut self, id: u8) -> Option<&mut [u8; MAX_FIELD_BYTES]> {
         if self.id == id { Some(&mut self.bytes) } else { None }
     }
 
-    /// The bytes, if these are fields with this identifier on an acknowledgement.
+    /// Returns the bytes, if these are fields with this identifier on an acknowledgement.
     #[inline]
     #[must_use]
     pub const fn as_echo(&self, id: u8) -> Option<&[u8; MAX_FIELD_BYTES]> {

@@ -1,8 +1,8 @@
-//! Properties of its host that a flow uses.
+//! Properties of the host that a flow uses.
 
 use apus_units::{Bytes, Rate};
 
-/// Properties of its host and of its packets that a flow uses, beyond the algorithm's parameters.
+/// Properties of the host and of the packets that a flow uses, in addition to the algorithm's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowInfo {
     /// Rate of the host's link.

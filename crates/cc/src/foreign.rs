@@ -48,16 +48,16 @@ pub trait ForeignFactory: Any + Debug + Send + Sync {
     fn switch(&self, port: &SwitchInfo) -> Option<BoxedSwitch>;
     /// Layout of the algorithm's fields on packets, if it has any.
     fn fields(&self) -> Option<FieldLayout>;
-    /// Returns `true` if gaps between packets must be timed to some nanoseconds.
+    /// Returns `true` if gaps between packets must be timed to a few nanoseconds.
     fn fine_timers(&self) -> bool;
-    /// The limit that ports set to the algorithm's credits, if it is credit-based.
+    /// Returns the limit that ports impose on the algorithm's credits, if it is credit-based.
     fn credit_limit(&self) -> Option<CreditLimit>;
-    /// The pace at which the receiver halves of a host grant, if they take turns.
+    /// Returns the pace at which the receiver halves of a host grant, if they take turns.
     fn grant_pace(&self, flow: &FlowInfo) -> Option<GrantPace>;
     /// Returns `true` if the algorithm reads the level of the receiver's buffer.
     fn reads_receiver_level(&self) -> bool;
-    /// Returns a text that differs between implementations of one name and the same parameters, such as a hash of
-    /// the code, for results that are kept; `None` if the program is the implementation.
+    /// Returns a text that distinguishes implementations with the same name and parameters in stored results,
+    /// such as a hash of the code. `None` if the program itself is the implementation.
     fn implementation(&self) -> Option<String> {
         None
     }

@@ -1,7 +1,7 @@
-//! Halves that pass every call on to another half: one list of the methods of each trait.
+//! Halves that forward every call to another half, with one list of the methods per trait.
 
-/// The methods of [`Sender`](crate::Sender), passed on: `$to!(self name (arguments))` calls the method of
-/// the half that takes the call.
+/// Forwards the methods of [`Sender`](crate::Sender): `$to!(self name (arguments))` calls the method of the
+/// half that receives the call.
 #[macro_export]
 macro_rules! forward_sender {
     ($to:ident) => {
@@ -30,8 +30,8 @@ macro_rules! forward_sender {
     };
 }
 
-/// The methods of [`ReplaySender`](crate::ReplaySender), passed on as by
-/// [`forward_sender`](crate::forward_sender).
+/// Forwards the methods of [`ReplaySender`](crate::ReplaySender) as [`forward_sender`](crate::forward_sender)
+/// does.
 #[macro_export]
 macro_rules! forward_replay_sender {
     ($to:ident) => {
@@ -43,8 +43,7 @@ macro_rules! forward_replay_sender {
     };
 }
 
-/// The methods of [`Receiver`](crate::Receiver), passed on as by
-/// [`forward_sender`](crate::forward_sender).
+/// Forwards the methods of [`Receiver`](crate::Receiver) as [`forward_sender`](crate::forward_sender) does.
 #[macro_export]
 macro_rules! forward_receiver {
     ($to:ident) => {
@@ -64,8 +63,8 @@ macro_rules! forward_receiver {
     };
 }
 
-/// The methods of [`SwitchHalf`](crate::SwitchHalf), passed on as by
-/// [`forward_sender`](crate::forward_sender).
+/// Forwards the methods of [`SwitchHalf`](crate::SwitchHalf) as [`forward_sender`](crate::forward_sender)
+/// does.
 #[macro_export]
 macro_rules! forward_switch {
     ($to:ident) => {
@@ -83,7 +82,7 @@ macro_rules! forward_switch {
     };
 }
 
-/// Methods that are passed on, by the other macros of this file.
+/// Forwards a list of methods; used by the other macros of this file.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! forward_methods {

@@ -1,65 +1,68 @@
-//! Grants of a receiving host: the rate at which all its receiver halves together let their peers send.
+//! Grants of a receiving host: the total rate at which its receiver halves let their peers send.
 
 use apus_units::{Bytes, Rate, Span, Time};
 
-/// What a receiver half waits for.
+/// Kind of turn that a receiver half waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Turn {
-    /// Nothing.
+    /// No turn.
     #[default]
     None,
-    /// A turn to grant what its sender has asked for.
+    /// A turn to grant what the sender has requested.
     Asked,
-    /// A turn that no half needs to grant what was asked for.
+    /// A turn that no half needs for a requested grant.
     Unasked,
 }
 
 /// The pace of the grants of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GrantPace {
-    /// Bytes that are granted per time.
+    /// Rate of the granted bytes.
     pub rate: Rate,
-    /// A turn takes at least the time of this many bytes.
+    /// Minimum number of bytes whose time one turn takes.
     pub least: Bytes,
-    /// A host that runs its turns late makes up for at most this much time.
+    /// Maximum time for which a host catches up after late turns.
     pub most_late: Span,
-    /// Lowers the rate while the network within is congested, if set.
+    /// Rules that lower the rate while the inside of the network is congested, if any.
     pub regulation: Option<Regulation>,
 }
 
 /// The rules of a [`Regulator`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Regulation {
-    /// The part of the rate is set anew after each of these.
+    /// Time between two updates of the fraction of the rate.
     pub period: Span,
     /// Weight of the newest share of marked packets in the average.
     pub weight: f64,
-    /// Average share of marked packets above which the part falls.
+    /// Average share of marked packets above which the fraction falls.
     pub target: f64,
-    /// How much it falls, as a multiple of what the average exceeds the target by.
+    /// Relative decrease of the fraction, as a multiple of the amount by which the average exceeds the
+    /// target.
     pub decrease: f64,
-    /// How much it grows; while no packet is marked, twice as much each time.
+    /// Increase of the fraction per period. While no packet is marked, each increase is twice the previous
+    /// one.
     pub increase: f64,
-    /// The least part.
+    /// Minimum of the fraction.
     pub least: f64,
 }
 
-/// How a data packet arrived.
+/// State in which a data packet arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivedAs {
     /// With its payload.
     Whole {
-        /// With an ECN mark.
+        /// Whether the packet carried an ECN mark.
         marked: bool,
     },
     /// Without its payload.
     Trimmed {
-        /// The port to this host removed it.
+        /// Whether the port to this host removed the payload.
         last_hop: bool,
     },
 }
 
-/// The part of a host's line rate at which it grants, by what congestion its packets have met on the way.
+/// Fraction of a host's line rate at which it grants, adjusted by the congestion that arriving packets have
+/// encountered.
 #[derive(Clone, Debug)]
 pub struct Regulator {
     rules: Regulation,
@@ -74,12 +77,12 @@ pub struct Regulator {
     trimmed_at_last_hop: u32,
 }
 
-/// Periods without any packet after which the part is 1 from any value: 0.01 * (2^k - 1) > 1 for k = 7. deviation: no source;
-/// later ones change nothing.
+/// Number of periods without any packet after which the fraction is 1 from any value: 0.01 * (2^k - 1) > 1
+/// for k = 7. deviation: no source; later periods change nothing.
 const ENOUGH_PERIODS: u64 = 128;
 
 impl Regulator {
-    /// The whole rate, from `now` on.
+    /// Creates a regulator that grants the whole rate from `now`.
     #[must_use]
     pub fn new(rules: Regulation, now: Time) -> Self {
         Self {
@@ -95,7 +98,7 @@ impl Regulator {
         }
     }
 
-    /// A data packet has arrived.
+    /// Processes the arrival of a data packet.
     pub fn on_packet(&mut self, now: Time, arrived: ArrivedAs) {
         self.pass(now);
         match arrived {
@@ -108,7 +111,7 @@ impl Regulator {
         }
     }
 
-    /// Returns the part of the rate.
+    /// Returns the current fraction of the rate.
     pub fn part(&mut self, now: Time) -> f64 {
         self.pass(now);
         self.part

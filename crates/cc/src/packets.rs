@@ -1,7 +1,7 @@
 //! Sizes of packets that belong to a profile of an algorithm.
 
-/// The sizes on the wire with which a publication, or its simulator, ran a profile, preamble and gap
-/// included. A scenario that sets none uses them.
+/// Sizes on the wire that a publication, or its simulator, used with a profile, preamble and gap included. A
+/// scenario that sets no sizes uses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfilePackets {
     /// The profile.

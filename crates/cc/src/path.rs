@@ -1,8 +1,8 @@
 //! Path policies: which of several equal paths the next packet of a flow takes.
 //!
-//! A policy stands beside the algorithm of a flow. The algorithm decides how much may be in flight; the
-//! policy gives each packet an entropy value ([`Ev`]), from which the network chooses a path, and learns
-//! from acknowledgements, marks, trims, losses and timeouts which values lead to good paths.
+//! A policy complements the algorithm of a flow. The algorithm decides how much may be in flight. The policy
+//! gives each packet an entropy value ([`Ev`]), from which the network chooses a path. It learns from
+//! acknowledgements, marks, trims, losses and timeouts which values lead to good paths.
 
 use alloc::boxed::Box;
 use core::fmt::{self, Debug};
@@ -19,7 +19,7 @@ use crate::{AlgorithmInfo, Derivation, SettingError, Settings};
 pub struct Ev(u16);
 
 impl Ev {
-    /// The entropy value with this number.
+    /// Returns the entropy value with this number.
     #[inline]
     #[must_use]
     pub const fn new(number: u16) -> Self {
@@ -75,7 +75,7 @@ pub struct PathEvent {
     pub kind: PathFeedback,
     /// Packets that the report acknowledges for the first time; the packet itself may not be among them.
     pub acked_packets: u32,
-    /// Number of them that arrived with an ECN mark.
+    /// Number of these packets that arrived with an ECN mark.
     pub marked_packets: u32,
     /// End-to-end RTT of the packet; zero unless it was acknowledged.
     pub rtt: Span,
@@ -107,38 +107,38 @@ impl PathEvent {
     }
 }
 
-/// How switches choose among the next hops of the shortest paths.
+/// Rule by which switches choose among the next hops of the shortest paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SwitchChoice {
     /// The port with the least load, at random among equals.
     LeastLoaded {
-        /// Parts of the port's buffer at which a load counts as the next higher one.
+        /// Fractions of the port's buffer at which the load reaches the next level.
         levels: [f64; 3],
-        /// A port's load is looked at again after this.
+        /// Time between two readings of a port's load.
         period: Span,
     },
     /// Each port in turn.
     InTurn,
-    /// Packets of a pair of hosts keep their port, until none has passed for a time.
+    /// Packets of a pair of hosts keep their port until no packet has passed for `gap`.
     Flowlet {
-        /// That time.
+        /// Time without packets after which the port may change.
         gap: Span,
         /// Whether the next port is the one with the least load, instead of a random one.
         least_loaded: bool,
-        /// Places of a switch's table, a power of two; pairs with the same hash share one.
+        /// Number of entries of a switch's table, a power of two. Pairs with the same hash share an entry.
         places: u32,
     },
 }
 
 /// The state of a path policy for one flow.
 pub trait PathPolicy {
-    /// Sets the seed of the flow's random numbers and begins anew. Called once, before anything else.
+    /// Sets the seed of the flow's random numbers and resets the state. Called once, before any other method.
     fn reseed(&mut self, seed: u64);
     /// Returns the entropy value of the packet that leaves now; the window is `cwnd` packets.
     fn next(&mut self, now: Time, cwnd: f64) -> Ev;
     /// Processes a report on an earlier packet.
     fn feedback(&mut self, event: &PathEvent);
-    /// The flow has nothing in flight and nothing to send.
+    /// Called when the flow has nothing in flight and nothing to send.
     #[inline]
     fn on_idle(&mut self, _now: Time) {}
     /// Returns how switches choose the next hop of the flow's data packets; `None` if the entropy value
@@ -146,7 +146,7 @@ pub trait PathPolicy {
     fn at_switches(&self) -> Option<SwitchChoice> {
         None
     }
-    /// Returns `true` if the policy looks at ECN marks: the flow's packets may then be marked, whatever its
+    /// Returns `true` if the policy reads ECN marks: the flow's packets may then be marked with any
     /// algorithm.
     fn reads_marks(&self) -> bool {
         false
@@ -174,7 +174,7 @@ pub trait Balancer: PathPolicy + Clone + Debug + Send + Sync + Sized + 'static {
     fn new(settings: &mut Settings) -> Result<Self, SettingError>;
 }
 
-/// The methods of [`PathPolicy`], passed on as by [`forward_sender`](crate::forward_sender).
+/// Forwards the methods of [`PathPolicy`] as [`forward_sender`](crate::forward_sender) does.
 #[macro_export]
 macro_rules! forward_path_policy {
     ($to:ident) => {
@@ -193,9 +193,9 @@ macro_rules! forward_path_policy {
 
 /// A path policy that is not part of the set that runs it.
 pub trait ForeignBalancer: Send + Sync {
-    /// Name, profiles and parameters.
+    /// Returns name, profiles and parameters.
     fn info(&self) -> &'static AlgorithmInfo;
-    /// Rules that set parameters from the network ([`Balancer::DERIVED`]).
+    /// Returns the rules that set parameters from the network ([`Balancer::DERIVED`]).
     fn derived(&self) -> &'static [Derivation];
     /// Reads the parameters ([`Balancer::new`]).
     ///

@@ -12,16 +12,16 @@ pub enum ReceiverControl {
     /// One credit: permission to send one data packet, which echoes the number and the departure
     /// time of the credit. The transport numbers credits.
     Credit {
-        /// Number of bytes by which it is longer than the shortest credit, at most
+        /// Number of bytes by which the credit is longer than the shortest credit, at most
         /// [`MAX_CREDIT_PADDING`].
         padding: u8,
     },
-    /// Packets arrived marked (DCQCN's congestion notification packet).
+    /// Report of packets that arrived marked (DCQCN's congestion notification packet).
     Notification,
-    /// The sender may send: a count that only grows, modulo 2^32, in a unit that both halves know. A
-    /// lost grant is made up for by the next one.
+    /// Permission to send up to a count that only grows, modulo 2^32, in a unit that both halves know. The
+    /// next grant replaces a lost one.
     Grant {
-        /// The count.
+        /// The granted count.
         total: u32,
     },
 }
@@ -36,9 +36,9 @@ pub const MAX_CREDIT_PADDING: u8 = 16;
 /// Reliability is part of an algorithm's contract: a data packet is acknowledged only if
 /// [`Receiver::on_data`] requests it.
 pub trait Receiver {
-    /// A data packet arrived. Returns `true` if an acknowledgement is due.
+    /// Processes the arrival of a data packet. Returns `true` if an acknowledgement is due.
     fn on_data(&mut self, event: &DataEvent) -> bool;
-    /// The fields of the next acknowledgement.
+    /// Returns the fields of the next acknowledgement.
     #[inline]
     fn echo(&self) -> Fields {
         Fields::NONE
@@ -51,20 +51,20 @@ pub trait Receiver {
     /// Returns `true` if the half sends control packets, so that the transport must poll it for
     /// them.
     fn sends_control(&self) -> bool;
-    /// The sender requests credits because it has this number of packets to send.
+    /// Processes a request of the sender for credits: it has this number of packets to send.
     fn on_credit_request(&mut self, _now: Time, _packets: u32) {}
-    /// The sender has no more data, and the half sends no more credits. An acknowledgement is then
-    /// due.
+    /// Stops the credits because the sender has no more data. An acknowledgement is then due.
     fn on_credit_stop(&mut self, _now: Time) {}
-    /// A switch removed the payload of a data packet that is missing; the sender is informed.
+    /// Called when a missing data packet arrived trimmed by a switch; the sender is informed.
     fn on_trimmed(&mut self, _event: &DataEvent) {}
-    /// Returns what the half waits for. Asked after events of its flow, if its host has a
-    /// [`GrantPace`](crate::GrantPace): the halves of a host take turns, those that were asked first.
+    /// Returns the turn that the half waits for. Called after events of its flow if the host has a
+    /// [`GrantPace`](crate::GrantPace). The halves of a host take turns; halves with a request come first.
     fn turn(&self) -> Turn {
         Turn::None
     }
-    /// It is the half's turn, of the kind `asked` or unasked. Returns the bytes that it grants now, which
-    /// decide when the host's next turn is; [`Receiver::poll_control`] then returns the grant.
+    /// Executes the half's turn, requested (`asked`) or unrequested. Returns the bytes that the half grants
+    /// now, which determine the time of the host's next turn. [`Receiver::poll_control`] then returns the
+    /// grant.
     fn take_turn(&mut self, _asked: bool) -> Bytes {
         Bytes::ZERO
     }
@@ -74,7 +74,7 @@ pub trait Receiver {
     fn next_control(&self) -> Time {
         Time::MAX
     }
-    /// The control packet that is due at `now`. Called again until it returns `None`.
+    /// Returns the control packet that is due at `now`. Called again until it returns `None`.
     fn poll_control(&mut self, _now: Time) -> Option<ReceiverControl> {
         None
     }

@@ -7,9 +7,9 @@ use crate::settings::{
 };
 use crate::{StateError, StateField, StateOverride, TimeoutEvent};
 
-/// How the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`, with
-/// the end-to-end RTT smoothed by an EWMA (Swift §3.6). A variance term is absent, as in the
-/// published Falcon simulator and unlike RFC 6298 §2: the paper names only the average.
+/// Rule by which the retransmission timeout follows from the RTT: `max(minimum, multiplier * smoothed)`. An
+/// EWMA smooths the end-to-end RTT (Swift §3.6). The rule has no variance term, as in the published Falcon
+/// simulator and unlike RFC 6298 §2: the paper names only the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RtoRule {
     /// Weight of a new sample in the smoothed RTT, in (0, 1].
@@ -23,7 +23,7 @@ pub struct RtoRule {
 }
 
 impl RtoRule {
-    /// The rule in `settings`, from the parameters `rto_gain`, `rto_multiplier`, `min_rto` and
+    /// Returns the rule in `settings`, from the parameters `rto_gain`, `rto_multiplier`, `min_rto` and
     /// `initial_rto`.
     #[must_use]
     pub fn from_settings(settings: &Settings) -> Self {
@@ -102,7 +102,7 @@ impl RttEstimator {
         Ok(())
     }
 
-    /// The smoothed RTT; `None` before the first sample.
+    /// Returns the smoothed RTT; `None` before the first sample.
     #[inline]
     #[must_use]
     pub fn smoothed(&self) -> Option<Span> {
@@ -136,7 +136,7 @@ impl Backoff {
     /// times a timeout of 1 ms or more is beyond any datacenter's RTT.
     const MAX_DOUBLINGS: u8 = 6;
 
-    /// A timeout expired. Those of one flight of packets double it once.
+    /// Processes the expiry of a timeout. The timeouts of one flight of packets double the timeout once.
     pub fn on_timeout(&mut self, event: &TimeoutEvent) {
         if event.is_same_flight {
             return;
@@ -144,15 +144,15 @@ impl Backoff {
         self.doublings = (self.doublings + 1).min(Self::MAX_DOUBLINGS);
     }
 
-    /// Data was acknowledged.
+    /// Resets the doublings because data was acknowledged.
     #[inline]
     pub fn on_ack(&mut self) {
         self.doublings = 0;
     }
 
-    /// Returns the timeout, doubled up to 64 times the longer of the shortest and the initial one of `rule`; a longer one is not
-    /// doubled. deviation: a maximum by RFC 6298 §2.5 is 60 s or more. After a pause of the peer the smoothed RTT may be seconds, and
-    /// its doublings minutes.
+    /// Returns the timeout with its doublings, at most 64 times the longer of `rule`'s shortest and initial
+    /// timeouts. A timeout above this limit is not doubled. deviation: a maximum by RFC 6298 §2.5 is 60 s or
+    /// more. After a pause of the peer the smoothed RTT may be seconds, and its doublings minutes.
     #[inline]
     #[must_use]
     pub fn applied(self, rto: Span, rule: &RtoRule) -> Span {
@@ -163,7 +163,7 @@ impl Backoff {
     }
 }
 
-/// One step of an exponentially weighted moving average; a NaN average becomes the sample.
+/// Returns an exponentially weighted moving average after one more sample; a NaN average becomes the sample.
 #[inline]
 pub fn ewma(average: f64, gain: f64, sample: f64) -> f64 {
     if average.is_nan() { sample } else { average + gain * (sample - average) }

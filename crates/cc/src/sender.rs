@@ -17,7 +17,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Packets that may be in flight: `max(1, floor(window))`.
+    /// Returns the number of packets that may be in flight: `max(1, floor(window))`.
     ///
     /// The paper does not say how many packets a window of 1.5 admits; here it admits 1. A window
     /// below 1 also admits 1, and pacing spaces the packets (Swift §3.4). If a window shrinks below
@@ -56,7 +56,7 @@ pub enum Pacing {
     Credits,
 }
 
-/// What the transport needs to know of a sender half after an event.
+/// State of a sender half that the transport needs after an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
     /// [`Sender::allowance`].
@@ -94,18 +94,18 @@ pub enum SenderControl {
 /// The transport reads the allowance after every event and before every transmission; its value
 /// must depend only on the events.
 pub trait Sender {
-    /// An acknowledgement arrived.
+    /// Processes the arrival of an acknowledgement.
     fn on_ack(&mut self, event: &AckEvent<'_>);
-    /// Packets were declared lost from the SACK bitmap.
+    /// Processes packets that were declared lost from the SACK bitmap.
     fn on_loss(&mut self, event: &LossEvent);
-    /// A switch removed the payload of a packet, which will be retransmitted. By default the packet is
-    /// a lost one: a full queue caused both.
+    /// Processes the trimming of a packet, whose payload will be retransmitted. By default the packet counts
+    /// as lost: a full queue causes both.
     fn on_trim(&mut self, event: &TrimEvent) {
         self.on_loss(&event.as_loss());
     }
-    /// The retransmission timeout expired.
+    /// Processes the expiry of the retransmission timeout.
     fn on_timeout(&mut self, event: &TimeoutEvent);
-    /// A data packet is about to leave: stamp its congestion fields.
+    /// Stamps the congestion fields of a data packet that is about to leave.
     fn on_transmit(&mut self, header: &mut CongestionHeader, info: &SendInfo);
     /// Returns the window and pace at which the flow may send now.
     fn allowance(&self) -> Allowance;
@@ -115,20 +115,20 @@ pub trait Sender {
     fn departure(&mut self, _now: Time, _in_flight: u32) -> Departure {
         Departure::Now
     }
-    /// The flow has no data to send. Called after every event then.
+    /// Called after every event while the flow has no data to send.
     #[inline]
     fn on_idle(&mut self, _now: Time) {}
-    /// The retransmission timeout to arm now, from the last progress of the flow.
+    /// Returns the retransmission timeout to arm now, from the last progress of the flow.
     fn rto(&self) -> Span;
-    /// A credit arrived; the transport sends a packet for it if it has one.
+    /// Processes the arrival of a credit; the transport sends a packet for it if it has one.
     fn on_credit(&mut self, _event: &CreditEvent) {}
-    /// A grant of the receiver arrived ([`ReceiverControl::Grant`](crate::ReceiverControl)).
+    /// Processes a grant of the receiver ([`ReceiverControl::Grant`](crate::ReceiverControl)).
     fn on_grant(&mut self, _now: Time, _total: u32) {}
-    /// A switch reported its congestion (Bolt's SRC).
+    /// Processes the congestion signal of a switch (Bolt's SRC).
     fn on_signal(&mut self, _event: &SignalEvent) {}
-    /// The receiver saw marked packets (DCQCN's congestion notification packet).
+    /// Processes the receiver's report of marked packets (DCQCN's congestion notification packet).
     fn on_notification(&mut self, _now: Time) {}
-    /// The size of full packets has changed. A window in packets keeps its size in bytes
+    /// Processes a change of the size of full packets. A window in packets keeps its size in bytes
     /// ([`PacketSizeEvent::scaled`]), within its bounds.
     fn on_packet_size(&mut self, _event: &PacketSizeEvent) {}
     /// Returns the control packet to send at `now`, given the data to send. Called for algorithms
@@ -140,15 +140,15 @@ pub trait Sender {
     fn next_timer(&self) -> Option<Time> {
         None
     }
-    /// The algorithm's own timer expired.
+    /// Processes the expiry of the algorithm's own timer.
     fn on_timer(&mut self, _now: Time) {}
     /// Returns the label of the path that the flow should take; a change selects another path
     /// (Falcon's PLB). Transmissions do not change the label.
     fn path_label(&self) -> u32 {
         0
     }
-    /// Returns what the methods named in [`Outlook`] return. The transport reaches a half through a
-    /// branch or a pointer, so one call costs less than four. Not to be implemented.
+    /// Returns the results of the methods named in [`Outlook`]. The transport reaches a half through a branch
+    /// or a pointer, so one call costs less than four. Implementations must not override this method.
     #[inline]
     fn outlook(&self) -> Outlook {
         Outlook {
@@ -178,7 +178,7 @@ pub trait ReplaySender: Sender {
     /// Sets the latest raw RTT as a recorded loss or timeout states it. The smoothed RTT follows
     /// acknowledgements only.
     fn set_latest_rtt(&mut self, _rtt: Span) {}
-    /// The target that an acknowledgement over `hops` switches would be compared with now, if the
+    /// Returns the target that an acknowledgement over `hops` switches would be compared with now, if the
     /// algorithm has one (Swift §3.5).
     fn target_delay(&self, _hops: u8) -> Option<Span> {
         None

@@ -32,7 +32,7 @@ pub struct AlgorithmInfo {
 /// A named set of defaults, and of rules where the sources differ in more than numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileInfo {
-    /// Its name.
+    /// Name of the profile.
     pub name: &'static str,
     /// Meaning of the profile, in one line.
     pub doc: &'static str,
@@ -73,25 +73,25 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A parameter that is a dimensionless number.
+    /// Creates a parameter that is a dimensionless number.
     number: Number;
-    /// A parameter that is a whole number.
+    /// Creates a parameter that is a whole number.
     count: Count;
-    /// A parameter that is a time.
+    /// Creates a parameter that is a time.
     time: Time;
-    /// A parameter that is a size.
+    /// Creates a parameter that is a size.
     size: Size;
-    /// A parameter that is a rate.
+    /// Creates a parameter that is a rate.
     rate: Rate;
 }
 
-/// A parameter that is `true` or `false`.
+/// Creates a parameter that is `true` or `false`.
 #[must_use]
 pub const fn flag(name: &'static str, doc: &'static str) -> ParamInfo {
     ParamInfo::new(name, ParamKind::Flag, ANY, doc)
 }
 
-/// A parameter that is one of `words`.
+/// Creates a parameter that is one of `words`.
 #[must_use]
 pub const fn choice(
     name: &'static str,
@@ -129,7 +129,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of a parameter: `must` in words, and the same as a function.
+    /// Creates limits of a parameter: `must` states them in words, `holds` as a function.
     #[must_use]
     pub const fn new(must: &'static str, holds: fn(f64) -> bool) -> Self {
         Self { must, holds }
@@ -146,7 +146,7 @@ pub const POSITIVE: Limits = Limits::new("above 0", |x| x > 0.0);
 pub const AT_LEAST_1: Limits = Limits::new("at least 1", |x| x >= 1.0);
 /// Part of a whole, such as a weight in an average.
 pub const FRACTION: Limits = Limits::new("above 0 and at most 1", |x| x > 0.0 && x <= 1.0);
-/// Part of a whole that leaves a rest.
+/// Part of a whole, less than the whole.
 pub const PROPER_FRACTION: Limits = Limits::new("above 0 and below 1", |x| x > 0.0 && x < 1.0);
 /// Probability.
 pub const PROBABILITY: Limits = Limits::new("between 0 and 1", |x| (0.0..=1.0).contains(&x));
@@ -220,20 +220,20 @@ pub struct SettingError {
 }
 
 impl AlgorithmInfo {
-    /// The names of the profiles in which `default` holds.
+    /// Returns the names of the profiles in which `default` holds.
     pub fn profiles_with(&self, default: &ParamDefault) -> impl Iterator<Item = &'static str> {
         self.profiles.iter().map(|profile| profile.name).filter(|name| default.holds_in(name))
     }
 }
 
 impl SettingError {
-    /// An error at `parameter`.
+    /// Creates an error at `parameter`.
     #[must_use]
     pub fn at(parameter: &str, message: String) -> Self {
         Self { parameter: Some(parameter.to_owned()), message }
     }
 
-    /// An error of the algorithm's or profile's name.
+    /// Creates an error of the name of the algorithm or of the profile.
     #[must_use]
     pub fn of_name(message: String) -> Self {
         Self { parameter: None, message }
@@ -281,13 +281,13 @@ impl ParamInfo {
         Self { name, kind, limits, doc, defaults: [None; MAX_DEFAULTS] }
     }
 
-    /// This parameter with a default that holds in every profile.
+    /// Returns this parameter with a default that holds in every profile.
     #[must_use]
     pub const fn default(self, value: &'static str, source: &'static str) -> Self {
         self.with(ParamDefault { profile: None, value, source })
     }
 
-    /// This parameter with a default that holds in one profile. A profile without a default does not
+    /// Returns this parameter with a default that holds in one profile. A profile without a default does not
     /// have the parameter.
     #[must_use]
     pub const fn default_of(
@@ -308,12 +308,12 @@ impl ParamInfo {
         self
     }
 
-    /// The defaults.
+    /// Returns the defaults.
     pub fn defaults(&self) -> impl Iterator<Item = &ParamDefault> {
         self.defaults.iter().flatten()
     }
 
-    /// The default in `profile`; `None` if that profile does not have this parameter.
+    /// Returns the default in `profile`; `None` if that profile does not have this parameter.
     #[must_use]
     pub fn default_in(&self, profile: &str) -> Option<&ParamDefault> {
         self.defaults().find(|default| default.holds_in(profile))
@@ -463,8 +463,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets parameters that the user did not set by those `rules` that apply to the profile, in
-    /// their order: to at most the largest value that a user could set.
+    /// Derives the parameters that the user did not set, by the `rules` that apply to the profile, in the
+    /// order of the rules. A value is limited to the largest one that a user could set.
     ///
     /// # Errors
     /// If a rule gives a value of the wrong kind, which is a mistake in the algorithm's code.
@@ -508,13 +508,13 @@ impl Settings {
         Ok(())
     }
 
-    /// The profile these settings started from.
+    /// Returns the profile from which these settings started.
     #[must_use]
     pub fn profile(&self) -> &'static str {
         self.profile
     }
 
-    /// Every parameter that has an effect, with its value and the value's origin.
+    /// Returns every parameter that has an effect, with its value and the origin of the value.
     #[must_use]
     pub fn parameters(&self) -> Vec<Parameter> {
         let parameter = |entry: &Entry| Parameter {
@@ -552,18 +552,18 @@ macro_rules! getters {
 }
 
 getters! {
-    /// The value of a [`ParamKind::Number`].
+    /// Returns the value of a [`ParamKind::Number`].
     number: Number(f64);
-    /// The value of a [`ParamKind::Count`].
+    /// Returns the value of a [`ParamKind::Count`].
     count: Count(u32);
-    /// The value of a [`ParamKind::Time`].
+    /// Returns the value of a [`ParamKind::Time`].
     time: Time(Span);
-    /// The value of a [`ParamKind::Size`].
+    /// Returns the value of a [`ParamKind::Size`].
     size: Size(Bytes);
-    /// The value of a [`ParamKind::Rate`].
+    /// Returns the value of a [`ParamKind::Rate`].
     rate: Rate(Rate);
-    /// The value of a [`ParamKind::Flag`].
+    /// Returns the value of a [`ParamKind::Flag`].
     flag: Flag(bool);
-    /// The value of a [`ParamKind::Choice`].
+    /// Returns the value of a [`ParamKind::Choice`].
     choice: Choice(&'static str);
 }

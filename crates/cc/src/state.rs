@@ -23,7 +23,7 @@ pub struct StateOverride {
     pub timeouts: Option<u32>,
 }
 
-/// A part of the state that can be overwritten.
+/// Part of the state that can be overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateField {
     /// [`StateOverride::fabric_cwnd`].

@@ -6,7 +6,7 @@ use apus_units::{Bytes, ClassId, Rate, Time};
 
 use crate::{CongestionHeader, Telemetry};
 
-/// Properties of its port that a switch half knows from the start.
+/// Properties of a port that its switch half knows from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchInfo {
     /// Wire bytes of a full data packet.
@@ -14,7 +14,8 @@ pub struct SwitchInfo {
     /// Seed of the stream of random numbers of this port and class. A half draws from no other
     /// stream.
     pub seed: u64,
-    /// Whether the port is a host's NIC, which only packets of that host pass, and not a switch's.
+    /// Whether the port is the NIC of a host, which carries only packets of that host, and not a port of a
+    /// switch.
     pub nic: bool,
 }
 
@@ -32,7 +33,7 @@ pub struct ClassView {
 /// State that a switch half may read: the egress port of the packet.
 #[derive(Clone, Copy, Debug)]
 pub struct PortView<'a> {
-    /// Now.
+    /// Current time.
     pub now: Time,
     /// Rate of the link behind the port.
     pub link_rate: Rate,
@@ -50,13 +51,13 @@ pub struct PortView<'a> {
     pub classes: &'a [ClassView],
 }
 
-/// The content of the packet that a switch sends to the source of a data packet in addition to
-/// forwarding it: that of Bolt's SRC (Bolt Alg. 1 l. 6-9), which other algorithms can use as well.
+/// Content of the packet that a switch sends to the source of a data packet in addition to forwarding the
+/// data packet. The content is that of Bolt's SRC (Bolt Alg. 1 l. 6-9); other algorithms can use it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// Occupancy of the packet's egress port.
     pub queue: Bytes,
-    /// Rate of the link behind it.
+    /// Rate of the link behind this port.
     pub link_rate: Rate,
     /// Departure time of the data packet as its fields state it (Bolt `t_data_tx`), nanoseconds
     /// modulo 2^32. Over UDP the sender checks it: a forged signal must contain the right value.
@@ -74,10 +75,10 @@ pub enum Verdict {
     Drop,
 }
 
-/// The switch half: one copy of it per port and class takes each packet of the class that the port
-/// has room for, and is informed of refused packets.
+/// The switch half. One copy per port and class processes each packet of the class that the port accepts, and
+/// is informed of refused packets.
 pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
-    /// A packet of `bytes` wire bytes is about to join the port's queue.
+    /// Processes a packet of `bytes` wire bytes that is about to join the port's queue.
     fn on_enqueue(
         &mut self,
         header: &mut CongestionHeader,
@@ -85,11 +86,12 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
         view: &PortView<'_>,
     ) -> Verdict;
 
-    /// A packet of `bytes` wire bytes is dropped because the port or the class has no room.
+    /// Called when a packet of `bytes` wire bytes is dropped because the queue of the port or the class is
+    /// full.
     fn on_refused(&mut self, _bytes: Bytes) {}
 
-    /// A packet of `bytes` wire bytes is about to leave; `view` counts it neither in the queue nor
-    /// in service. `telemetry` is the packet's own, if it has any.
+    /// Processes a packet of `bytes` wire bytes that is about to leave; `view` counts it neither in the queue
+    /// nor in service. `telemetry` is the telemetry of the packet, if it has any.
     ///
     /// Called only if [`SwitchHalf::acts_on_dequeue`]. Of the verdict only a signal takes effect: a
     /// packet that is about to leave is not dropped.
@@ -112,29 +114,29 @@ pub trait SwitchHalf: Clone + Debug + Send + Sync + 'static {
     /// Returns the feedback that the half gives to senders.
     fn feedback(&self) -> SwitchFeedback;
 
-    /// Returns `true` if it may answer a packet with a signal to its source.
+    /// Returns `true` if the half may answer a packet with a signal to its source.
     fn signals(&self) -> bool {
         false
     }
 
-    /// Returns `true` if it acts on packets that leave: a port then serves them one by one.
+    /// Returns `true` if the half acts on packets that leave: a port then serves them one by one.
     fn acts_on_dequeue(&self) -> bool {
         false
     }
 
-    /// The link behind the port has this fraction of its configured rate from now on, and the port that
-    /// of its memory: thresholds in bytes scale alike.
+    /// Sets the fraction of its configured rate that the link behind the port has from now on. The memory of
+    /// the port has the same fraction, and thresholds in bytes scale with it.
     fn on_capacity(&mut self, _fraction: f64) {}
 
-    /// Starts its random numbers again from this seed, which is that of its port and class. Called for
-    /// halves that were made without a port ([`SwitchInfo`]).
+    /// Restarts the random numbers from the seed of the port and class. Called for halves that were created
+    /// without a port ([`SwitchInfo`]).
     fn reseed(&mut self, _seed: u64) {}
 }
 
 /// The feedback that a switch half gives to the senders of its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchFeedback {
-    /// Nothing.
+    /// No feedback.
     Nothing,
     /// ECN marks, which other switches give too.
     Marks,
@@ -173,7 +175,7 @@ macro_rules! to_some {
     };
 }
 
-/// A half or none, which then takes no part.
+/// A half, or `None`, which takes no part.
 impl<W: SwitchHalf> SwitchHalf for Option<W> {
     crate::forward_switch!(to_some);
 }

@@ -2,8 +2,8 @@
 
 use apus_units::{Bytes, Rate, Span, Time};
 
-/// Maximum number of hops that one packet records: further hops are only counted. HPCC's header has
-/// room for 5, the switches between two hosts of a three-tier fat tree.
+/// Maximum number of hops that one packet records; further hops are only counted. HPCC's header has room for
+/// 5, the number of switches between two hosts of a three-tier fat tree.
 pub const MAX_TELEMETRY_HOPS: usize = 8;
 
 /// The data that one egress port appends when the packet begins to leave it.
@@ -13,20 +13,20 @@ pub struct HopTelemetry {
     pub at: Time,
     /// Wire bytes that the port had put on the link before this packet (HPCC `txBytes`).
     pub sent: Bytes,
-    /// Bytes left waiting in the port (HPCC `qLen`).
+    /// Bytes that remain queued in the port (HPCC `qLen`).
     pub queue: Bytes,
     /// Rate of the link (HPCC `B`).
     pub link_rate: Rate,
 }
 
-/// Where the counts of a hop start again from 0 when they come over a wire: 2^32 ns and 2^40 bytes
-/// (`apus_wire`'s hops). In the simulator they never do.
+/// Values at which the counts of a hop wrap to 0 in the wire format: 2^32 ns and 2^40 bytes (`apus_wire`'s
+/// hops). In the simulator counts never wrap.
 const AT_WRAPS: Span = Span::from_ns(1 << 32);
 const SENT_WRAPS: u64 = 1 << 40;
 
 impl HopTelemetry {
-    /// Returns the time from `old`, another record of the same port, to this one; `None` unless
-    /// this one is the later. A record that seems more than half the range older has wrapped.
+    /// Returns the time from `old`, another record of the same port, to this record; `None` unless this
+    /// record is later. If this record seems older by more than half the range, its time has wrapped.
     #[inline]
     #[must_use]
     pub fn elapsed_since(&self, old: &Self) -> Option<Span> {
@@ -37,7 +37,7 @@ impl HopTelemetry {
         (back > AT_WRAPS / 2 && back < AT_WRAPS).then(|| AT_WRAPS - back)
     }
 
-    /// Bytes that the port sent between the two.
+    /// Returns the bytes that the port sent between the two records.
     #[inline]
     #[must_use]
     pub fn sent_since(&self, old: &Self) -> Bytes {
@@ -49,12 +49,12 @@ impl HopTelemetry {
     }
 }
 
-/// The hops of one packet in the order in which it took them.
+/// Hops of one packet, in the order in which the packet passed them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Telemetry {
     hops: [HopTelemetry; MAX_TELEMETRY_HOPS],
     passed: u8,
-    /// Numbers of the ports passed, in exclusive or.
+    /// Exclusive or of the numbers of the ports passed.
     path: u16,
 }
 
@@ -69,21 +69,22 @@ impl Telemetry {
         self.passed = self.passed.saturating_add(1);
     }
 
-    /// The recorded hops.
+    /// Returns the recorded hops.
     #[inline]
     #[must_use]
     pub fn hops(&self) -> &[HopTelemetry] {
         &self.hops[..usize::from(self.passed).min(MAX_TELEMETRY_HOPS)]
     }
 
-    /// Identifies the path (HPCC `pathID`): the exclusive or of the numbers of the ports passed.
+    /// Returns the identifier of the path (HPCC `pathID`): the exclusive or of the numbers of the ports
+    /// passed.
     #[inline]
     #[must_use]
     pub fn path(&self) -> u16 {
         self.path
     }
 
-    /// Forgets all hops.
+    /// Removes all hops.
     #[inline]
     pub fn clear(&mut self) {
         (self.passed, self.path) = (0, 0);

@@ -1,4 +1,4 @@
-//! The setting of each algorithm that a search for its best operating point varies, and its range.
+//! Setting of each algorithm that a search for the best operating point varies, and its range.
 
 use alloc::format;
 use alloc::string::String;
@@ -49,8 +49,8 @@ pub struct Tunable {
 }
 
 impl Tunable {
-    /// At most `count` different values over the range, ascending, as a user would write them: its
-    /// ends and steps between them.
+    /// Returns at most `count` different values over the range, ascending, as a user would write them: the
+    /// ends of the range and steps between them.
     #[must_use]
     pub fn values(&self, network: &NetworkInfo, count: usize) -> Vec<String> {
         let bounds = (self.bounds)(network);

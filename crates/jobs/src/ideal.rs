@@ -1,8 +1,8 @@
-//! A job on a network without congestion inside: the reference for a simulated one.
+//! A job on a network without internal congestion: the reference for a simulated job.
 //!
-//! A message occupies the NIC of its sender for a time, and as long, a latency later, that of its receiver.
-//! Nothing else delays it. With [`Limits::None`] neither messages nor computations delay each other: the
-//! completion time is then the length of the critical path.
+//! A message occupies the NIC of its sender for a time, and one latency later the NIC of its receiver for the
+//! same time. Nothing else delays the message. With [`Limits::None`] neither messages nor computations delay
+//! each other: the completion time is then the length of the critical path.
 
 use alloc::collections::{BTreeMap, BinaryHeap};
 use alloc::sync::Arc;
@@ -21,18 +21,18 @@ pub struct Transfer {
     pub from: u32,
     /// The receiving rank.
     pub to: u32,
-    /// Its size in bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
 }
 
 /// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// How long it occupies the NIC of its sender, and that of its receiver.
+    /// Time for which the message occupies the NIC of its sender, and that of its receiver.
     pub occupies: Span,
-    /// From the moment at which it begins to leave to that at which it begins to arrive.
+    /// Time from the start of its departure to the start of its arrival.
     pub latency: Span,
-    /// From its arrival to that of the acknowledgement.
+    /// Time from its arrival to the arrival of the acknowledgement.
     pub acknowledgement: Span,
 }
 
@@ -50,22 +50,22 @@ impl Cost {
     }
 }
 
-/// What delays operations besides their dependencies.
+/// Causes of delay of operations in addition to their dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limits {
-    /// A NIC carries one message at a time in each direction, and a stream runs one computation, the others
-    /// in order.
+    /// A NIC carries one message at a time in each direction, and a stream runs one computation at a time, in
+    /// order.
     Serial,
-    /// Nothing.
+    /// No further delay.
     None,
 }
 
-/// The end of a job.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// From the start to the end of the last operation.
+    /// Time from the start to the end of the last operation.
     pub completion: Span,
-    /// The ranks, for what is left.
+    /// The ranks, which hold the remaining operations and messages.
     pub ranks: Vec<Rank>,
 }
 

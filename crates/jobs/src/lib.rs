@@ -1,8 +1,8 @@
-//! Jobs as graphs of operations: what each rank sends, receives and computes, and in which order.
+//! Jobs as graphs of operations: the sends, receives and computations of each rank, and their order.
 //!
-//! A [`Graph`] comes from a [generator](collectives), a [file](goal) or a [`ProgramBuilder`]. A [`Rank`] executes the
-//! operations of one rank: time is an argument, and the owner carries the messages. [`ideal`] does so on NICs without
-//! congestion between them, [`loggops`] as LogGOPSim does.
+//! A [`Graph`] comes from a [generator](collectives), a [file](goal) or a [`ProgramBuilder`]. A [`Rank`]
+//! executes the operations of one rank: time is an argument, and the owner carries the messages. [`ideal`]
+//! runs jobs on NICs without congestion between them, [`loggops`] in the model of LogGOPSim.
 //!
 //! # Example
 //!

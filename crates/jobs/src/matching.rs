@@ -144,7 +144,7 @@ impl Side {
     }
 }
 
-/// The messages and receives of a rank that wait for each other.
+/// Messages and receives of a rank that wait for each other.
 ///
 /// Without wildcards an operation takes a binary search among the pairs of source and tag that the rank's
 /// receives name. With wildcards it may search all that wait.
@@ -171,7 +171,7 @@ impl Matching {
         self.keys.binary_search(&key).map_or(NONE, |index| index as u32)
     }
 
-    /// Handles the arrival of a message: returns the receive that it meets, or keeps the message.
+    /// Processes the arrival of a message: returns the matching receive, or keeps the message.
     pub(crate) fn arrive(&mut self, message: Waiting) -> Option<Waiting> {
         let channel = self.channel(&message);
         let met = self.receives.take(&message, channel);
@@ -181,7 +181,7 @@ impl Matching {
         met
     }
 
-    /// Posts a receive: returns the message that it meets, or keeps the receive.
+    /// Posts a receive: returns the matching message, or keeps the receive.
     pub(crate) fn post(&mut self, receive: Waiting) -> Option<Waiting> {
         let channel = self.channel(&receive);
         let met = self.messages.take(&receive, channel);
@@ -191,7 +191,7 @@ impl Matching {
         met
     }
 
-    /// Returns the messages that no receive has met, in order of arrival.
+    /// Returns the messages that no receive has matched, in order of arrival.
     pub(crate) fn unexpected(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.messages.iter()
     }

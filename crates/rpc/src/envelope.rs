@@ -30,7 +30,7 @@ use std::str;
 use bytes::{Buf, TryGetError};
 use thiserror::Error;
 
-/// The version of the protocol that this crate speaks.
+/// Version of the protocol that this crate implements.
 pub const VERSION: u8 = 1;
 
 /// Number of bytes before the payload of a request without lane and grant.
@@ -61,16 +61,16 @@ const FLAG_WHOLE: u8 = 4;
 const FLAG_END: u8 = 8;
 const FLAG_GIVEN_UP: u8 = 16;
 
-/// The identifier of a call on a connection: a place in the client's table, and the number of its use, modulo 2^16.
+/// Identifier of a call on a connection: a slot of the client's table, and the number of the slot's use, modulo 2^16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId {
-    /// Place in the table, below the number of calls that the server allows.
+    /// Slot of the table, below the number of calls that the server allows.
     pub slot: u16,
-    /// Number of the use of this place.
+    /// Number of the use of this slot.
     pub turn: u16,
 }
 
-/// The place of a call in an ordered lane.
+/// Position of a call in an ordered lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanePlace {
     /// Number of the lane, below the number of lanes that the server allows.
@@ -79,16 +79,16 @@ pub struct LanePlace {
     pub sequence: u32,
 }
 
-/// The right to read a body from a region of its sender.
+/// Right to read a body from a region of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Key of the region.
+    /// Region key.
     pub region: u64,
-    /// Bytes of the region. Byte `n` of the body is at `n` modulo this number.
+    /// Length of the region in bytes. Byte `n` of the body is at `n` modulo this number.
     pub capacity: u64,
     /// Length of the body in bytes, if the sender knows it.
     pub length: Option<u64>,
-    /// Whether the region holds the whole body from the beginning.
+    /// Whether the region contains the whole body from the beginning.
     pub whole: bool,
 }
 
@@ -114,7 +114,7 @@ pub enum Status {
     Panicked = 7,
     /// The handler dropped the call without an answer.
     Abandoned = 8,
-    /// The answer of the handler is longer than a message may be.
+    /// The answer of the handler is longer than the maximum length of a message.
     TooLong = 9,
     /// The server is stopping. The call did not run.
     Stopping = 10,
@@ -139,14 +139,14 @@ impl Status {
     ];
 }
 
-/// Whether a body goes on after a position.
+/// Whether a body continues after a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// More bytes may follow.
     More,
     /// The body ends here.
     End,
-    /// The sender gives up the body.
+    /// The sender has given up the body.
     GivenUp,
 }
 
@@ -155,9 +155,9 @@ pub enum Progress {
 pub enum Header {
     /// The first message of a client.
     Hello {
-        /// Lowest version that the client speaks.
+        /// Lowest version that the client supports.
         min: u8,
-        /// Highest version that the client speaks.
+        /// Highest version that the client supports.
         max: u8,
     },
     /// The answer to a Hello. The payload is the table of methods ([`decode_methods`]).
@@ -171,31 +171,31 @@ pub enum Header {
     },
     /// The answer to a Hello without a common version.
     Refusal {
-        /// Lowest version that the server speaks.
+        /// Lowest version that the server supports.
         min: u8,
-        /// Highest version that the server speaks.
+        /// Highest version that the server supports.
         max: u8,
     },
     /// A call.
     Request {
-        /// Its identifier.
+        /// Identifier of the call.
         id: CallId,
         /// Number of the method.
         method: u16,
         /// Time until the deadline in microseconds; `None` without a deadline.
         remaining_us: Option<u32>,
-        /// Its place in an ordered lane, if it belongs to one.
+        /// Position of the call in an ordered lane, if it belongs to one.
         place: Option<LanePlace>,
-        /// The body of the request, if it has one.
+        /// Body of the request, if it has one.
         grant: Option<Grant>,
     },
     /// The end of a call.
     Response {
         /// Identifier of the call.
         id: CallId,
-        /// How it ended.
+        /// How the call ended.
         status: Status,
-        /// The body of the response, if it has one.
+        /// Body of the response, if it has one.
         grant: Option<Grant>,
     },
     /// The client does not need the answer any more.
@@ -209,7 +209,7 @@ pub enum Header {
         id: CallId,
         /// Number of bytes of the body so far.
         position: u64,
-        /// Whether the body goes on.
+        /// Whether the body continues.
         progress: Progress,
     },
     /// The receiver of a body has read further bytes.
@@ -218,30 +218,30 @@ pub enum Header {
         id: CallId,
         /// Number of bytes read so far.
         position: u64,
-        /// Whether the receiver reads no further.
+        /// Whether the receiver has stopped reading.
         end: bool,
     },
 }
 
-/// Why a message is not one of this protocol.
+/// Reason why a message does not belong to this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
     /// The message ends within its header.
     #[error("the message ends within its header")]
     Truncated,
-    /// The version is not [`VERSION`], or not 0 for a message of the handshake.
+    /// The version is not [`VERSION`] or, in a message of the handshake, not 0.
     #[error("protocol version {0} instead of {VERSION}")]
     Version(u8),
-    /// No message has this kind.
+    /// No kind of message has this number.
     #[error("unknown kind of message {0}")]
     Kind(u8),
-    /// A flag that the kind of message does not have.
+    /// A flag is set that this kind of message does not have.
     #[error("flags {0:#x} are not those of this kind of message")]
     Flags(u8),
     /// A field has a value that no encoder writes.
     #[error("invalid {0}")]
     Field(&'static str),
-    /// Bytes follow a message without payload.
+    /// Bytes follow a message that has no payload.
     #[error("{0} bytes follow a message without payload")]
     Trailing(usize),
 }
@@ -385,7 +385,7 @@ fn versions(rest: &mut &[u8]) -> Result<(u8, u8), Malformed> {
     Ok((min, max))
 }
 
-/// Returns the message with this header and payload. A header without payload ignores `payload`.
+/// Returns the message with this header and payload. If the header has no payload, `payload` is ignored.
 #[must_use]
 pub fn encode(header: &Header, payload: &[u8]) -> Vec<u8> {
     let length = REQUEST_BYTES + LANE_BYTES + GRANT_BYTES;
@@ -465,8 +465,8 @@ fn put_grant(out: &mut Vec<u8>, grant: Option<&Grant>) {
     }
 }
 
-/// Returns the payload of a Welcome: the names of methods, which are numbered in this order from 0 upwards. `None` if
-/// there are more than 65536 names, or a name is empty or longer than 255 bytes.
+/// Returns the payload of a Welcome: the names of methods, which are numbered in this order from 0 upwards. Returns `None` if
+/// there are more than 65536 names, or if a name is empty or longer than 255 bytes.
 #[must_use]
 pub fn encode_methods<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
@@ -504,11 +504,11 @@ pub fn encode_failure(code: u32, text: &str) -> Vec<u8> {
     [&code.to_be_bytes()[..], text.as_bytes()].concat()
 }
 
-/// Parses the payload of the response of a handler that has failed: its code and text. Bytes that are not UTF-8 are
+/// Parses the payload of the response of a handler that has failed. Returns its code and text. Bytes that are not UTF-8 are
 /// replaced.
 ///
 /// # Errors
-/// If the payload has less than four bytes.
+/// If the payload has fewer than four bytes.
 pub fn decode_failure(bytes: &[u8]) -> Result<(u32, String), Malformed> {
     let (code, text) = bytes.split_first_chunk().ok_or(Malformed::Truncated)?;
     Ok((u32::from_be_bytes(*code), String::from_utf8_lossy(text).into_owned()))

@@ -8,11 +8,11 @@ use thiserror::Error;
 /// Whether the handler of a failed call may have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Executed {
-    /// The handler has not run and will not run. The call can be repeated without further knowledge.
+    /// The handler has not run and will not run. The call can safely be repeated.
     NotRun,
-    /// Unknown: the handler has not run, runs, or has run. Repeat the call only if running it twice does no harm.
+    /// The handler has not run, is running, or has run: this is unknown. Repeat the call only if running it twice does no harm.
     MayHaveRun,
-    /// The handler has run, in part or whole.
+    /// The handler has run, in part or in full.
     Ran,
 }
 
@@ -26,17 +26,18 @@ impl fmt::Display for Executed {
     }
 }
 
-/// How a call failed. [`CallError::executed`] says whether its handler may have run.
+/// Reason why a call failed. [`CallError::executed`] returns whether its handler may have run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// This client has as many outstanding calls as it or the server allows, or its connection as many ops as the transport.
+    /// The client has as many outstanding calls as the client or the server allows, or its connection has as many outstanding ops
+    /// as the transport allows.
     #[error(
         "this client has {limit} outstanding calls or messages, as many as `max_calls`, the server or `max_ops` of the \
          transport allow; wait for one"
     )]
     Busy {
-        /// Maximum number of outstanding calls.
+        /// Maximum number of outstanding calls or, if the transport is full, of outstanding ops.
         limit: usize,
     },
     /// The server has as many calls as its configuration allows.
@@ -45,34 +46,34 @@ pub enum CallError {
     /// The server is stopping, or its host drains ([`Host::drain`](apus_udp::Host::drain)).
     #[error("the server is stopping; the call did not run")]
     Stopping,
-    /// The server has no method with this number. [`Client::method`](crate::Client::method) returns the numbers of its
+    /// The server has no method with this number. [`Client::method`](crate::Client::method) returns the numbers of the server's
     /// methods.
     #[error("the server has no such method")]
     UnknownMethod,
-    /// The payload is longer than a message may be. Send it as a body.
+    /// The payload is longer than the maximum length of a message. Send it as a body.
     #[error("a payload of {length} B is longer than the limit of {limit} B; send it as a body")]
     TooLong {
-        /// Bytes of the payload.
+        /// Length of the payload in bytes.
         length: usize,
-        /// Maximum number of bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// The deadline passed.
+    /// The deadline of the call passed.
     #[error("the deadline passed; {0}")]
     Deadline(Executed),
     /// The call was cancelled.
     #[error("the call was cancelled; {0}")]
     Cancelled(Executed),
-    /// The handler has failed.
+    /// The handler returned a failure.
     #[error("the handler failed with code {}: {}", .0.code, .0.message)]
     Failed(Failure),
     /// The handler panicked. The server continues.
     #[error("the handler panicked")]
     Panicked,
-    /// The handler dropped the call without an answer.
+    /// The handler dropped the call without answering it.
     #[error("the handler gave no answer")]
     NoAnswer,
-    /// The answer of the handler is longer than a message may be. The handler should send it as a body.
+    /// The answer of the handler is longer than the maximum length of a message. The handler should send it as a body.
     #[error("the answer is longer than a message may be; the handler should send it as a body")]
     AnswerTooLong,
     /// The connection ended, or the wait was refused ([`End::WouldDeadlock`]).
@@ -104,14 +105,14 @@ impl CallError {
     }
 }
 
-/// The failure of a handler: a number for programs and a text for people. Both travel to the caller.
+/// Failure of a handler: a number for programs and a text for people. Both are sent to the caller.
 ///
-/// Every [`std::error::Error`] converts to a failure with code 0 and its text, so that handlers can use `?`.
+/// Every [`std::error::Error`] converts to a failure with code 0 and the text of the error, so that handlers can use `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// A number whose meaning client and server agree on.
+    /// Number whose meaning is defined by client and server.
     pub code: u32,
-    /// A text.
+    /// Text for people.
     pub message: String,
 }
 
@@ -129,7 +130,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Why a client could not connect.
+/// Reason why a client could not connect.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -139,24 +140,24 @@ pub enum ConnectError {
     /// The connection ended before the server answered.
     #[error("the connection ended before the server answered: {0}")]
     Ended(#[from] End),
-    /// The peer did not answer in time.
+    /// The peer accepted the connection but did not answer as an RPC server in time.
     #[error(
         "the peer has accepted the connection but does not answer as an RPC server; check that a \
          `Server` serves the connection"
     )]
     NoServer,
-    /// The answer of the peer is not one of this protocol.
+    /// The peer's answer is not a message of this protocol.
     #[error("the peer does not speak the RPC protocol: {0}")]
     NotRpc(String),
-    /// There is no common version of the protocol.
+    /// Client and server have no common version of the protocol.
     #[error(
         "the server speaks versions {min} to {max} of the RPC protocol, this client {}",
         crate::envelope::VERSION
     )]
     Version {
-        /// Lowest version of the server.
+        /// Lowest version that the server supports.
         min: u8,
-        /// Highest version of the server.
+        /// Highest version that the server supports.
         max: u8,
     },
     /// A setting is impossible.
@@ -164,17 +165,17 @@ pub enum ConnectError {
     Setting(String),
 }
 
-/// A method that the server does not have.
+/// Error: the server has no method with this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the server has no method `{name}`; it has: {known}")]
 pub struct UnknownMethod {
-    /// The name.
+    /// Name of the method that was requested.
     pub name: String,
-    /// The names of the server's methods.
+    /// Names of the server's methods.
     pub known: String,
 }
 
-/// Why a server could not start or serve a connection.
+/// Reason why a server could not start or serve a connection.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -184,17 +185,17 @@ pub enum ServeError {
     /// The system could not start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// The table of methods is longer than a message to the peer may be.
+    /// The table of methods is longer than the maximum length of a message to the peer.
     #[error("the names of the methods take {length} B, but the peer accepts messages of {limit} B")]
     TableTooLong {
-        /// Bytes of the table.
+        /// Length of the table in bytes.
         length: usize,
-        /// Maximum number of bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
 }
 
-/// Why a body ended early.
+/// Reason why a body ended early.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
@@ -213,16 +214,16 @@ pub enum BodyError {
     /// The body is longer than the caller accepts.
     #[error("the body is longer than {limit} B")]
     TooLong {
-        /// Maximum number of bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// One of the hosts drains ([`Host::drain`](apus_udp::Host::drain)), and no further byte can be fetched. Drain the server
+    /// One of the hosts drains ([`Host::drain`](apus_udp::Host::drain)), so no further byte can be fetched. Drain the server
     /// first ([`Server::drain`](crate::Server::drain)).
     #[error(
         "a host is shutting down, so that no further byte can be fetched; drain the server first"
     )]
     Draining,
-    /// The peer reported impossible positions.
+    /// The peer reported an impossible position.
     #[error("the peer has reported an impossible position of the body")]
     Invalid,
 }

@@ -1,8 +1,8 @@
 //! Remote procedure calls over [`apus_udp`]: deadlines, cancellation, limits, ordered lanes, and bodies of any length.
 //!
-//! A call is a method and bytes; the answer is bytes. There is no schema language: use the encoding of your choice. Calls
-//! block ([`CallBuilder::wait`]) or are futures of any async runtime. Every failed call says whether it may have run
-//! ([`CallError::executed`]).
+//! A call consists of a method and bytes; its answer consists of bytes. There is no schema language: use the encoding of your
+//! choice. A call blocks ([`CallBuilder::wait`]) or is a future of any async runtime. Every failed call reports whether its
+//! handler may have run ([`CallError::executed`]).
 //!
 //! # Example
 //!

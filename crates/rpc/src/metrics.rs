@@ -17,19 +17,19 @@ pub(crate) fn add(counter: &AtomicU64) {
 #[derive(Default)]
 #[non_exhaustive]
 pub struct ClientMetrics {
-    /// Calls begun, without those that were refused here.
+    /// Calls begun, except those that this client refused.
     pub started: AtomicU64,
     /// Calls that were answered.
     pub answered: AtomicU64,
-    /// Calls whose handler failed, panicked, or gave no or too long an answer.
+    /// Calls whose handler failed, panicked, or gave no answer or too long an answer.
     pub failed: AtomicU64,
     /// Calls that failed and did not run.
     pub not_run: AtomicU64,
     /// Calls that failed and may have run.
     pub may_have_run: AtomicU64,
-    /// Messages of the server that are not messages of the protocol, or belong to no call.
+    /// Messages of the server that are not messages of the protocol, or that belong to no call.
     pub malformed: AtomicU64,
-    /// Times from the beginning of calls to the answers of the server.
+    /// Times from the beginning of calls to the server's answers.
     pub latency: Histogram,
 }
 
@@ -89,7 +89,7 @@ pub struct ServerMetrics {
     pub received: AtomicU64,
     /// Calls that were answered.
     pub answered: AtomicU64,
-    /// Calls whose handler failed or gave no or too long an answer.
+    /// Calls whose handler failed, or gave no answer or too long an answer.
     pub failed: AtomicU64,
     /// Calls whose handler panicked.
     pub panicked: AtomicU64,
@@ -101,11 +101,11 @@ pub struct ServerMetrics {
     pub cancelled: AtomicU64,
     /// Calls of methods that the server does not have.
     pub unknown_method: AtomicU64,
-    /// Messages that are not messages of the protocol. Each ends its connection.
+    /// Messages that are not messages of the protocol. Each of them ends its connection.
     pub malformed: AtomicU64,
     /// Calls that count towards [`ServerOptions::max_calls`](crate::ServerOptions::max_calls), as of the last
-    /// [`Server::metrics`](crate::Server::metrics): they wait, run, or have an answer whose body is being read. A waiting call
-    /// that is cancelled counts until a worker or its lane comes to it.
+    /// [`Server::metrics`](crate::Server::metrics): calls that are queued, run, or have an answer whose body is being read. A
+    /// queued call that is cancelled counts until a worker or its lane reaches it.
     pub current: AtomicU64,
 }
 

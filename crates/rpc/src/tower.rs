@@ -10,8 +10,9 @@ use tower_service::Service;
 use crate::client::{CallBuilder, CallFuture, Client, Method, Response};
 use crate::error::CallError;
 
-/// A method of a server as a [`Service`]: requests are [`Bytes`], answers are [`Response`]s. It is ready if the client can
-/// begin another call. Clones have their own readiness.
+/// A method of a server as a [`Service`] with requests of type [`Bytes`] and answers of type [`Response`].
+///
+/// The service is ready if the client can begin another call. Clones have their own readiness.
 pub struct MethodService {
     client: Client,
     method: Method,
@@ -21,7 +22,7 @@ pub struct MethodService {
 }
 
 impl MethodService {
-    /// Returns a service of this method. Each call has the deadline, if there is one, from its beginning.
+    /// Returns a service of this method. If there is a `deadline`, each call has it, counted from the beginning of the call.
     #[must_use]
     pub fn new(client: Client, method: Method, deadline: Option<Duration>) -> Self {
         Self { client, method, deadline, reserved: None }

@@ -15,8 +15,12 @@ use super::tree::{Node, Table, Value};
 
 /// Keys of an algorithm in addition to its parameters.
 pub(super) static ALGORITHM: Keys = Keys::of(&[
-    key("name", Kind::Text, "Name of the algorithm, see below; the label if not given"),
-    key("profile", Kind::Text, "Profile of defaults; the first of the algorithm if not given"),
+    key("name", Kind::Text, "Name of the algorithm, see below. Default: the label"),
+    key(
+        "profile",
+        Kind::Text,
+        "Profile of defaults. If not given, the first profile of the algorithm",
+    ),
 ]);
 
 /// An algorithm and the label by which workloads name it.

@@ -13,7 +13,7 @@ use super::tree::{Node, Table, Value};
 pub(super) const SET: Key = key(
     "set",
     Kind::Settings,
-    "Settings by dotted key, like { \"algorithm.base_target\" = \"50us\" }; in lists by number, `workload.0.size`, which a list of one does not need",
+    "Settings by dotted key, such as { \"algorithm.base_target\" = \"50us\" }. An item of a list is named by its number, such as `workload.0.size`; a list of one item does not need the number",
 );
 
 pub(super) const REASON: Key = key(

@@ -14,35 +14,35 @@ use apus_units::suggestion;
 /// Keys of `class`.
 pub(super) static CLASS: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the class"),
-    key("priority", Kind::Count, "Priority; 0 is served first").at_most(7).or("0"),
-    key("weight", Kind::Count, "Share among the classes of the same priority")
+    key("priority", Kind::Count, "Priority. Classes with priority 0 are served first").at_most(7).or("0"),
+    key("weight", Kind::Count, "Weight relative to the other classes of the same priority")
         .within(1, 1_000)
         .or("1"),
-    key("limit", Kind::Size, "Most bytes of the class in a port; no limit if not given"),
+    key("limit", Kind::Size, "Maximum number of bytes of the class in a port. Default: no limit"),
     key(
         "trim_to",
         Kind::Text,
-        "Trims packets: a packet above `limit` loses its payload, and its header, of `packets.control` \
-         bytes, joins the class of this name; the receiver reports it to the sender at once",
+        "Turns on trimming. A packet that exceeds `limit` loses its payload, and its header of `packets.control` \
+         bytes joins the class named here. The receiver reports the trimmed packet to the sender at once",
     ),
     key(
         "trim_tail",
         Kind::Flag,
-        "With probability 1/2, the last packet of the queue is trimmed instead of the arriving one",
+        "When a packet has to be trimmed, the last packet of the queue is trimmed instead of the arriving one with probability 1/2",
     )
     .or("true"),
     key(
         "drop_last",
         Kind::Flag,
-        "With probability 1/2, the last packet of the queue is dropped instead of the arriving one, so that \
-         senders in step lose alike",
+        "When a packet has to be dropped, the last packet of the queue is dropped instead of the arriving one with \
+         probability 1/2. Synchronised senders then have similar losses",
     )
     .or("false"),
-    key("ecn", Kind::Table(&ECN), "Marks of this class, in place of `topology.ecn`"),
+    key("ecn", Kind::Table(&ECN), "Marking of this class, in place of `topology.ecn`"),
     key(
         "balancer",
         Kind::Text,
-        "Path policy of the workloads of this class, in place of `routing.balancer`; that of a workload comes first",
+        "Path policy of the workloads of this class, in place of `routing.balancer`. A `balancer` of the workload takes precedence",
     ),
 ]);
 

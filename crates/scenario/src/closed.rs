@@ -14,21 +14,29 @@ use super::tree::{Node, Value};
 /// The keys of `[[workload.flow]]`.
 pub(super) static FLOW: Keys = Keys::of(&[
     key("from", Kind::Count, "The host that submits ops"),
-    key("to", Kind::Count, "Its peer"),
-    key("start", Kind::Time, "When the flow starts, in place of the workload's"),
-    key("stop", Kind::Time, "When the flow stops, in place of the workload's"),
+    key("to", Kind::Count, "The peer of this host"),
+    key("start", Kind::Time, "Start of the flow, in place of that of the workload"),
+    key(
+        "stop",
+        Kind::Time,
+        "Time from which the flow submits no more ops, in place of that of the workload",
+    ),
     key(
         "reroute",
         Kind::Table(&REROUTE),
-        "The flow and its acknowledgements change their path once",
+        "One change of the path of the flow and of its acknowledgements",
     ),
 ]);
 
 pub(super) const OUTSTANDING: Key =
-    key("outstanding", Kind::Count, "Ops of a flow in progress at a time").at_least(1).or("1");
+    key("outstanding", Kind::Count, "Number of outstanding ops of each flow").at_least(1).or("1");
 
-pub(super) const START_SPREAD: Key =
-    key("start_spread", Kind::Time, "Each flow starts later by a random time up to this").or("0s");
+pub(super) const START_SPREAD: Key = key(
+    "start_spread",
+    Kind::Time,
+    "Maximum of the random time by which the start of each flow is delayed",
+)
+.or("0s");
 
 /// A closed loop of ops over each of its connections.
 #[derive(Clone, Debug)]

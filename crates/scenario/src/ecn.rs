@@ -9,16 +9,16 @@ use super::section::Section;
 
 /// Keys of `ecn`.
 pub(super) static ECN: Keys = Keys::of(&[
-    key("threshold", Kind::Size, "Packets are marked if the port holds more than this"),
-    key("at", Kind::Word(&words_of(&MarkAt::WORDS)), "When the queue is looked at")
+    key("threshold", Kind::Size, "Packets are marked if the port holds more than this many bytes of their class"),
+    key("at", Kind::Word(&words_of(&MarkAt::WORDS)), "Time at which the queue is compared with the thresholds: when the packet joins the queue (\"enqueue\"), or when the packet leaves the queue (\"dequeue\")")
         .or(MarkAt::WORDS[0].0),
     key(
         "k_min",
         Kind::Size,
-        "Queue above which packets are marked by chance, in place of `threshold`",
+        "In place of `threshold`: queue above which packets are marked at random, with a probability that rises from 0 to `p_max` at `k_max`",
     ),
     key("k_max", Kind::Size, "Queue above which every packet is marked"),
-    key("p_max", Kind::Number, "Probability of a mark at `k_max`").above_0_to(1.0),
+    key("p_max", Kind::Number, "Probability that a packet is marked if the queue is `k_max`").above_0_to(1.0),
 ]);
 
 /// The rule by which packets are marked.

@@ -12,7 +12,7 @@ pub const FORMAT: u32 = 1;
 pub(super) const KEY: Key = key(
     "format_version",
     Kind::Count,
-    "Version of the format of the file. A program refuses a file of a newer format than its own",
+    "Version of the file format. A program rejects files whose format is newer than its own",
 )
 .at_least(1)
 .or("1");

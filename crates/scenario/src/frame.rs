@@ -15,13 +15,14 @@ use super::topology::TopologySpec;
 pub(super) const SIZE: Key = key("size", Kind::Size, "Payload of an op").at_least(1);
 
 pub(super) const FLOWS_PER_PAIR: Key =
-    key("flows_per_pair", Kind::Count, "Flows of a pair of hosts").at_least(1).or("1");
+    key("flows_per_pair", Kind::Count, "Number of flows of each pair of hosts").at_least(1).or("1");
 
 pub(super) const HANDSHAKE: Key = key(
     "handshake",
     Kind::Flag,
-    "Each flow sets up its connection before its first op: an empty packet and its acknowledgement, as \
-     TCP's SYN and SYN-ACK. The latency of the op includes it, the ideal of slowdown does not",
+    "Each flow sets up its connection before its first op: it sends an empty packet and waits for the \
+     acknowledgement, like SYN and SYN-ACK of TCP. The latency of the op includes this time; the ideal time of the \
+     slowdown does not",
 )
 .or("false");
 

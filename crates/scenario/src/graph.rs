@@ -21,7 +21,7 @@ pub(super) use nics::read_scale_up;
 
 /// A link of the topology `links`.
 pub(super) static LINK: Keys = Keys::of(&[
-    key("a", Kind::Text, "A node: hosts are h0, h1 and so on, every other name is a switch"),
+    key("a", Kind::Text, "A node. Hosts are h0, h1 and so on; every other name is a switch"),
     key("b", Kind::Text, "The node at the other end"),
     RATE,
     DELAY,

@@ -14,70 +14,70 @@ use apus_sim::plan::FINE_TIMERS_LOG2_PS;
 
 /// Keys of `host`.
 pub(super) static HOST: Keys = Keys::of(&[
-    key("model", Kind::Word(HostModel::PRESETS), "The model; the other keys replace its settings")
+    key("model", Kind::Word(HostModel::PRESETS), "The model. The other keys replace settings of the model")
         .or("ideal"),
     key(
         "jitter",
         Kind::Time,
-        "Largest random delay between a timestamp of the stack and the wire, each way",
+        "Maximum random delay between a timestamp of the stack and the wire, in each direction",
     )
     .at_most(LONGEST),
     key(
         "nic",
         Kind::Word(&words_of(&NIC)),
-        "\"pull\": the NIC takes packets of the flows in turn while it holds less than `nic_backlog`; \"queue\": flows hand over everything that their windows allow, and the port of the NIC takes part in the algorithm as ports of switches do",
+        "\"pull\": the NIC takes packets from the flows in turn while it holds less than `nic_backlog`. \"queue\": flows pass on all packets that their windows allow, and the port of the NIC takes part in the algorithm like a switch port",
     )
     .or(NIC[0].0),
     key(
         "nic_backlog",
         Kind::Time,
-        "Time on the wire of the packets in the NIC below which it takes more",
+        "Limit on the packets in the NIC, as their time on the wire. Below this limit, the NIC takes more packets",
     )
     .within(1, LONGEST),
-    key("clock_offset", Kind::Time, "Largest offset of a clock of a host or NIC"),
-    key("clock_drift", Kind::Drift, "Largest drift of a clock, like \"40ppm\"").at_most(1_000_000),
+    key("clock_offset", Kind::Time, "Maximum offset of the clock of a host or NIC"),
+    key("clock_drift", Kind::Drift, "Maximum drift of the clock of a host or NIC, such as \"40ppm\"").at_most(1_000_000),
     key(
         "clock_reading_interval",
         Kind::Time,
-        "Time between two comparisons of the clocks of host and NIC",
+        "Time between two comparisons of the clock of a host with that of its NIC",
     )
     .at_least(1),
-    key("receive_queue", Kind::SizeOrUnlimited, "Receive queue of the NIC").at_least(1),
-    key("engine", Kind::Table(&ENGINE), "Costs of the engine"),
+    key("receive_queue", Kind::SizeOrUnlimited, "Size of the receive queue of the NIC").at_least(1),
+    key("engine", Kind::Table(&ENGINE), "Costs of the host engine"),
     key(
         "latency",
         Kind::Time,
-        "With the model \"loggops\", L: least time from the departure of the first byte of a message to its arrival; LogGOPSim's 2500ns if not given",
+        "With the model \"loggops\": L, the minimum time from the departure of the first byte of a message to its arrival. Default: 2500ns, as in LogGOPSim",
     )
     .at_most(LONGEST),
     key(
         "overhead",
         Kind::Time,
-        "With the model \"loggops\", o: time of a stream per message, at either end; LogGOPSim's 1500ns if not given",
+        "With the model \"loggops\": o, the time for which a message occupies a stream, at each end. Default: 1500ns, as in LogGOPSim",
     )
     .at_most(LONGEST),
     key(
         "overhead_per_byte",
         Kind::Time,
-        "With the model \"loggops\", O: time of a stream per byte, at either end; LogGOPSim's 0ns if not given",
+        "With the model \"loggops\": O, the time for which each byte of a message occupies a stream, at each end. Default: 0ns, as in LogGOPSim",
     )
     .at_most(LONGEST),
     key(
         "gap",
         Kind::Time,
-        "With the model \"loggops\", g: time of a NIC per message; LogGOPSim's 1000ns if not given",
+        "With the model \"loggops\": g, the time for which a message occupies a NIC. Default: 1000ns, as in LogGOPSim",
     )
     .at_most(LONGEST),
     key(
         "gap_per_byte",
         Kind::Time,
-        "With the model \"loggops\", G: time of a NIC per byte; LogGOPSim's 6ns if not given",
+        "With the model \"loggops\": G, the time for which each byte of a message occupies a NIC. Default: 6ns, as in LogGOPSim",
     )
     .at_most(LONGEST),
     key(
         "eager",
         Kind::Size,
-        "With the model \"loggops\", S: largest message whose send does not wait for its receiver; LogGOPSim's 65535B if not given",
+        "With the model \"loggops\": S, the largest message whose send does not wait for the receiver. Default: 65535B, as in LogGOPSim",
     ),
 ]);
 
@@ -86,41 +86,41 @@ pub(super) static ENGINE: Keys = Keys::of(&[
     key(
         "scale",
         Kind::Number,
-        "Factor on the costs of the model; stalls and costs that are given are not multiplied",
+        "Factor on the costs of the model. It does not apply to stalls, and to costs that the scenario sets",
     )
     .between(0.1, 10.0),
-    key("round", Kind::Time, "One turn of the loop").within(1, LONGEST),
+    key("round", Kind::Time, "One iteration of the loop").within(1, LONGEST),
     key("receive_packet", Kind::Time, "Receiving a data packet").at_most(LONGEST),
     key("receive_op", Kind::Time, "Finishing an op at the receiver").at_most(LONGEST),
     key("receive_ack", Kind::Time, "Receiving an acknowledgement").at_most(LONGEST),
     key("send_ack", Kind::Time, "Sending an acknowledgement").at_most(LONGEST),
     key("send_packet", Kind::Time, "Sending a data packet").at_most(LONGEST),
-    key("send_op", Kind::Time, "Beginning an op at the sender").at_most(LONGEST),
+    key("send_op", Kind::Time, "Starting an op at the sender").at_most(LONGEST),
     key("copy_kib", Kind::Time, "Copying 1 KiB of payload at the receiver").at_most(LONGEST),
     key(
         "stall",
         Kind::Time,
-        "Mean length of a stall, in which the thread loses its core (exponential)",
+        "Mean length of a stall, in which the thread is descheduled (exponentially distributed)",
     )
     .at_most(LONGEST),
-    key("stall_every", Kind::Time, "Mean work between two stalls (exponential); 0s: no stalls"),
-    key("noise", Kind::Number, "Share of every cost that is random").between(0.0, 1.0),
+    key("stall_every", Kind::Time, "Mean working time between two stalls (exponentially distributed). 0s: no stalls"),
+    key("noise", Kind::Number, "Fraction of every cost that is random (exponentially distributed)").between(0.0, 1.0),
     key(
         "batch",
         Kind::Count,
-        "Most packets that one turn receives, and sends; one acknowledgement must be able to report them",
+        "Maximum number of packets that one iteration receives, and that it sends. One acknowledgement must be able to report them",
     )
     .within(1, EngineCosts::MAX_BATCH as u64),
-    key("shared", Kind::Flag, "One thread serves both directions"),
+    key("shared", Kind::Flag, "`true`: one thread serves both directions. `false`: each direction has its own thread"),
 ]);
 
 /// Keys of `transport`.
 pub(super) static TRANSPORT: Keys = Keys::of(&[
-    key("reorder_threshold", Kind::Count, "Distance in packets behind the newest acknowledged packet at which a packet is lost").within(1, MAX_REORDER_THRESHOLD).or("3"),
-    key("recovery", Kind::Word(&words_of(&RECOVERY)), "\"go-back-n\": packets behind a gap are dropped, and everything from the gap on is sent again").or(RECOVERY[0].0),
-    key("max_ops", Kind::Count, "Most ops of a flow at a time").within(1, 65_536).or("1024"),
-    key("timer_granularity", Kind::Time, "Slot of the timing wheel, a power of two of picoseconds; 131072ps, or 8192ps with algorithms that depend on short gaps, such as credits"),
-    key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
+    key("reorder_threshold", Kind::Count, "A packet is declared lost when a packet sent this many packets later has been acknowledged").within(1, MAX_REORDER_THRESHOLD).or("3"),
+    key("recovery", Kind::Word(&words_of(&RECOVERY)), "\"selective\": only lost packets are retransmitted. \"go-back-n\": the receiver drops the packets after a gap, and the sender retransmits everything from the gap onwards").or(RECOVERY[0].0),
+    key("max_ops", Kind::Count, "Maximum number of ops of a flow from the oldest outstanding op to the newest op").within(1, 65_536).or("1024"),
+    key("timer_granularity", Kind::Time, "Slot of the timing wheel; must be a power of two of picoseconds. Default: 131072ps, or 8192ps with algorithms that depend on short gaps, such as those with credits"),
+    key("local_rx_delay", Kind::Word(&words_of(&LOCAL_RX)), "Kind of delay that the time t6 - t5 in the local NIC counts as").or(LOCAL_RX[0].0),
 ]);
 
 /// The longest of most times, see [`MAX_DELAY`].

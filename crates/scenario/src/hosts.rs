@@ -5,13 +5,16 @@ use super::section::{Section, Setting, list_of};
 use super::tree::{Node, Value};
 
 pub(super) const HOSTS: Key =
-    key("hosts", Kind::Hosts, "The hosts that send and receive; all if not given");
+    key("hosts", Kind::Hosts, "The hosts that send and receive. Default: all hosts");
 
 pub(super) const SENDERS: Key =
-    key("senders", Kind::Hosts, "The hosts that send; all other hosts if not given");
+    key("senders", Kind::Hosts, "The hosts that send. Default: all other hosts");
 
-pub(super) const RECEIVER: Key =
-    key("receiver", Kind::HostOrHosts, "The host that receives, or several with an incast each");
+pub(super) const RECEIVER: Key = key(
+    "receiver",
+    Kind::HostOrHosts,
+    "The host that receives. With `kind = \"incast\"`, a list of hosts makes an incast to each of them",
+);
 
 /// Hosts other than `receivers`: all of them by default.
 pub(super) fn read_senders(

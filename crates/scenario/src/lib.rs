@@ -1,4 +1,4 @@
-//! Scenarios: one TOML file describes a run or an experiment.
+//! A scenario is a TOML file that describes a run or an experiment.
 //!
 //! ```toml
 //! duration = "20ms"
@@ -9,12 +9,12 @@
 //! size = "64kB"
 //! ```
 //!
-//! Every quantity carries its unit. A time is at most 86400s, a rate at most 100Tbps, a size at most 1TiB.
-//! Unknown keys, missing or wrong units, impossible values,
-//! contradictions and settings without effect are errors that name file, line and remedy. The reader
-//! reports as many of them as possible at once.
+//! Every quantity has a unit. A time is at most 86400s, a rate at most 100Tbps, a size at most 1TiB.
+//! Unknown keys, missing or wrong units, impossible values, contradictions and settings without effect are
+//! errors. Each error names the file, the line and the remedy. The reader reports as many errors as possible
+//! at once.
 //!
-//! `apus schema` describes all keys to editors.
+//! `apus schema` prints a JSON Schema of all keys, for editors.
 //!
 //! # Example
 //!

@@ -11,9 +11,9 @@ pub(super) const RATE: Key =
     key("rate", Kind::Rate, "Rate of the links").at_least(MIN_RATE.as_bps());
 
 pub(super) const DELAY: Key =
-    key("delay", Kind::Time, "One-way delay of the links").at_most(MAX_DELAY.as_ps());
+    key("delay", Kind::Time, "One-way propagation delay of the links").at_most(MAX_DELAY.as_ps());
 
-pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of a switch port");
+pub(super) const BUFFER: Key = key("buffer", Kind::SizeOrUnlimited, "Memory of each switch port");
 
 /// Keys of links that differ from those of the hosts.
 pub(super) static LINKS: Keys = Keys::of(&[RATE, DELAY, BUFFER]);

@@ -17,25 +17,25 @@ pub(super) static MEASURE: Keys = Keys::of(&[
     key(
         "interval",
         Kind::Time,
-        "Compare the rate of each connection over intervals of this length with its max-min share",
+        "Length of the intervals in which the rate of each connection is compared with its max-min fair share",
     )
     .at_least(1),
     key(
         "fair_share_after",
         Kind::Time,
-        "Time after each start or stop of a connection from which on rates are compared",
+        "Time after each start or stop of a connection during which rates are not compared",
     ),
     key(
         "sizes",
         Kind::Texts,
-        "Ranges of op sizes, like [\"0B..10kB\", \"10kB..\"] (ends excluded, without overlap), whose latency and slowdown each named workload reports",
+        "Ranges of op sizes, such as [\"0B..10kB\", \"10kB..\"], for which each named workload reports latency and slowdown. The upper end of a range is excluded; ranges must not overlap",
     ),
     key(
         "ports",
         Kind::Table(&PORTS),
-        "Groups of switch ports by name, like `edge = [\"leaf * -> host *\"]`; `*` stands for any text. Throughput, utilisation, loss and queues of a group are measured, and the loss of its classes in windows sorted by utilisation",
+        "Groups of switch ports by name, such as `edge = [\"leaf * -> host *\"]`; `*` stands for any text. The results of each group are throughput, utilisation, loss and queues, and the loss of each class in time windows sorted by utilisation",
     ),
-    key("window", Kind::Time, "Length of the windows in which classes of ports are measured")
+    key("window", Kind::Time, "Length of the time windows in which the classes of ports are measured")
         .at_least(1)
         .or("1ms"),
     key("queue_interval", Kind::Time, "Time between two samples of the queues of ports")
@@ -44,14 +44,14 @@ pub(super) static MEASURE: Keys = Keys::of(&[
     key(
         "compare",
         Kind::Tables(&COMPARE),
-        "The loss of a class divided by that of another: the largest ratio over the buckets of utilisation",
+        "The loss of one class divided by that of another: the largest ratio over the buckets of utilisation",
     ),
     key(
         "settle",
         Kind::Tables(&SETTLE),
-        "When a quantity stays above or below a threshold. The whole run counts",
+        "Time until a quantity stays above or below a threshold. The whole run counts, including the warm-up",
     ),
-    key("span", Kind::Tables(&SPAN), "The value of a quantity between two times"),
+    key("span", Kind::Tables(&SPAN), "Value of a quantity between two times"),
 ]);
 
 /// The measurements of a scenario.

@@ -18,11 +18,11 @@ pub(super) static PORTS: Keys = Keys::named(Kind::Texts);
 /// Keys of `compare`.
 pub(super) static COMPARE: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the comparison"),
-    key("ports", Kind::Text, "Group of `[measure.ports]`"),
-    key("class", Kind::Text, "Class whose loss is divided"),
+    key("ports", Kind::Text, "A group of `[measure.ports]`"),
+    key("class", Kind::Text, "Class whose loss is divided by that of `with`"),
     key("with", Kind::Text, "Class whose loss is the divisor"),
-    key("floor", Kind::Number, "Only buckets in which `with` loses at least this share count").above_0_to(1.0).or("1e-4"),
-    key("by", Kind::Word(&words_of(&Sorting::WORDS)), "Utilisation by which windows are sorted: that of the port, or of the class; \"nothing\": one bucket of all windows").or(Sorting::WORDS[0].0),
+    key("floor", Kind::Number, "Only buckets in which `with` loses at least this share of its packets are compared").above_0_to(1.0).or("1e-4"),
+    key("by", Kind::Word(&words_of(&Sorting::WORDS)), "What sorts the time windows into buckets: the utilisation of the port (\"port\") or of the class (\"class\"). \"nothing\": all time windows are in one bucket").or(Sorting::WORDS[0].0),
 ]);
 
 // Rationale of defaults: at 50 Gb/s a window has some 1500 packets, and 15 pass between two samples.

@@ -10,7 +10,7 @@ use apus_sim::measure::{Moment, Which};
 pub(super) const LEAD: Key = key(
     "lead",
     Kind::Time,
-    "Time by which the end of an op is moved forward; whole intervals from there on count",
+    "Time that is subtracted from \"first end of NAME\" or \"last end of NAME\". Intervals count if they begin at or after the resulting start",
 )
 .or("0s");
 

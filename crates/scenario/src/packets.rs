@@ -13,19 +13,19 @@ pub(super) static PACKETS: Keys = Keys::of(&[
     key(
         "payload",
         Kind::Size,
-        "Payload of a full data packet; 4096B unless the profile of the algorithm has its own",
+        "Payload of a full data packet. Default: 4096B, unless the profile of the algorithm defines its own",
     )
     .within(1, MAX_PACKET),
     key(
         "header",
         Kind::Size,
-        "Bytes that a data packet adds to its payload; 64B unless the profile of the algorithm has its own",
+        "Bytes that a data packet has in addition to its payload. Default: 64B, unless the profile of the algorithm defines its own",
     )
     .at_most(MAX_PACKET),
     key(
         "control",
         Kind::Size,
-        "An acknowledgement or a read request; 84B unless the profile of the algorithm has its own",
+        "Size of a control packet, such as an acknowledgement or a read request. Default: 84B, unless the profile of the algorithm defines its own",
     )
     .within(1, MAX_PACKET),
 ]);

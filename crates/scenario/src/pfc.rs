@@ -12,15 +12,19 @@ pub(super) static PFC: Keys = Keys::of(&[
     key(
         "pause",
         Kind::Size,
-        "Bytes of a class from one link in a switch at which the link is paused",
+        "A switch pauses a link when it holds this many bytes of a class that arrived over the link",
     ),
-    key("resume", Kind::Size, "Bytes at which the link is resumed"),
+    key(
+        "resume",
+        Kind::Size,
+        "The switch resumes the link when it holds no more than this many of these bytes",
+    ),
     key(
         "headroom",
         Kind::Size,
-        "Memory above `pause` for packets in flight; packets beyond it are dropped",
+        "Memory above `pause` for packets that arrive before the pause takes effect. Packets that exceed it are dropped",
     ),
-    key("classes", Kind::Texts, "The classes that are paused; all if not given"),
+    key("classes", Kind::Texts, "Classes that are paused. Default: all classes"),
 ]);
 
 /// Reads it. The outer `None` means that something is wrong.

@@ -11,21 +11,21 @@ use super::sizes_of::{OpSizes, read_sizes};
 pub(super) const LOAD: Key = key(
     "load",
     Kind::Number,
-    "Payload bytes offered per time over the rate of a link: of the link of each sender, \
-     or with a `receiver` of its link, by all senders together",
+    "Offered payload bytes per time, divided by the rate of a link. Without a `receiver`, it is the load of each \
+     sender on its own link; with a `receiver`, the load of all senders together on the link of the receiver",
 )
 .above_0_to(10.0);
 pub(super) const TO: Key = key(
     "to",
     Kind::Word(&["other-hosts", "other-racks"]),
-    "\"other-racks\": hosts send to hosts of other racks alone",
+    "\"other-racks\": hosts send only to hosts of other racks",
 )
 .or("other-hosts");
 pub(super) const FLOWS: Key = key(
     "flows",
     Kind::Word(&words_of(&FLOW_PER_OP)),
-    "\"per-pair\": ops take the `flows_per_pair` flows of their pair in turn; an op that its flow cannot accept \
-     yet is queued, and its latency counts from its arrival. \"per-op\": a flow for each op",
+    "\"per-pair\": the ops of a pair of hosts use its `flows_per_pair` flows in turn. If a flow cannot accept an op \
+     yet, the op is queued, and its latency counts from its arrival. \"per-op\": each op has its own flow",
 )
 .or(FLOW_PER_OP[0].0);
 

@@ -26,62 +26,62 @@ pub(super) static CHECK: Keys = Keys::of(&[
     key(
         "kind",
         Kind::Word(&words_of(&CheckKind::WORDS)),
-        "What the check shows: a number of a publication (`reproduction`), an order, limit or exponent that a publication states (`shape`), a property of every correct run (`invariant`), or the value of a formula of a specification (`formula`)",
+        "What the check shows. `reproduction`: a number of a publication. `shape`: an order, a limit or an exponent that a publication states. `invariant`: a property of every correct run. `formula`: the value of a formula of a specification",
     ),
     key("metric", Kind::Text, "The metric, see below"),
-    key("variant", Kind::TextOrTexts, "A variant, a list of them, or \"all\"").or("all"),
+    key("variant", Kind::TextOrTexts, "A variant, a list of variants, or \"all\"").or("all"),
     key(
         "increasing",
         Kind::Texts,
-        "In place of `variant` and `reduce`: variants in whose order the metric must grow. The value is the smallest ratio of a variant to the one before, and `low` is 1 if not given",
+        "In place of `variant` and `reduce`: the variants in the order in which the metric must grow. The value of the check is the smallest ratio of a variant to the previous one. If neither `low` nor `high` is given, `low` is 1",
     ),
     key(
         "reduce",
         Kind::Word(&words_of(&REDUCE)),
-        "One value of several variants; \"exponent\" is that of the power law through their values. Without it each variant is checked",
+        "Combines the metrics of several variants into one value. \"exponent\": the exponent of the power law that fits the metrics over the `value` of the variants. Without `reduce`, each variant is checked separately",
     ),
     key(
         "rank_of",
         Kind::Number,
-        "In place of `reduce`: one value of several variants, the share of them whose metric is less than this number. A publication's number that is one draw of their distribution has a share that is neither near 0 nor near 1",
+        "In place of `reduce`: the value of the check is the share of the variants whose metric is less than this number. If a number of a publication is one draw from the distribution of the variants, its share is neither near 0 nor near 1",
     ),
     key(
         "relative_to",
         Kind::TextOrTable(&RELATIVE_TO),
-        "Divisor of the metric: \"max\" of the experiment, \"value\" of the variant, or a table",
+        "Divisor of the metric: \"max\" (the largest value of the metric in any run of the experiment), \"value\" (the `value` of the variant), or a table",
     ),
     key(
         "samples",
         Kind::Count,
-        "Least number of values, in each run, that a percentile must be of: the check fails with fewer",
+        "For a metric of a distribution, such as a percentile: minimum number of values in each run. With fewer values, the check fails",
     )
     .at_least(1),
-    key("unit", Kind::Text, "\"%\" for a fraction that is given in percent"),
+    key("unit", Kind::Text, "\"%\" if a fraction is given in percent"),
     key(
         "paper",
         Kind::Number,
-        "The value of the publication. A reproduction needs it; a check of another kind that has it states in `why` why it is no reproduction",
+        "The value in the publication. A reproduction needs it. If a check of another kind has it, `why` must state why the check is not a reproduction",
     ),
     key(
         "fitted",
         Kind::Text,
-        "Which setting was fitted, and to what. The check then shows that the number is possible, and is not counted as a reproduction",
+        "The setting that was fitted, and the number to which it was fitted. The check then shows only that the number is possible, and is not counted as a reproduction",
     ),
     key(
         "reading_error",
         Kind::Text,
-        "Why the publication's value is known less precisely than within 25 %, the widest band of a reproduction",
+        "Why the value in the publication is known less precisely than within 25 %, which is the widest band of a reproduction",
     ),
     key("low", Kind::Number, "Lower end of the band"),
     key("high", Kind::Number, "Upper end of the band"),
-    key("source", Kind::Text, "Where the value is from; the `source` of the scenario if not given"),
+    key("source", Kind::Text, "Source of the value. Default: the `source` of the scenario"),
     key("why", Kind::Text, "Why the metric may differ from the publication"),
     key(
         "differs",
         Kind::Text,
-        "The check cannot be met without bending the model: the measured value and the likely cause. It is printed as \"differs\" and fails only if all its medians are in the band",
+        "For a check that cannot be met without bending the model: the measured value and the likely cause. The result is printed as \"differs\", and fails only if all its medians are in the band",
     ),
-    key("quick", Kind::Flag, "`false`: quick runs leave out the check"),
+    key("quick", Kind::Flag, "`false`: quick runs omit the check"),
 ]);
 
 /// The keys of `relative_to` of a check.
@@ -89,17 +89,17 @@ pub(super) static RELATIVE_TO: Keys = Keys::of(&[
     key(
         "variant",
         Kind::TextOrTexts,
-        "The variant whose metric is the divisor, or a list with one per variant of the check",
+        "The variant whose metric is the divisor, or a list with one such variant for each variant of the check",
     ),
     key(
         "metric",
         Kind::Text,
-        "The metric that it is divided by: of that variant, or of the same run; the same metric if not given",
+        "The metric that is the divisor: of `variant`, or of the same run if `variant` is not given. Default: the metric of the check",
     ),
     key(
         "gain",
         Kind::Flag,
-        "`true`: the gain over the divisor, which is the ratio minus 1. A small gain is then not hidden by a ratio near 1",
+        "`true`: the value is the gain over the divisor, which is the ratio minus 1. A small gain is then not hidden by a ratio near 1",
     ),
 ]);
 

@@ -10,26 +10,40 @@ use apus_sim::record::{Record, Trace};
 
 /// Keys of `record`.
 pub(super) static RECORD: Keys = Keys::of(&[
-    key("interval", Kind::Time, "Time between two samples; a 200th of the run if not given")
-        .at_least(1),
-    key("flows", Kind::Count, "Flows whose samples are kept").or("64"),
-    key("ports", Kind::Count, "Ports whose samples are kept").or("32"),
-    key("ops", Kind::Count, "Most ops that are kept").at_most(MAX_OPS).or("1000000"),
-    key("nics", Kind::Flag, "Sample the ports of the NICs of hosts too").or("false"),
+    key("interval", Kind::Time, "Time between two samples. Default: 1/200 of the run").at_least(1),
+    key("flows", Kind::Count, "Number of flows, evenly spaced, whose samples are kept").or("64"),
+    key(
+        "ports",
+        Kind::Count,
+        "Number of ports whose samples are kept: those with the most traffic",
+    )
+    .or("32"),
+    key("ops", Kind::Count, "Maximum number of ops that are kept: those that complete first")
+        .at_most(MAX_OPS)
+        .or("1000000"),
+    key("nics", Kind::Flag, "`true`: the ports of the NICs of hosts are sampled too").or("false"),
     key(
         "packets",
         Kind::Texts,
-        "Ports whose packets are written to packets.pcapng, like \"leaf 0 -> host 1\"; `*` stands for any text",
+        "Ports whose packets are written to packets.pcapng, such as \"leaf 0 -> host 1\"; `*` stands for any text",
     ),
-    key("most_packets", Kind::Count, "Most packets that are kept")
+    key("most_packets", Kind::Count, "Maximum number of packets that are kept")
         .within(1, MAX_TRACED)
         .or("100000"),
-    key("events", Kind::Count, "Flows whose packets and states are written as qlog, spread evenly")
-        .at_most(MAX_TRACED_FLOWS)
-        .or("0"),
-    key("most_events", Kind::Count, "Most packets and states of these flows that are kept")
-        .within(1, MAX_TRACED)
-        .or("100000"),
+    key(
+        "events",
+        Kind::Count,
+        "Number of flows, evenly spaced, whose packets and states are written as qlog",
+    )
+    .at_most(MAX_TRACED_FLOWS)
+    .or("0"),
+    key(
+        "most_events",
+        Kind::Count,
+        "Maximum number of packets and states of these flows that are kept",
+    )
+    .within(1, MAX_TRACED)
+    .or("100000"),
 ]);
 
 // Rationale of defaults: a packet or an event takes some 250 bytes, so that both together stay below 50 MB.

@@ -12,11 +12,11 @@ use apus_sim::plan::Reroute;
 
 /// Keys of `reroute`.
 pub(super) static REROUTE: Keys = Keys::of(&[
-    key("at", Kind::Time, "When the path changes"),
+    key("at", Kind::Time, "Time of the change"),
     key(
         "through",
         Kind::Texts,
-        "The switches of the new path, like [\"leaf 0\", \"spine 1\", \"leaf 2\"]",
+        "Switches on the new path, such as [\"leaf 0\", \"spine 1\", \"leaf 2\"]",
     ),
 ]);
 

@@ -55,21 +55,21 @@ const UET: [&str; 1] = ["nscc"];
 pub(super) const BALANCER: Key = key(
     "balancer",
     Kind::Text,
-    "Path policy: a name, and parameters as `key=value` after it, like \"reps\" or \"reps profile=uet freeze=200us\"; \"ecmp\", one path per flow, if not given",
+    "Path policy: a name, optionally followed by parameters as `key=value`, such as \"reps\" or \"reps profile=uet freeze=200us\". A workload uses its own policy, else that of its class, else that of `routing`, else \"ecmp\" (one path per flow)",
 );
 
 /// Keys of `routing`.
 pub(super) static ROUTING: Keys = Keys::of(&[
     BALANCER,
-    key("ev", Kind::Word(&words_of(&FORMS)), "Meaning of entropy values: \"hashed\" with the flow, so that several may lead to the same path, or \"indexed\": the value modulo the number of paths").or(FORMS[0].0),
-    key("ack_path", Kind::Word(&words_of(&ACK_PATHS)), "Path of acknowledgements: \"symmetric\", the reverse of the data packet's, or \"own\", by a hash of their number").or(ACK_PATHS[0].0),
-    key("loss", Kind::Word(&words_of(&LOSS)), "What declares a packet lost before its timeout: an acknowledged packet that was sent `loss_delay` later (\"time\"), `transport.reorder_threshold` packets later (\"count\"), or later with the same entropy value (\"ev-order\"); or nothing (\"timeout\"); or many packets out of order, and the answer to a probe after a silence (\"sleek\"). With the last two each packet has a timeout of its own. If not given: \"timeout\" where switches trim; otherwise \"sleek\" for `nscc` and \"time\" for other algorithms"),
-    key("loss_delay", Kind::Time, "With `loss = \"time\"`: that time; the unloaded RTT of the longest path if not given").within(1, MAX_DELAY.as_ps()),
-    key("range", Kind::Count, "Packet numbers from the oldest packet in flight to the newest, a power of two; the sender stops at the edge").within(MIN_RANGE as u64, MAX_RANGE as u64).or("1024"),
-    key("reroute_local", Kind::Time, "Time after which the switches at both ends of a link that is down stop using it, and after which they use it again; never if not given"),
-    key("reroute_global", Kind::Time, "Time after which all switches avoid paths through a link that is down, and after which they use these again; never if not given"),
-    key("rehash", Kind::Word(&words_of(&REHASH)), "Flows of a group of ports that has lost a member: \"resilient\", only those of that member move; \"modulo\", the hash modulo the number of members moves most").or(REHASH[0].0),
-    key("ack_bytes", Kind::Size, "Payload bytes after which the receiver acknowledges; it acknowledges at once the first packet, a marked one, one after which the sender waits for an acknowledgement, and a repeated one. 0: each packet").at_most(MAX_ACK_BYTES).or("0B"),
+    key("ev", Kind::Word(&words_of(&FORMS)), "Meaning of entropy values. \"hashed\": a hash of the value and the flow selects the path, so that several values may select the same path. \"indexed\": the number of the path is the value modulo the number of paths").or(FORMS[0].0),
+    key("ack_path", Kind::Word(&words_of(&ACK_PATHS)), "Path of acknowledgements. \"symmetric\": the reverse of the path of the data packet. \"own\": a path by a hash of the number of the acknowledgement").or(ACK_PATHS[0].0),
+    key("loss", Kind::Word(&words_of(&LOSS)), "What declares a packet lost before its timeout. \"time\": the acknowledgement of a packet sent `loss_delay` later. \"count\": the acknowledgement of a packet sent `transport.reorder_threshold` packets later. \"ev-order\": the acknowledgement of a later packet with the same entropy value. \"timeout\": nothing. \"sleek\": many packets out of order, or the answer to a probe after a silence. With \"ev-order\", \"timeout\" and \"sleek\", each packet has its own timeout. Default: \"timeout\" if switches trim; otherwise \"sleek\" for `nscc` and \"time\" for other algorithms"),
+    key("loss_delay", Kind::Time, "With `loss = \"time\"`: minimum time from the departure of the lost packet to that of the acknowledged packet. Default: the unloaded RTT of the longest path").within(1, MAX_DELAY.as_ps()),
+    key("range", Kind::Count, "Maximum number of packet numbers from the oldest packet in flight to the newest one; must be a power of two. The sender stops at this limit").within(MIN_RANGE as u64, MAX_RANGE as u64).or("1024"),
+    key("reroute_local", Kind::Time, "Time after the failure of a link at which the switches at both ends stop using the link, and time after its repair at which they use it again. Default: never"),
+    key("reroute_global", Kind::Time, "Time after the failure of a link at which all switches avoid paths through the link, and time after its repair at which they use these paths again. Default: never"),
+    key("rehash", Kind::Word(&words_of(&REHASH)), "Treatment of the flows of a group of ports that has lost a member. \"resilient\": only the flows of the lost member move. \"modulo\": the hash is taken modulo the new number of members, so that most flows move").or(REHASH[0].0),
+    key("ack_bytes", Kind::Size, "Number of payload bytes after which the receiver acknowledges. The receiver acknowledges some packets at once: the first packet, marked packets, repeated packets, and packets after which the sender waits for an acknowledgement. 0: each packet is acknowledged").at_most(MAX_ACK_BYTES).or("0B"),
 ]);
 
 /// What becomes of the flows of a group of ports that has lost a member.

@@ -10,19 +10,20 @@ use super::section::Section;
 use super::tree::Value;
 use apus_sim::measure::{Moment, Quantity, Question, SeriesPlan, Subject, Threshold};
 
-pub(super) const SERIES_NAME: Key = key("name", Kind::Text, "Name of the question");
+pub(super) const SERIES_NAME: Key = key("name", Kind::Text, "Name of the measurement");
 
 pub(super) const SERIES_OF: Key =
-    key("of", Kind::Table(&SUBJECT), "The part of the run that has the quantity");
+    key("of", Kind::Table(&SUBJECT), "What is measured: a group of ports, a workload or a flow");
 
 pub(super) const QUANTITY: Key = key(
     "quantity",
     Kind::Word(&words_of(&Quantity::ALL)),
-    "Of ports, all ports of a group together: \"throughput\", \"queue\" (a time), \"queue_bytes\" (of the port with the longest queue); of workloads and flows: \"goodput\", \"share\" of all goodput",
+    "For ports: \"throughput\" of all ports of the group together, or \"queue\" (as a time) or \"queue_bytes\" of the port with the longest queue. For workloads and flows: \"goodput\", or its \"share\" of the goodput of all flows",
 );
 
 pub(super) const INTERVAL: Key =
-    key("interval", Kind::Time, "Time over which the quantity is averaged").at_least(1);
+    key("interval", Kind::Time, "Length of the intervals over which the quantity is averaged")
+        .at_least(1);
 
 /// Keys of `settle`.
 pub(super) static SETTLE: Keys = Keys::of(&[
@@ -31,9 +32,13 @@ pub(super) static SETTLE: Keys = Keys::of(&[
     QUANTITY,
     INTERVAL,
     key("after", Kind::Moment, "Start of the search").or("0s"),
-    key("above", Kind::Threshold, "The quantity must be above this"),
-    key("below", Kind::Threshold, "The quantity must be below this"),
-    key("hold", Kind::Time, "Time for which the quantity must stay so"),
+    key("above", Kind::Threshold, "The quantity must be at least this"),
+    key("below", Kind::Threshold, "The quantity must be at most this"),
+    key(
+        "hold",
+        Kind::Time,
+        "Minimum time for which the quantity must stay above or below the threshold",
+    ),
     LEAD,
 ]);
 
@@ -43,8 +48,8 @@ pub(super) static SPAN: Keys = Keys::of(&[
     SERIES_OF,
     QUANTITY,
     INTERVAL,
-    key("from", Kind::Moment, "Start").or("0s"),
-    key("to", Kind::Moment, "End; that of the run if not given"),
+    key("from", Kind::Moment, "Start of the span").or("0s"),
+    key("to", Kind::Moment, "End of the span. Default: the end of the run"),
     LEAD,
 ]);
 

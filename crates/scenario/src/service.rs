@@ -8,10 +8,14 @@ use apus_sim::plan::{OpType, Service};
 
 /// Keys of `service`.
 pub(super) static SERVICE: Keys = Keys::of(&[
-    key("time", Kind::Time, "Mean time of a read").within(1, MAX_DELAY.as_ps()),
-    key("parallel", Kind::Count, "Reads that are served at a time; others wait in order")
-        .within(1, MAX_PARALLEL),
-    key("noise", Kind::Number, "Share of the time that is exponentially distributed")
+    key("time", Kind::Time, "Mean service time of a read").within(1, MAX_DELAY.as_ps()),
+    key(
+        "parallel",
+        Kind::Count,
+        "Number of reads that are served at the same time. Other reads wait, in order of arrival",
+    )
+    .within(1, MAX_PARALLEL),
+    key("noise", Kind::Number, "Fraction of the time that is exponentially distributed")
         .between(0.0, 1.0)
         .or("0"),
 ]);

@@ -29,21 +29,24 @@ const fn upper(name: &'static str, doc: &'static str) -> Key {
 const SCALE_UP_RATE: Key = key(
     "scale_up_rate",
     Kind::Rate,
-    "Rate of a rank in each direction in the network within its node: default of `local_rate` of jobs",
+    "Rate of each rank, in each direction, in the network within its node. It is the default of `local_rate` of jobs",
 )
 .at_least(1);
 
-const SCALE_UP_DELAY: Key =
-    key("scale_up_delay", Kind::Time, "Delay of that network: default of `local_delay` of jobs")
-        .at_most(MAX_DELAY.as_ps())
-        .or("0s");
+const SCALE_UP_DELAY: Key = key(
+    "scale_up_delay",
+    Kind::Time,
+    "Delay of the network within a node. It is the default of `local_delay` of jobs",
+)
+.at_most(MAX_DELAY.as_ps())
+.or("0s");
 
 /// Disjoint networks that hosts have a port on.
 const PLANES: Key = key(
     "planes",
     Kind::Count,
-    "Equal networks that share nothing but the hosts: a host, or each of its NICs, has a port of `rate` on each. A policy \
-     that spreads packets uses all, a flow with one path one of them",
+    "Number of equal networks that share nothing except the hosts. Each host (with `rails`, each NIC) has a port of \
+     `rate` on each plane. A path policy that spreads packets uses all planes; a flow with one path uses one plane",
 )
 .within(1, 64)
 .or("1");
@@ -53,104 +56,105 @@ pub const TOPOLOGIES: [KindKeys; 7] = [
     KindKeys {
         name: "star",
         doc: "`hosts` hosts on one switch",
-        keys: &[nodes("hosts", "Hosts"), PLANES],
+        keys: &[nodes("hosts", "Number of hosts"), PLANES],
     },
     KindKeys {
         name: "dumbbell",
-        doc: "`left` and `right` hosts on two switches, joined by the link `middle`",
+        doc: "`left` and `right` hosts on two switches, which the link `middle` connects",
         keys: &[
-            nodes("left", "Hosts on the left switch"),
-            nodes("right", "Hosts on the right switch"),
-            upper("middle", "Differences of the link between the switches from those of hosts"),
+            nodes("left", "Number of hosts on the left switch"),
+            nodes("right", "Number of hosts on the right switch"),
+            upper("middle", "Settings in which the link between the switches differs from the links of hosts"),
         ],
     },
     KindKeys {
         name: "leaf-spine",
-        doc: "`leaves` switches of `hosts_per_leaf` hosts, each with an `uplink` to all `spines`",
+        doc: "`leaves` switches with `hosts_per_leaf` hosts each; every leaf has an `uplink` to each of the `spines`",
         keys: &[
-            nodes("leaves", "Leaf switches"),
-            nodes("hosts_per_leaf", "Hosts of each leaf switch"),
-            nodes("spines", "Spine switches; not needed with `oversubscription`"),
+            nodes("leaves", "Number of leaf switches"),
+            nodes("hosts_per_leaf", "Number of hosts of each leaf switch"),
+            nodes("spines", "Number of spine switches; not needed with `oversubscription`"),
             key(
                 "oversubscription",
                 Kind::Number,
-                "Rate of the hosts of a leaf over the rate of its uplinks, which gives `spines`; if both are given they must agree",
+                "Total rate of the hosts of a leaf, divided by the total rate of its uplinks. It determines `spines`; if both are given, they must agree",
             )
             .above_0_to(1024.0),
-            upper("uplink", "Differences of links between leaf and spine from those of hosts"),
+            upper("uplink", "Settings in which the links between leaf and spine switches differ from the links of hosts"),
             PLANES,
         ],
     },
     KindKeys {
         name: "fat-tree",
-        doc: "of `k`-port switches in three tiers: links, `aggregation`, `core`",
+        doc: "`k`-port switches in three tiers; `aggregation` and `core` set the links between the tiers",
         keys: &[
-            key("k", Kind::Count, "Ports of a switch, an even number").within(2, 128),
-            nodes("hosts_per_edge", "Hosts of each edge switch; `k` / 2 if not given"),
+            key("k", Kind::Count, "Number of ports of each switch; must be even").within(2, 128),
+            nodes("hosts_per_edge", "Number of hosts of each edge switch. Default: `k` / 2"),
             upper(
                 "aggregation",
-                "Differences of links between edge and aggregation from those of hosts",
+                "Settings in which the links between edge and aggregation switches differ from the links of hosts",
             ),
-            upper("core", "Differences of links between aggregation and core from those of hosts"),
+            upper("core", "Settings in which the links between aggregation and core switches differ from the links of hosts"),
             PLANES,
         ],
     },
     KindKeys {
         name: "rails",
-        doc: "`nodes` with one NIC per rail: NIC i is on a leaf of rail i, which `spines` join with the others",
+        doc: "`nodes` with one NIC per rail: NIC i of each node is on a leaf switch of rail i, and `spines` connect the rails",
         keys: &[
-            nodes("nodes", "Hosts, each a node with `nics` NICs; a rank of a job has one of them"),
-            key("nics", Kind::Count, "NICs of a node, and thus rails").within(1, 64).or("8"),
+            nodes("nodes", "Number of nodes. Each node is a host with `nics` NICs; each rank of a job uses one NIC"),
+            key("nics", Kind::Count, "Number of NICs of each node, which is also the number of rails").within(1, 64).or("8"),
             PLANES,
-            nodes("nodes_per_leaf", "Nodes whose NICs share leaf switches; all nodes if not given"),
+            nodes("nodes_per_leaf", "Number of nodes whose NICs share leaf switches. Default: all nodes"),
             key(
                 "spines",
                 Kind::Count,
-                "Spine switches, of each plane. Without any a message to another rail first crosses the network within its node",
+                "Number of spine switches of each plane. Without spines, a message to another rail first crosses the network within its node",
             )
             .within(0, MAX_HOSTS)
             .or("0"),
-            upper("uplink", "Differences of links between leaf and spine from those of hosts"),
+            upper("uplink", "Settings in which the links between leaf and spine switches differ from the links of hosts"),
             SCALE_UP_RATE,
             SCALE_UP_DELAY,
         ],
     },
     KindKeys {
         name: "parking-lot",
-        doc: "a chain of `switches` with `hosts_per_switch` hosts each, joined by links `chain`",
+        doc: "a chain of `switches` with `hosts_per_switch` hosts each; `chain` sets the links between the switches",
         keys: &[
-            nodes("switches", "Switches"),
-            nodes("hosts_per_switch", "Hosts of each switch"),
-            upper("chain", "Differences of links between switches from those of hosts"),
+            nodes("switches", "Number of switches"),
+            nodes("hosts_per_switch", "Number of hosts of each switch"),
+            upper("chain", "Settings in which the links between switches differ from the links of hosts"),
         ],
     },
     KindKeys {
         name: "links",
-        doc: "each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the \
-              HPCC simulator or of SimAI, or InfraGraph",
+        doc: "links listed one by one, in tables `[[topology.link]]` or in a `file` (.topo of htsim, topology.txt of \
+              the HPCC simulator or of SimAI, or InfraGraph)",
         keys: &[
             key(
                 "link",
                 Kind::Tables(&LINK),
-                "A link, with the settings that differ from the topology's",
+                "A link. Its settings replace those of `[topology]`",
             ),
             key(
                 "file",
                 Kind::Text,
-                "A .topo of htsim, a topology.txt of the HPCC simulator or of SimAI, or a file of InfraGraph",
+                "File with the links: .topo of htsim, topology.txt of the HPCC simulator or of SimAI, or InfraGraph",
             ),
-            key("text", Kind::Text, "The text of such a file"),
+            key("text", Kind::Text, "Content of such a file, in place of `file`"),
             key(
                 "servers",
                 Kind::Flag,
-                "For SimAI's topologies: a host is a server, whose NICs are those of its GPUs and whose network within is that of \
-                 its NVSwitches. Otherwise each GPU is a host, without NVSwitches",
+                "For topologies of SimAI. `true`: each server is a host; it has the NICs of its GPUs, and its \
+                 NVSwitches are the network within the host. `false`: each GPU is a host, and NVSwitches are left \
+                 out",
             ),
             key(
                 "nics",
                 Kind::Count,
-                "NICs of a host, which its links in their order are divided among; a rank of a job has one of them. If not given, \
-                 messages use all links of a host",
+                "Number of NICs of each host. The links of a host are divided among its NICs, in their order; each \
+                 rank of a job uses one NIC. If not given, messages use all links of a host",
             )
             .within(1, 64),
             SCALE_UP_RATE,

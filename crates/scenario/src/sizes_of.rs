@@ -11,8 +11,8 @@ use apus_sim::sizes::{BUILT_IN, Sizes};
 
 /// The keys of `sizes`.
 pub(super) static SIZES: Keys = Keys::of(&[
-    key("file", Kind::Text, "A file with size and cumulative percent per line"),
-    key("points", Kind::Text, "The text of such a file"),
+    key("file", Kind::Text, "A file with a size and its cumulative percentage on each line"),
+    key("points", Kind::Text, "Content of such a file, in place of `file`"),
 ]);
 
 /// Sizes of ops.

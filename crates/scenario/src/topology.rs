@@ -25,19 +25,19 @@ use apus_sim::plan::{LocalNetwork, Nics};
 /// Keys of `topology`.
 pub(super) static TOPOLOGY: Keys = Keys {
     own: &[
-        key("kind", Kind::Discriminant, "The kind of topology"),
+        key("kind", Kind::Discriminant, "Kind of topology"),
         RATE,
         DELAY,
         BUFFER,
-        key("shared", Kind::Table(&SHARED), "Memory that the ports of a switch share, in place of `buffer`"),
-        key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it is queued").at_most(MAX_DELAY.as_ps()).or("0s"),
-        key("ecn", Kind::Table(&ECN), "Marks packets by the queue of their port"),
-        key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, two or more. The ports of a class take part in the algorithm of the workloads in it, if that has a switch half"),
+        key("shared", Kind::Table(&SHARED), "Memory that all ports of a switch share, in place of `buffer`"),
+        key("pipeline_latency", Kind::Time, "Time that a packet spends in a switch before it joins a queue").at_most(MAX_DELAY.as_ps()).or("0s"),
+        key("ecn", Kind::Table(&ECN), "ECN: switches mark packets, depending on the queue of the port"),
+        key("class", Kind::Tables(&CLASS), "Traffic classes of every switch port, at least two. If the algorithm of the workloads in a class has a switch half, the switch ports run it for this class"),
         key("scheduler", Kind::Word(&words_of(&SchedulerKind::WORDS)), SchedulerKind::DOC).or(SchedulerKind::WORDS[0].0),
-        key("ack_class", Kind::Text, "Class of acknowledgements and read requests; that of their flow if not given"),
-        key("plain", Kind::Texts, "Names of switches without switch halves of algorithms"),
-        key("signals", Kind::Word(&["packets", "instant"]), "Signals of switches travel as acknowledgements do, or reach their source at once and take no bandwidth").or("packets"),
-        key("pfc", Kind::Table(&PFC), "Switches pause the links that fill their memory"),
+        key("ack_class", Kind::Text, "Traffic class of acknowledgements and read requests. Default: the class of their flow"),
+        key("plain", Kind::Texts, "Names of switches that do not run the switch halves of algorithms"),
+        key("signals", Kind::Word(&["packets", "instant"]), "\"packets\": signals of switches travel as packets, like acknowledgements. \"instant\": signals reach their source at once and use no bandwidth").or("packets"),
+        key("pfc", Kind::Table(&PFC), "Priority flow control: switches pause the links that fill their memory"),
     ],
     kinds: &TOPOLOGIES,
     others: None,
@@ -45,11 +45,11 @@ pub(super) static TOPOLOGY: Keys = Keys {
 
 /// Keys of `shared`.
 pub(super) static SHARED: Keys = Keys::of(&[
-    key("size", Kind::Size, "Memory of a switch"),
+    key("size", Kind::Size, "Shared memory of each switch"),
     key(
         "alpha",
         Kind::Number,
-        "Factor of the dynamic threshold: a queue may hold `alpha` times the free memory",
+        "Factor of the dynamic threshold: a queue may hold at most `alpha` times the free memory",
     )
     .above_0_to(MAX_ALPHA),
 ]);

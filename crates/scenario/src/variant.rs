@@ -14,17 +14,17 @@ use super::tree::{Node, Value};
 /// Keys of `variant`.
 pub(super) static VARIANT: Keys = Keys::of(&[
     key("name", Kind::Text, "Name of the variant"),
-    key("value", Kind::Value, "A number or quantity that checks can compare with"),
+    key("value", Kind::Value, "A number or quantity with which checks can compare a metric"),
     SET,
     REASON,
-    key("quick", Kind::Flag, "`false`: quick runs leave out the variant"),
+    key("quick", Kind::Flag, "`false`: quick runs omit the variant"),
 ]);
 
 /// Keys of `sweep`.
 pub(super) static SWEEP: Keys = Keys::of(&[
-    key("key", Kind::Text, "The dotted key"),
-    key("values", Kind::Values, "Its values"),
-    key("quick", Kind::Values, "The values of quick runs; all if not given"),
+    key("key", Kind::Text, "The dotted key that the variants set"),
+    key("values", Kind::Values, "The values of the key, one for each variant"),
+    key("quick", Kind::Values, "The values in quick runs. Default: all values"),
     REASON,
 ]);
 

@@ -29,8 +29,8 @@ pub struct DistributionSummary {
     pub p99_9: Option<f64>,
     /// Exact maximum.
     pub max: Option<f64>,
-    /// Ops that had not ended; only of distributions over ops. A number above is `null` if it is
-    /// censored: if the two bounds that these ops set differ by more than 1 %.
+    /// Unfinished ops; only in distributions over ops. A number above is `null` if it is censored: if
+    /// the bounds that the unfinished ops set differ by more than 1 %.
     #[serde(flatten)]
     pub open: Option<OpenEnd>,
 }
@@ -42,9 +42,9 @@ pub struct OpenEnd {
     pub unfinished: u64,
     /// Age of the oldest unfinished op; 0 if there are none.
     pub oldest_unfinished_us: f64,
-    /// Lower bounds: the unfinished ops had ended with the run. `count` is of all ops.
+    /// Lower bounds, if each unfinished op ended at the end of the run. `count` includes these ops.
     pub lower: Box<DistributionSummary>,
-    /// Upper bounds: the unfinished ops never end; `null` is unbounded. `count` is of all ops.
+    /// Upper bounds, if no unfinished op ever ends; `null` if unbounded. `count` includes these ops.
     pub upper: Box<DistributionSummary>,
 }
 

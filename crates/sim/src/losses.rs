@@ -9,16 +9,16 @@ use crate::error::RunError;
 /// Maximum number of ports in a summary.
 const MAX_PORTS: usize = 8;
 
-/// Scope of counts of the whole run.
-const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
+/// Scope of counts of the warm-up and the measured phase.
+const WHOLE_RUN: &str = "sum over the warm-up and the measured phase";
 
 summary! {
     /// Packets lost, by cause.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct Causes {
-        /// packets for which a port or switch had no memory
+        /// packets for which a port or switch had no buffer memory
         pub buffer: u64 = number(WHOLE_RUN),
-        /// packets lost as a link was down
+        /// packets lost because a link was down
         pub link_down: u64 = number(WHOLE_RUN),
         /// packets that links lost at random
         pub link_loss: u64 = number(WHOLE_RUN),
@@ -26,11 +26,11 @@ summary! {
         pub corruption: u64 = number(WHOLE_RUN),
         /// packets whose TTL reached 0
         pub ttl: u64 = number(WHOLE_RUN),
-        /// packets that the switch half of the algorithm refused
+        /// packets that the switch half of the algorithm dropped
         pub switch_half: u64 = number(WHOLE_RUN),
-        /// credits beyond their share of a link, which is how credits share it
+        /// credits dropped because they exceeded their share of a link; dropping them divides the link among flows
         pub credit_limit: u64 = number(WHOLE_RUN),
-        /// packets that a NIC's full receive queue dropped
+        /// packets dropped because the receive queue of a NIC was full
         pub nic_queue: u64 = number(WHOLE_RUN),
     }
 }
@@ -96,17 +96,17 @@ summary! {
     /// The losses of a run, warm-up included.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct Losses {
-        /// packets lost for any cause
+        /// packets lost, all causes together
         pub packets: u64 = number(WHOLE_RUN),
         /// `losses.packets` / `packets.sent`
         pub loss_rate: f64 = fraction(WHOLE_RUN),
         /// Packets lost by cause.
         #[serde(flatten)]
         pub causes: Causes = flat(),
-        /// ports at which packets were dropped
+        /// number of ports at which packets were dropped
         pub lossy_ports: u64 = number(WHOLE_RUN),
-        /// the ports that lost most packets, each with `port`, `packets` and the packets by cause; at
-        /// most 8, all are in ports.csv
+        /// the ports that lost the most packets, each with `port`, `packets` and the packets by cause; at most 8;
+        /// ports.csv has all ports
         pub ports: Vec<PortLosses> = list(WHOLE_RUN),
     }
 }

@@ -17,7 +17,8 @@ use crate::packets::PacketSizes;
 use crate::plan::{Demand, Load, OpArrival, Plan};
 
 /// Scope of the load of links.
-const LINK_LOAD: &str = "the time in which ops of open loops arrive, within the measured phase";
+const LINK_LOAD: &str =
+    "over the time in which ops of open loops arrive, within the measured phase";
 
 summary! {
     /// The offered load of a run: wire bytes of data packets without retransmissions over what a link
@@ -34,7 +35,7 @@ summary! {
         pub host_link_load: Option<f64> = fraction(LINK_LOAD),
         /// largest offered load of a link between switches
         pub switch_link_load: Option<f64> = fraction(LINK_LOAD),
-        /// mean offered load of the links between switches: the demand on the bisection
+        /// mean offered load of the links between switches: the load of the bisection
         pub mean_switch_link_load: Option<f64> = fraction(LINK_LOAD),
         /// By workload.
         pub workload: BTreeMap<String, WorkloadLoad> = parts("<name>"),
@@ -45,17 +46,17 @@ summary! {
     /// The offered load of one workload.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct WorkloadLoad {
-        /// whether ops arrive independently of the ends of other ops; a closed loop submits an op when
-        /// another ends
+        /// whether ops arrive independently of the completion of other ops; a closed loop submits an op when another
+        /// op ends
         pub open_loop: bool = fact("-"),
-        /// ops that arrive; null for a closed loop
+        /// number of ops that arrive; null for a closed loop
         pub ops: Option<u64> = fact("sum over the measured phase"),
-        /// payload of `ops` * 8 / the time in which they arrive; null for a closed loop, or if all
-        /// arrive at once
+        /// payload bytes of `ops` * 8 / the time in which they arrive; null for a closed loop, or if all ops arrive
+        /// at the same time
         pub offered_gbps: Option<f64> = fact("sum over its flows"),
-        /// largest offered load of a link by this workload alone; null where `offered_gbps` is
+        /// largest offered load of a link by this workload alone; null if `offered_gbps` is null
         pub max_link_load: Option<f64> =
-            fact("the time in which its ops arrive, within the measured phase"),
+            fact("over the time in which its ops arrive, within the measured phase"),
     }
 }
 

@@ -31,24 +31,25 @@ pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
 });
 
 const SUMMARY: &str = "\
-    `{ \"schema_version\": 2, \"runs\": [...] }`, one object per run (variant); a name with dots \
-    is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` stands for values \
-    that were not measured. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
-    `p90`, `p99`, `p99_9` and `max`; `<name>` is a name in the scenario, \
-    `<class>` a traffic class, `<bucket>` the lower end in percent of 10 % of utilisation; \
-    numbers of named groups exist only if the scenario names them; several workloads always \
-    have numbers, unnamed ones under their kind.";
+    `{ \"schema_version\": 2, \"runs\": [...] }`, with one object per run (variant). A name with dots \
+    is a path: `fabric_rtt_us.mean` is `mean` within `fabric_rtt_us`. `null` stands for a value that \
+    was not measured or is censored. `<stat>` is one of `count` (without unit), `mean`, `min`, `p1`, `p10`, `p50`, \
+    `p90`, `p99`, `p99_9` and `max`. `<name>` is a name in the scenario, `<class>` a traffic class, and `<n>` the \
+    number of an entry, from 0. `<bucket>` is a bucket of 10 % of utilisation, named by its lower end in percent; \
+    bucket 90 also contains values above 100 %. Numbers of port groups, settling times, spans and comparisons exist only \
+    if the scenario names them. Numbers of a workload exist if it has a name, or if the run has several workloads, up to \
+    64; a workload without a name is listed under its kind.";
 
 const COST: &str = "\
-    `{ \"schema_version\": 2, \"cost\": [...] }`, one object per run in the order of \
-    summary.json. These numbers differ from run to run and from machine to machine; those of \
+    `{ \"schema_version\": 2, \"cost\": [...] }`, with one object per run in the order of \
+    summary.json. These numbers differ between runs and between machines; the numbers of \
     summary.json do not. `apus run --json` prints them as `cost` next to `runs`.";
 
 summary! {
     /// Cost of a run on this machine.
     #[derive(Clone, Debug, serde::Serialize)]
     pub struct RunCost {
-        /// the scenario, and its variant
+        /// name of the scenario and its variant
         pub name: String = fact("-"),
         /// seed of all random number streams
         pub seed: u64 = fact("-"),
@@ -240,72 +241,76 @@ const INTRODUCTION: &str = "\
 # Results
 
 This page is generated from the declarations of results in `crates/sim`
-(`APUS_WRITE_DOCS=1 cargo test -p apus-sim --test it columns` rewrites it). `apus explain NAME` prints any entry of it.
+(`APUS_WRITE_DOCS=1 cargo test -p apus-sim --test it columns` rewrites it). `apus explain NAME` prints any entry of this page.
 
-`apus run FILE --out DIR` removes the results of an earlier run from DIR and writes these files, `summary.json` last. A run that is killed, or whose
-disk is full, leaves no `summary.json`, and no half file:
+`apus run FILE --out DIR` removes the results of an earlier run from DIR and writes the following files, `summary.json` last. If
+the run is killed or the disk is full, DIR contains no `summary.json` and no incomplete file:
 
 | file | content |
 |---|---|
 | `effective.toml` | the scenario with all defaults; it can be run unchanged |
 | `summary.json` | the numbers of each run; `notes` lists the data that its tables omit |
-| `cost.json` | real time, threads and events per second of each run; separate, so that equal runs have equal summaries |
+| `cost.json` | wall time, threads and events per second of each run; a separate file, so that equal runs have equal summaries |
 | `workloads.csv` | one row per workload: its share of ops and goodput |
 | `ops.csv`, `flows.csv`, `ports.csv` | one row per op, flow (connection) and egress port |
 | `job_ops.csv` | one row per operation of a job; only of runs with jobs |
-| `faults.csv` | one row per link fault and per flow that changed its path |
+| `faults.csv` | one row per link fault, per link that switches avoid, and per flow that changed its path |
 | `samples.csv`, `sample_percentiles.csv`, `port_samples.csv` | flows and ports over time |
-| `fct.txt` | the completion time of each flow in the format of the HPCC simulator |
-| `report.html` | all results as pictures, from the whole to the queue in which an op waited ([how to read it](report.md)); one file that needs no network |
+| `fct.txt` | the completion time of each op that succeeded, in the format of the HPCC simulator |
+| `report.html` | charts of all results, from an overview down to the queue in which an op waited ([how to read it](report.md)); a single file that needs no network |
 
-If there are several variants, each has its own directory for tables. `summary.json` and `report.html`
+If there are several variants, the tables of each variant are in a directory of their own. `summary.json` and `report.html`
 contain all variants. `apus reproduce NAME --out DIR` writes `report.html` with the paper's numbers next
 to the simulated ones, and the tables of the first seed of each variant.
 
-DIR must be new, empty, or a directory of earlier results, which contains `.apus-files`: a list of the
-files that apus wrote there, with checksums. Apus never overwrites a file that is not in the list or that
-has changed since; the command then ends with an error before it runs anything.
+DIR must be new, empty, or a directory of earlier results. A directory of results contains `.apus-files`: a list of the files
+that apus wrote there, with checksums. Apus never overwrites a file that is not in the list or that has changed since then. If
+there is such a file, the command ends with an error before it runs anything.
 
 Definitions:
 * **Wire bytes** are everything that occupies a link, preamble and gap included. **Throughput** is
-  wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; duplicates never
+  wire bytes per time at a port. **Goodput** is payload bytes delivered once per time; duplicates do not
   count.
 * The **measured phase** runs from the end of the warm-up to `duration`. Totals cover the measured
-  phase unless stated otherwise. Samples and ops cover the whole run, and `phase` is the phase of an op.
-* Without `warmup`, the measured phase of a run of traces alone begins with the first message. With
-  `ends_with_ops` it ends with the last op, or the last operation of a job if that is later, if all end before
-  `duration`. `apus run --traffic`
-  sets `ends_with_ops` unless `--set duration=...` is given. Packets sent within 1/200 of `duration`
-  after the last op also count. The **makespan** of a run of traces lasts from the start of its first
+  phase unless stated otherwise. The tables of samples and ops also cover the warm-up; the column `phase` states the phase of
+  an op.
+* If a run consists only of traces and jobs and has no `warmup`, its measured phase begins with the first message or job. With
+  `ends_with_ops` the phase ends with the last op, or with the last operation of a job if that is later, if all of them end
+  before `duration`. `apus run --traffic` sets `ends_with_ops` unless `--set duration=...` is given. Packets that are sent after
+  the last op, up to the end of the current step of the simulator, also count. A step is 1/200 of `duration`, but at least 16
+  times the smallest link delay and at most 1 ms.
+* The **makespan** of a run of traces lasts from the start of its first
   message to the end of its last op; it includes the drain.
-* In the **drain** after the measured phase the load continues until every op of the measured phase
-  has ended, at most for `drain`. The drain affects only the latencies of these ops. Open loops continue
-  with their existing flows; a trace only with its messages. The run waits for every op of a trace. It
-  does not wait for other workloads that completed no op in the measured phase, such as long flows.
-* An op that has not ended after the drain is **unfinished**. Its latency is at least its age, so every
-  latency and slowdown has two bounds: `lower` with the ages, `upper` with infinity. A number whose
-  bounds differ by more than 1 % is **censored**: it is `null` in JSON, empty in CSV, `>=` its lower
-  bound in text, and its checks fail. A single unfinished op censors mean and maximum.
-* **Ideal completion time** of an op: the base RTT of its pair of hosts, plus the time to send its
-  payload and headers at the rate of the slowest link of the path. The **base RTT** is the time of a
+* The **drain** follows the measured phase. In the drain the load continues until every op of the measured phase
+  has ended, but not longer than `drain`. The drain affects only the latencies of these ops. Open loops continue
+  with their existing flows; a trace sends only its own messages. The drain waits for every op of a trace and for every job. It
+  does not wait for another workload if none of its ops completed in the measured phase, as with long flows.
+* An op that has not ended after the drain is **unfinished**. Its latency is at least its age. Every
+  latency and slowdown therefore has two bounds: `lower` uses the ages of unfinished ops, `upper` uses infinity. A number whose
+  bounds differ by more than 1 % is **censored**. A censored number is `null` in JSON and empty in CSV; text shows `>=` and its
+  lower bound; its checks fail. A single unfinished op censors mean and maximum.
+* The **ideal completion time** of an op is the base RTT of its pair of hosts, plus the time to send its
+  payload and headers at the line rate. The **base RTT** is the time of a
   full data packet and its acknowledgement over the store-and-forward hops of the path, without other
-  packets and without processing in hosts. **Slowdown** is latency over ideal completion time, at
-  least 1.
-* **Loss rate** is packets dropped over packets sent into the port's queue. **Losses** (`losses`) are
-  all packets that did not arrive in the whole run, by cause and by port, over all packets sent.
-* **Offered load** of a link is the demand of the ops of open loops: wire bytes of their data packets,
+  packets and without processing in hosts. The **line rate** is the rate of the slowest link of the path. If packets of a flow
+  take several paths, this rate counts once per port of the host with fewer ports. **Slowdown** is latency over ideal
+  completion time, at least 1.
+* **Loss rate** is packets dropped over packets sent into the port's queue. At ports, credits count in neither number.
+  **Losses** (`losses`) are all packets that were lost in the warm-up and the measured phase, by cause and by port, credits
+  included. `losses.loss_rate` is their number over all packets sent.
+* The **offered load** of a link is the demand of the ops of open loops: wire bytes of their data packets,
   without retransmissions, over the capacity of the link in the same time. Above 1 no algorithm can
-  keep queues short. A closed loop has no offered load, because it submits an op when another ends.
+  keep queues short. A closed loop has no offered load, because it submits an op only when another op ends.
 * **Utilisation** is throughput over the link's rate. A fault that slows a link does not change this rate.
 * **Fabric RTT** is the RTT between the NICs as Swift computes it, `t6 - t1 - endpoint delay`; the
   **endpoint delay** is `remote_queuing + (t6 - t5)`; the **end-to-end RTT** is `t6 - t1` (Swift
-  Fig. 2).
-* An empty cell is a value that does not exist: an algorithm without such a window, an op of a flow
-  without a sample. 1 kB is 1000 B, Gb/s are 10^9 bit/s, time is simulated.
+  Fig. 2). The **stack** of a host is its transport, which processes the packets that the NIC receives.
+* An empty cell means that there is no such value. Examples are the window of an algorithm without this window, and the RTT of a
+  flow without a sample. 1 kB is 1000 B, 1 Gb/s is 10^9 bit/s, and times other than wall times are simulated.
 
 `[record]` in the scenario limits the recorded data. The `notes` of `summary.json` and the top of the
-report state the amount of omitted data. Percentiles of distributions are accurate to 0.1 % up to 13 days, 10^9
-packets, 10^15 bytes and a slowdown of 10^12, and larger values are clamped to these limits; minima, maxima and means are exact.
+report state the amount of omitted data. Percentiles of distributions are accurate to 0.1 % for values up to 13 days, 10^9
+packets, 10^15 bytes and a slowdown of 10^12; larger values count as these limits. Minima, maxima and means are exact.
 ";
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Distributions of message sizes, one `size percent` per line: the text format of the HPCC tools.
 //!
-//! A line that begins with `#` is a comment. Sizes are bytes, percents are cumulative, both never
-//! fall, and the last percent is 100. How to interpolate between two points is said by the first
-//! line if it is a comment with the words "step function", "linearly in size" or
-//! "linearly in log(size)"; without them it is linear in size, as in the HPCC tools.
+//! A line that begins with `#` is a comment. Sizes are in bytes, and percents are cumulative. Neither may
+//! decrease, and the last percent is 100. The first line selects the interpolation between two points if it is a
+//! comment with the words "step function", "linearly in size" or "linearly in log(size)". Without these words,
+//! interpolation is linear in size, as in the HPCC tools.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ impl Sizes {
     /// Reads a distribution.
     ///
     /// # Errors
-    /// With the number of the line (from 1), what is wrong there and what would be right.
+    /// An invalid line: the message gives its number (from 1), the mistake and a valid form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let first = text.lines().next().unwrap_or_default();
         let asked = |(_, words): &&(Interpolation, &str)| {

@@ -16,7 +16,7 @@ use crate::metrics::Counts;
 use crate::offered::OfferedLoad;
 use crate::record::Recording;
 
-const WHOLE_RUN: &str = "sum over the whole run";
+const WHOLE_RUN: &str = "sum over the warm-up and the measured phase";
 const HOSTS: &str = "sum over hosts";
 const ITS_ACKS: &str = "over acknowledgements of the measured phase";
 
@@ -24,11 +24,11 @@ summary! {
     /// One egress port.
     #[derive(Clone, Debug, Serialize)]
     pub struct PortSummary {
-        /// name of the port, which sent most wire bytes in the measured phase
+        /// name of the port; it is the switch port that sent the most wire bytes in the measured phase
         pub name: String = fact("-"),
         /// wire bytes sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = number("mean over the measured phase"),
-        /// throughput over the link's rate without faults
+        /// throughput / rate of the link without faults
         pub utilisation: f64 = fraction("mean over the measured phase"),
         /// packets dropped / packets sent into the port's queue
         pub loss_rate: f64 = fraction("over the measured phase"),
@@ -47,21 +47,22 @@ summary! {
     /// Packets of the whole run: sent = delivered + dropped + in flight, or the run fails.
     #[derive(Clone, Debug, Serialize)]
     pub struct Conservation {
-        /// packets that hosts handed to the fabric, and signals that switches made
+        /// packets that hosts handed to the fabric, and signals that switches generated
         pub sent: u64 = number(WHOLE_RUN),
-        /// signals that switches made for sources (Bolt's SRC)
+        /// signals that switches sent to sources (Bolt's SRC)
         pub signals: u64 = number(WHOLE_RUN),
-        /// packets that reached their host's NIC
+        /// packets that reached the NIC of their host
         pub delivered: u64 = number(WHOLE_RUN),
         /// packets that the fabric dropped
         pub dropped: u64 = number(WHOLE_RUN),
         /// packets whose payload a port removed for lack of room
         pub trimmed: u64 = number(WHOLE_RUN),
-        /// headers of these that found no room in that port: included in `packets.dropped`
+        /// headers of trimmed packets that the trimming port dropped for lack of room; `packets.dropped` includes
+        /// them
         pub headers_lost: u64 = number(WHOLE_RUN),
-        /// packets still on their way at the end: sent - delivered - dropped
+        /// packets in ports and on links at the end of the measured phase: sent - delivered - dropped
         pub in_flight: u64 = number(WHOLE_RUN),
-        /// delivered packets that a NIC's full receive queue dropped
+        /// delivered packets that were dropped because the receive queue of the NIC was full
         pub dropped_at_nic: u64 = number(WHOLE_RUN),
     }
 }
@@ -74,22 +75,22 @@ summary! {
         pub seconds: f64 = number("-"),
         /// data packets that hosts sent, retransmissions included
         pub data_packets_sent: u64 = number(HOSTS),
-        /// acknowledgements that hosts sent
+        /// acknowledgements and NACKs that hosts sent
         pub acks_sent: u64 = number(HOSTS),
         /// data packets that reached a stack
         pub data_packets_delivered: u64 = number(HOSTS),
-        /// delivered data packets that held nothing new: needless retransmissions
+        /// data packets that reached a stack and held nothing new: unnecessary retransmissions
         pub duplicates_delivered: u64 = number(HOSTS),
         /// packets dropped at switch ports
         pub drops: u64 = number("sum over switch ports"),
         /// packets dropped / packets sent into switch ports' queues
         pub loss_rate: f64 = fraction("all switch ports together"),
-        /// ops that completed
+        /// ops that completed, with any outcome
         pub ops: u64 = number("sum over flows"),
-        /// ops submitted in the phase that had not ended after the drain; distributions contain those of
-        /// the measured phase only
+        /// ops submitted in the phase that had not ended after the drain; distributions include only those of the
+        /// measured phase
         pub unfinished_ops: u64 = number("sum over flows"),
-        /// age of the oldest of them; 0 if there are none
+        /// age of the oldest unfinished op of the phase; 0 if there are none
         pub oldest_unfinished_us: f64 = number("maximum over flows"),
     }
 }
@@ -115,77 +116,81 @@ summary! {
     /// The results of a run. Unless a name says otherwise they count from the end of the warm-up.
     #[derive(Clone, Debug, Serialize)]
     pub struct Summary {
-        /// the scenario, and its variant
+        /// name of the scenario and its variant
         pub name: String = fact("-"),
         /// seed of all random number streams
         pub seed: u64 = fact("-"),
-        /// simulated time, warm-up included; less than `duration` if the run was interrupted
+        /// simulated time up to the end of the measured phase, warm-up included; less than `duration` if the run was
+        /// interrupted, or if the phase ended with the ops (`ends_with_ops`)
         pub simulated_s: f64 = number("-"),
-        /// start of the first message to the end of the last op; null if an op has not ended, and if
-        /// not all workloads are traces
-        pub makespan_us: Option<f64> = number("over the whole run and its drain"),
-        /// lower bound of `makespan_us`: the unfinished ops had ended with the run
-        pub makespan_lower_us: Option<f64> = fact("over the whole run and its drain"),
+        /// start of the first message to the end of the last op; null if an op has not ended, or if the run has other
+        /// workloads than traces and jobs, or no trace
+        pub makespan_us: Option<f64> = number("over the whole run, drain included"),
+        /// lower bound of `makespan_us`, if each unfinished op ended at the end of the run
+        pub makespan_lower_us: Option<f64> = fact("over the whole run, drain included"),
         /// whether the run ended early
         pub interrupted: bool = fact("-"),
-        /// reason of the early end; null without one
+        /// reason for the early end; null if the run did not end early
         pub stop_reason: Option<String> = fact("-"),
         /// Phase before the measurement.
         pub startup: PhaseSummary = part("warm-up: "),
         /// Measured phase.
         pub measured: PhaseSummary = part("measured phase: "),
-        /// wire bytes sent * 8 / length of the measured phase, at the busiest switch port
+        /// at the busiest switch port: wire bytes sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = number("mean over the measured phase"),
         /// payload bytes delivered once * 8 / length of the measured phase
         pub goodput_gbps: f64 = number("sum over all flows"),
         /// payload bytes delivered again * 8 / length of the measured phase
         pub duplicate_gbps: f64 = number("sum over all flows"),
-        /// work of the hosts' engines, stalls apart / payload bytes delivered once, times 1000; null
-        /// if engines cost nothing
+        /// work of the hosts' engines, stalls not included / payload bytes delivered once, times 1000; null if the
+        /// engines have no costs, or if no payload was delivered
         pub engine_ns_per_kb: Option<f64> = number("all hosts, over the measured phase"),
         /// acknowledgements sent / data packets that reached a stack
         pub acks_per_packet: Option<f64> = number("all hosts, over the measured phase"),
-        /// wire bytes of signals that switches sent to sources (Bolt's SRC) * 8 / length of the run
+        /// wire bytes of signals that switches sent to sources (Bolt's SRC) * 8 / length of the warm-up and the
+        /// measured phase
         pub signals_gbps: f64 = number(
-            "sum over the whole run and all switches; each counts once, however many links it takes"
+            "sum over the warm-up, the measured phase and all switches; each signal counts once, independent of its links"
         ),
-        /// packets dropped / packets sent into the queue of the busiest switch port
+        /// at the busiest switch port: packets dropped / packets sent into its queue
         pub loss_rate: f64 = fraction("over the measured phase"),
-        /// packets dropped / packets sent into switch ports' queues, all ports together
+        /// packets dropped / packets sent into the ports' queues, all switch ports together
         pub startup_loss_rate: f64 = fraction("over the warm-up"),
-        /// t6 - t1 - endpoint delay: NIC to NIC as Swift computes it (§3.3)
+        /// RTT between the NICs, as Swift computes it (§3.3): t6 - t1 - endpoint delay
         pub fabric_rtt_us: DistributionSummary = stats(ITS_ACKS),
-        /// t6 - t1: from the stack that sends to the same stack (Swift Fig. 2)
+        /// RTT from the sending stack back to the same stack: t6 - t1 (Swift Fig. 2)
         pub end_to_end_rtt_us: DistributionSummary = stats(ITS_ACKS),
         /// remote_queuing + (t6 - t5) (Swift §3.3)
         pub endpoint_delay_us: DistributionSummary = stats(ITS_ACKS),
-        /// t3 - t2 of data, t6 - t5 of acknowledgements (Swift Fig. 2): from the NIC's receipt to the
-        /// stack; no values with hosts whose engine costs nothing
+        /// time from reception by the NIC to processing by the stack: t3 - t2 of data, t6 - t5 of acknowledgements
+        /// (Swift Fig. 2); no values if the engines of hosts have no costs
         pub nic_rx_delay_us: DistributionSummary = stats("over packets received in the measured phase"),
         /// Credits.
         pub credits: CreditSummary = part(""),
-        /// submission to completion, of ops submitted in the measured phase; null if it is censored:
-        /// if the bounds that unfinished ops set differ by more than 1 %
+        /// time from submission to completion; null if it is censored: if the bounds that unfinished ops set differ
+        /// by more than 1 %
         pub op_latency_us: DistributionSummary = op_stats("over ops of the measured phase"),
-        /// Jain's index of goodput x: (sum x)^2 / (n * sum x^2); 1 for equal flows, 1/n if one flow has all goodput
+        /// Jain's index of the goodput x of flows: (sum x)^2 / (n * sum x^2); 1 if all flows are equal, 1/n if one
+        /// flow has all goodput
         pub jain: f64 = fraction("over all flows, measured phase"),
-        /// |rate / max-min fair share - 1|; only if the scenario has `[measure]`
-        pub fair_share_deviation: Option<f64> =
-            fraction("maximum over flows and intervals that no start or stop disturbs"),
-        /// Jain's index of rate / max-min fair share; only if the scenario has `[measure]`
-        pub fair_share_jain: Option<f64> =
-            fraction("minimum over intervals that no start or stop disturbs"),
+        /// |rate / max-min fair share - 1|; the rate is the goodput plus the headers of full packets. An interval
+        /// counts if no flow starts or stops in it or within `fair_share_after` before it; null without `interval` in
+        /// `[measure]`
+        pub fair_share_deviation: Option<f64> = fraction("maximum over flows and intervals that count"),
+        /// Jain's index of rate / max-min fair share, as `fair_share_deviation`; null without `interval` in
+        /// `[measure]`
+        pub fair_share_jain: Option<f64> = fraction("minimum over intervals that count"),
         /// The switch port that sent most.
         pub busiest_port: PortSummary = part("busiest switch port: "),
         /// Named workloads.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         pub workload: BTreeMap<String, WorkloadSummary> = parts("<name>"),
-        /// the workloads, each with `workload` (its name, or one derived from its kind) and the columns of
-        /// workloads.csv up to `goodput_share` (`oldest_unfinished_us` is 0 if all ops ended); their
-        /// latencies are in `workload`
+        /// the workloads, each with `workload` (its name, or a label derived from its kind) and the columns of
+        /// workloads.csv up to `goodput_share`; `oldest_unfinished_us` is 0 if all ops ended; the latencies are in
+        /// `workload`
         pub groups: Vec<Group> = list("over the measured phase"),
-        /// sums over `groups` with a common property: `by` is the property (workload, algorithm or class),
-        /// `name` which one, `groups` is their number; `oldest_unfinished_us` is the maximum
+        /// sums over two or more `groups` with a common property: `by` is the property (workload, algorithm or
+        /// class), `name` is its value, `groups` is the number of groups; `oldest_unfinished_us` is the maximum
         pub totals: Vec<GroupTotal> = list("over the measured phase"),
         /// Groups of ports.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -205,7 +210,7 @@ summary! {
         pub offered: OfferedLoad = part(""),
         /// Losses of the whole run by cause and port.
         pub losses: Losses = part(""),
-        /// faults and reroutes, each with the columns of faults.csv
+        /// faults, avoided links and reroutes, each with the columns of faults.csv
         pub faults: Vec<FaultRecord> = list("-"),
         /// Jobs, in the order of the plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -216,7 +221,7 @@ summary! {
         pub stalled: StallSummary = part(""),
         /// Work of the simulator.
         pub work: Work = part(""),
-        /// warnings, and data that the tables omit, in sentences
+        /// sentences: warnings, and data that the tables omit
         pub notes: Vec<String> = list("-"),
         ;
         /// Cost of the run on this machine; written apart, so that equal runs have equal summaries.
@@ -258,12 +263,12 @@ summary! {
     /// The drain: simulated time after the measured phase in which its ops may end.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct DrainSummary {
-        /// simulated time after the measured phase, until its ops had ended
+        /// length of the drain: simulated time after the measured phase, until its ops had ended
         pub seconds: f64 = number("-"),
         /// limit of `drain.seconds`: `drain` in the scenario
         pub limit_s: f64 = number("-"),
-        /// complete: every op that is waited for had ended; limit: `drain` was over; stuck: no packet
-        /// was delivered any more; interrupted
+        /// `complete`: every op and job that the drain waits for had ended; `limit`: `drain` was over; `stuck`: no
+        /// packet was delivered any more; `interrupted`: the run ended early
         pub ended_by: &'static str = fact("-"),
     }
 }
@@ -272,11 +277,11 @@ summary! {
     /// Work of the simulator, which does not depend on the machine or the number of threads.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct Work {
-        /// events of the simulator
-        pub events: u64 = fact("sum over the run"),
-        /// packets times links that they crossed
-        pub packet_hops: u64 = fact("sum over the run"),
-        /// hash of when each entity had an event: equal for any number of threads
+        /// events that the simulator processed
+        pub events: u64 = fact("sum over the whole run, drain included"),
+        /// number of packet-hops: one per packet and link that it crossed
+        pub packet_hops: u64 = fact("sum over the whole run, drain included"),
+        /// hash of the times at which each entity had an event; equal for any number of threads
         pub event_hash: String = fact("-"),
     }
 }
@@ -285,11 +290,11 @@ summary! {
     /// Cost of a run on this machine.
     #[derive(Clone, Copy, Debug, Default, Serialize)]
     pub struct Cost {
-        /// real time in which the network, its hosts and its flows were built, before the run
+        /// wall time to build the network, its hosts and its flows, before the run
         pub setup_s: f64 = fact("-"),
-        /// real time that the run took
+        /// wall time of the run, drain included
         pub wall_s: f64 = fact("-"),
-        /// threads that took part
+        /// threads that simulated the network
         pub threads: u32 = fact("-"),
         /// `work.events` / `wall_s`
         pub events_per_s: f64 = fact("-"),

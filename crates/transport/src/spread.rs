@@ -96,7 +96,7 @@ pub(crate) struct Spread<P> {
 pub struct EvCounters {
     /// Data packets and requests sent.
     pub sent: u64,
-    /// Those that drew an acknowledgement.
+    /// Those that drew an acknowledgement and had arrived without an ECN mark.
     pub good: u64,
     /// Those that drew an acknowledgement and had arrived with an ECN mark.
     pub marked: u64,

@@ -1,4 +1,4 @@
-//! Who may connect: the application's decision on the connections that peers open, and the peer to connect to.
+//! Decisions on connections: which peers may connect, and which peer to connect to.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,32 +10,33 @@ use crate::session::{KeyId, PeerKey};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Incoming<'a> {
-    /// The peer's address, which has answered.
+    /// Address of the peer, which has answered at this address.
     pub from: SocketAddr,
-    /// The shared key that the peer proved; with keys of its own, the name of the shared key with this host's.
+    /// Public name of the shared key that the peer proved. With keys of hosts, the name of this shared key combined with the key
+    /// of this host.
     pub key: KeyId,
-    /// The key of its own that the peer proved; `None` under a shared key alone, and in the insecure mode.
+    /// Key of its own that the peer proved. `None` under a shared key alone, and in the insecure mode.
     pub peer_key: Option<PeerKey>,
-    /// The name of this key in the ring; `None` if it is not listed
+    /// Name of `peer_key` in the key ring. `None` if the key is not listed
     /// ([`session::Config::accept_unlisted`](crate::session::Config::accept_unlisted)).
     pub peer_name: Option<&'a str>,
-    /// Number of flows that it requests.
+    /// Number of flows that the peer requests.
     pub flows: usize,
 }
 
 type Decide = dyn Fn(&Incoming<'_>) -> Result<(), String> + Send + Sync;
 
-/// Decides which connections of peers to accept ([`Config::accept`](crate::Config::accept)).
+/// Function of the application that decides which connections of peers to accept ([`Config::accept`](crate::Config::accept)).
 #[derive(Clone)]
 pub struct AcceptHook(Arc<Decide>);
 
 impl AcceptHook {
-    /// Returns a hook that calls `decide` for each request. An error refuses the connection, and the peer is told its text
-    /// ([`ConnectError::RefusedBecause`](crate::ConnectError::RefusedBecause)); at most
-    /// [`MAX_REASON_BYTES`](crate::session::MAX_REASON_BYTES).
+    /// Returns a hook that calls `decide` for each request. An error refuses the connection and sends its text to the peer
+    /// ([`ConnectError::RefusedBecause`](crate::ConnectError::RefusedBecause)), at most
+    /// [`MAX_REASON_BYTES`](crate::session::MAX_REASON_BYTES) bytes of it.
     ///
-    /// Engines call it, and serve nobody else meanwhile, so it must return soon and never wait for the same host. A panic
-    /// refuses the connection.
+    /// Engines call `decide`, and serve no other peer during the call. `decide` must therefore return soon and must never wait
+    /// for the same host. A panic refuses the connection.
     pub fn new(
         decide: impl Fn(&Incoming<'_>) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {

@@ -99,7 +99,7 @@ impl AtomicBuffers {
     }
 }
 
-/// Why the owner of a region cannot access a word.
+/// Reason why the owner of a region cannot access a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WordError {
     /// The address is not a multiple of 8.
@@ -108,19 +108,21 @@ pub enum WordError {
         /// First byte within the region.
         address: u64,
     },
-    /// The word reaches beyond the region's end.
+    /// The word reaches beyond the end of the region.
     #[error("address {address} + 8 bytes: the word reaches beyond the region's {length} bytes")]
     OutOfBounds {
         /// First byte within the region.
         address: u64,
-        /// Bytes of the region.
+        /// Length of the region in bytes.
         length: u64,
     },
 }
 
-/// Atomic access of the owner to words of 8 bytes, little-endian. Each call is atomic: peers' packets and the other calls
-/// of the owner act on the word before it or after it. The access that the region grants to peers does not limit its
-/// owner. A call within [`Region::read`] or [`Region::write`] on the same region waits for itself.
+/// Atomic access of the owner to words of 8 bytes, little-endian.
+///
+/// Each call is atomic: peers' packets and other calls of the owner act on the word either before or after it. The access that
+/// the region grants to peers does not limit its owner. A call within [`Region::read`] or [`Region::write`] on the same region
+/// deadlocks.
 impl Region {
     /// Returns the word at `address`.
     ///
@@ -134,10 +136,10 @@ impl Region {
         })
     }
 
-    /// Sets the word at `address`.
+    /// Sets the word at `address` to `word`.
     ///
     /// # Errors
-    /// As [`Region::load`]; then nothing has changed.
+    /// As [`Region::load`]. The word is then unchanged.
     pub fn store(&self, address: u64, word: u64) -> Result<(), WordError> {
         self.write(|bytes| {
             let (from, length) = (checked(address, bytes.len())?, bytes.len());
@@ -147,11 +149,11 @@ impl Region {
         })
     }
 
-    /// Sets the word at `address` to `new` if it is `expected`. Returns the word before the call: `expected` if it was
-    /// replaced.
+    /// Sets the word at `address` to `new` if it is `expected`. Returns the word before the call, which is `expected` if the word
+    /// was replaced.
     ///
     /// # Errors
-    /// As [`Region::load`]; then nothing has changed.
+    /// As [`Region::load`]. The word is then unchanged.
     pub fn compare_and_swap(
         &self,
         address: u64,
@@ -164,7 +166,7 @@ impl Region {
     /// Adds `delta` to the word at `address`, modulo 2^64. Returns the word before the call.
     ///
     /// # Errors
-    /// As [`Region::load`]; then nothing has changed.
+    /// As [`Region::load`]. The word is then unchanged.
     pub fn fetch_add(&self, address: u64, delta: u64) -> Result<u64, WordError> {
         self.execute(address, AtomicOp::FetchAdd { delta })
     }

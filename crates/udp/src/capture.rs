@@ -10,16 +10,17 @@ use apus_traces::pcapng::{Captured, Pcapng};
 
 /// A capture file in the pcapng format. Clones write to the same file.
 ///
-/// Every datagram is written at once, so that the file is complete if the process is killed. That costs the engine a
-/// system call per datagram, so captures are for diagnosis only. Payloads are encrypted as they were on the wire.
+/// Every datagram is written at once, so that the file is complete even if the process is killed. This costs the engine a system
+/// call per datagram: use captures for diagnosis only. Payloads are captured as on the wire: encrypted, except in the insecure
+/// mode.
 #[derive(Clone, Debug)]
 pub struct Capture(Arc<Mutex<Pcapng<File>>>);
 
 impl Capture {
-    /// Creates a file, or replaces an existing one.
+    /// Creates the file, or replaces an existing one.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn create(path: &Path) -> io::Result<Self> {
         let mut file = Pcapng::new(File::create(path)?, 0)?;
         file.interface("apus")?;

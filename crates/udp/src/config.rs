@@ -22,7 +22,7 @@ use crate::sys::{Families, has_ipv6};
 
 mod check;
 
-/// Traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
+/// Number of traffic classes that flows may belong to: as many as Ethernet's priorities (IEEE 802.1Q).
 pub const CLASSES: usize = 8;
 
 /// Swift over a kernel's UDP, where the paper's values are for NIC timestamps and engines that own
@@ -88,44 +88,44 @@ pub(crate) fn switch_half(algorithm: &AlgorithmConfig) -> BuiltInSwitch {
     algorithm.switch(&SwitchInfo { packet: Bytes::new(1500), seed: 0, nic: false })
 }
 
-/// Who drives the engines.
+/// The threads that drive the engines of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Calls that wait for an op, a message or a connection drive the engine, and sleep in the kernel. While no call waits, a
-    /// thread of the host does, so that peers do not wait for a slow application. For everyone who has no reason for another
-    /// mode.
+    /// thread of the host drives the engine, so that peers do not wait for a slow application. Suits most applications.
     Shared,
-    /// Each engine has a thread that sleeps only while another thread wants its core: minimum latency, for a core of its own.
+    /// Each engine has a thread that sleeps only while another thread wants its core. Gives minimum latency, and is intended for
+    /// engines with a core of their own.
     Spinning,
-    /// Only calls that wait, and [`Host::drive`](crate::Host::drive), drive the engine, and they never sleep. For a thread
-    /// that has a core of its own and is never away for long.
+    /// Only calls that wait, and [`Host::drive`](crate::Host::drive), drive the engine, and they never sleep. Intended for an
+    /// application thread that has a core of its own and drives the engine without long breaks.
     Inline,
 }
 
-/// Settings of a [`Host`](crate::Host). Everything that costs memory has a bound here.
+/// Settings of a [`Host`](crate::Host). Every resource that costs memory is bounded by one of them.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The addresses to serve, each by [`Config::engines`] engines of its own; port 0 lets the system choose. One socket at
-    /// `[::]` serves every address of both families, unless the list has an IPv4 address too ([`Config::any_address`]).
+    /// Addresses to serve, each by [`Config::engines`] engines of its own. Port 0 lets the system choose. One socket at `[::]`
+    /// serves every address of both families, unless the list contains an IPv4 address too ([`Config::any_address`]).
     pub listen: Vec<SocketAddr>,
-    /// The keys that peers must prove. [`KeyRing::insecure`] has none: nothing is encrypted, and any peer may connect.
+    /// Keys that peers must prove. With [`KeyRing::insecure`] there are none: nothing is encrypted, and any peer may connect.
     pub keys: KeyRing,
-    /// Who drives the engines; [`Mode::Shared`] by default.
+    /// Threads that drive the engines; [`Mode::Shared`] by default.
     pub mode: Mode,
-    /// Number of engines per address, each with its own socket and thread; every connection stays with one engine. deviation: no source;
-    /// one engine carries about 10 Gb/s and half a million ops per second (docs/performance.md).
+    /// Number of engines per address, each with its own socket and thread. A connection always belongs to one engine. deviation:
+    /// no source; one engine carries about 10 Gb/s and half a million ops per second (docs/performance.md).
     pub engines: u32,
-    /// The congestion control algorithm of every flow.
+    /// Congestion control algorithm of every flow.
     pub algorithm: AlgorithmConfig,
-    /// Whether the bottleneck of every path writes the algorithm's fields, as [`Switch`](crate::switch::Switch) does.
-    /// Only then is an algorithm possible whose sender never slows down without these fields, such as HPCC.
+    /// Whether the bottleneck of every path writes the algorithm's fields, as [`Switch`](crate::switch::Switch) does. Algorithms
+    /// whose sender never slows down without these fields, such as HPCC, require this setting.
     pub behind_switch: bool,
-    /// The algorithms that [`Config::set_algorithm`] finds by name; those of this project at first.
+    /// Algorithms that [`Config::set_algorithm`] finds by name; by default those of this project.
     pub registry: Registry,
-    /// Rate of the host's link, for algorithms that start from it.
-    /// deviation: no source; most servers have at least 10 Gb/s.
+    /// Rate of the host's link, for algorithms that start from this rate. deviation: no source; most servers have at least 10
+    /// Gb/s.
     pub line_rate: Rate,
-    /// Maximum length in bytes of IP packets to send, if the path carries them. deviation: 9000 is the usual jumbo frame.
+    /// Maximum length in bytes of the IP packets to send, if the path carries them. deviation: 9000 is the usual jumbo frame.
     pub max_mtu: u32,
     /// Maximum number of flows per connection. deviation: no source; 1024 flows take half a megabyte.
     pub max_flows: u32,
@@ -133,68 +133,72 @@ pub struct Config {
     pub max_ops: u32,
     /// Maximum length in bytes of a message from a peer. deviation: no source; writes carry more.
     pub max_message: u64,
-    /// Maximum number of bytes per connection of messages that have arrived, in part or in full, and that the application
-    /// has not taken; further messages wait at the peer. At least `max_message`. deviation: no source; 16 of the longest.
+    /// Maximum number of bytes, per connection, of messages that have arrived in part or in full and that the application has not
+    /// taken. Further messages wait at the peer. At least `max_message`. deviation: no source; 16 of the longest.
     pub max_queued_bytes: u64,
-    /// Maximum number of such messages. deviation: no source; at 4 KiB each they fill `max_queued_bytes`.
+    /// Maximum number, per connection, of messages that the application has not taken. deviation: no source; at 4 KiB each they
+    /// fill `max_queued_bytes`.
     pub max_queued_messages: u32,
-    /// Maximum number of such bytes in all connections of a peer that has a key of its own, by engine; at least `max_message`. By
-    /// default four times `max_queued_bytes`. All peers that the ring does not list have three times this or the default together,
-    /// whichever is more. deviation: no source.
+    /// Maximum number of bytes of messages that the application has not taken, over all connections of a peer with a key of its
+    /// own, per engine. At least `max_message`; by default four times `max_queued_bytes`. All peers that the key ring does not
+    /// list may together have three times this value or three times the default, whichever is more. deviation: no source.
     pub quota_queued_bytes: Option<u64>,
-    /// Maximum number of outstanding ops in all connections that a peer with a key of its own has opened, by engine: flows times ops
-    /// per flow, so that a connection of n flows needs n times `max_ops`, whatever the peer accepts itself. A connection beyond it is refused. By default what four connections may have, `max_flows`
-    /// times `max_ops` each: one that replaces another counts beside it at first. All peers that the ring does not list have three
-    /// times this or the default together, whichever is more. deviation: no source.
+    /// Maximum number of outstanding ops in all connections that a peer with a key of its own has opened, per engine. A
+    /// connection of n flows counts with n times `max_ops`, whatever limit the peer states for itself. A connection beyond the
+    /// quota is refused. By default the ops of four connections with `max_flows` times `max_ops` each: a connection that replaces
+    /// another one is counted in addition to it at first. All peers that the key ring does not list may together have three times
+    /// this value or three times the default, whichever is more. deviation: no source.
     pub quota_ops: Option<u64>,
-    /// Maximum number of connections that peers opened and the application has not accepted; a peer with a key of its own may have
-    /// a quarter of them, and all peers that the ring does not list three quarters. deviation: SOMAXCONN of Linux before 5.4, for TCP.
+    /// Maximum number of connections that peers opened and the application has not accepted. A peer with a key of its own may
+    /// have a quarter of them, and all peers that the key ring does not list three quarters. deviation: SOMAXCONN of Linux before
+    /// 5.4, for TCP.
     pub max_unaccepted: u32,
-    /// Maximum number of submitted ops that the engine has not taken. deviation: no source; an engine takes as many in a few
-    /// milliseconds.
+    /// Maximum number of submitted ops that the engine has not processed. deviation: no source; an engine processes as many in a
+    /// few milliseconds.
     pub submission_ring: u32,
-    /// Kernel buffer of each socket and direction in bytes; the kernel may allow less. deviation: no source; 3 ms at
-    /// 10 Gb/s, by which an engine that shares its core may be late.
+    /// Kernel buffer of each socket and direction, in bytes; the kernel may allow less. deviation: no source; 3 ms at 10 Gb/s, by
+    /// which an engine that shares its core may be late.
     pub socket_buffer: u32,
-    /// How flows spread their packets over source ports of this host; `None`: each connection has one.
+    /// How flows spread their packets over source ports of this host. With `None`, each connection uses one source port.
     pub spreading: Option<Spreading>,
-    /// Maximum number of source ports of a peer, a power of two from 1, which refuses further ones, to [`MAX_PORTS`]. `None`: that
-    /// many, or one if several [engines](Config::engines) share an address. The kernel divides source ports among these by a hash, so
-    /// that packets of a connection would reach engines that do not know it. deviation: no source; a port of a session takes 20 bytes.
+    /// Maximum number of source ports of a peer: a power of two up to [`MAX_PORTS`], or 1 to refuse further ports. `None` means
+    /// [`MAX_PORTS`], or 1 if several [engines](Config::engines) share an address. The kernel divides source ports among such
+    /// engines by a hash, so that packets of a connection would reach engines that do not know the connection. deviation: no
+    /// source; a port of a session takes 20 bytes.
     pub accept_ports: Option<u16>,
-    /// Packet numbers that flows of connections with several ports remember, a power of two from 128 to 16384; the smaller one of
-    /// both hosts' holds. Source: Falcon (isekai v1.1): senders track 1024 packets.
+    /// Length of the range of packet numbers that flows of connections with several ports remember, a power of two from 128 to
+    /// 16384. The smaller value of the two hosts applies. Source: Falcon (isekai v1.1): senders track 1024 packets.
     pub range: u32,
-    /// The path of acknowledgements that this host sends to peers with several ports.
+    /// Path of the acknowledgements that this host sends to peers with several ports.
     pub ack_path: AckPath,
-    /// DSCP of each traffic class, 0 to 63; a flow's class is chosen when it is opened
-    /// ([`Host::connect_with`](crate::Host::connect_with)), 0 otherwise. What the peer sends on
+    /// DSCP of each traffic class, 0 to 63. The application chooses the class of a flow when it opens the flow
+    /// ([`Host::connect_with`](crate::Host::connect_with)); otherwise the class is 0. The DSCP of packets that the peer sends on
     /// the flow follows the peer's settings for the same class.
     pub dscp: [u8; CLASSES],
-    /// Device of the NIC's clock (`/dev/ptp0`), if its timestamps are to be used.
+    /// Device of the NIC's clock (`/dev/ptp0`), if the NIC's timestamps are to be used.
     pub nic_clock: Option<PathBuf>,
-    /// Whether kernel or NIC report when packets left (t1), so that the sender's own queues do not count as fabric delay.
-    /// deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so there is no queue, and each report
+    /// Whether the kernel or the NIC reports when packets left (t1), so that the sender's own queues do not count as fabric
+    /// delay. deviation: off, though Swift has NIC timestamps: a Snap engine's NIC pulls, so there is no queue, and each report
     /// costs at least a microsecond here (docs/udp.md).
     pub departure_timestamps: bool,
     /// Maximum number of connections, and of peers, that the metrics of an engine list one by one
-    /// ([`Host::metrics`](crate::Host::metrics)). Further connections are only counted, and further peers are one together.
+    /// ([`Host::metrics`](crate::Host::metrics)). Further connections are only counted, and further peers are reported as one.
     /// deviation: no source; the page of an engine stays below half a megabyte.
     pub metrics_limit: u32,
-    /// Capture to which every datagram is written.
+    /// Capture file to which every datagram is written.
     pub capture: Option<Capture>,
-    /// Where connections are recorded, for diagnosis; [`Connection::record`](crate::Connection::record) records a single one.
+    /// Directory in which every connection is recorded, for diagnosis. [`Connection::record`](crate::Connection::record) records
+    /// a single connection.
     pub qlog: Option<Qlog>,
-    /// The application's decision on each connection that a peer requests. Without it every peer that proves a key of the ring may
-    /// connect.
+    /// Decision of the application on each connection that a peer requests. Without it, every peer that proves a key of the key
+    /// ring may connect.
     pub accept: Option<AcceptHook>,
-    /// Sessions, handshakes and keepalives.
+    /// Settings of sessions: handshakes, keepalives, keys and quotas.
     pub session: SessionConfig,
 }
 
 impl Config {
-    /// Returns settings for a host at the address `listen` with these keys and otherwise defaults: Swift, one engine,
-    /// shared.
+    /// Returns default settings for a host at the address `listen` with these keys: Swift, one engine, [`Mode::Shared`].
     ///
     /// # Errors
     /// None with this version's table of algorithms.
@@ -267,11 +271,12 @@ impl Config {
         Offer { sends: self.own_ports(), accepts, range: self.range }
     }
 
-    /// Sets the path policy of flows, and the number of source ports, by default [`DEFAULT_PORTS`](crate::DEFAULT_PORTS). `None` as
-    /// policy gives each connection one port. Replaces [`Config::spreading`]: its other settings get their defaults.
+    /// Sets the path policy of flows and the number of source ports, by default [`DEFAULT_PORTS`](crate::DEFAULT_PORTS). With
+    /// `None` as the policy, each connection uses one source port. Replaces [`Config::spreading`]; its other settings are reset
+    /// to their defaults.
     ///
     /// # Errors
-    /// As [`Spreading::new`], and `ports` without a policy.
+    /// As [`Spreading::new`], and if there are `ports` without a policy.
     pub fn set_balancer(
         &mut self,
         balancer: Option<&str>,
@@ -288,10 +293,10 @@ impl Config {
         Ok(())
     }
 
-    /// Sets what texts state about source ports; the defaults for what they do not state.
+    /// Applies settings of source ports that were given as texts. Settings that are `None` get their defaults.
     ///
     /// # Errors
-    /// An impossible setting, or one that has no effect.
+    /// If a setting is impossible or has no effect.
     pub fn set_spreading(&mut self, settings: &SpreadSettings) -> Result<(), StartError> {
         let spreading = settings.spreading(self.registry.foreign_balancers());
         self.spreading = spreading.map_err(StartError::Setting)?;
@@ -306,11 +311,12 @@ impl Config {
         self.engines * self.listen.len() as u32
     }
 
-    /// Changes parameters of the algorithm, or the algorithm. Parameters of the current algorithm (initially Swift with the
-    /// settings of [`Config::new`]) that are not named stay as they are. Another algorithm begins with its own defaults.
+    /// Replaces the algorithm, or changes parameters of the current one. The current algorithm is initially Swift with the
+    /// settings of [`Config::new`]. Its parameters that are not named keep their values. Another algorithm begins with its own
+    /// defaults.
     ///
     /// # Errors
-    /// An unknown algorithm or parameter, or an invalid value.
+    /// If the algorithm or a parameter is unknown, or a value is invalid.
     pub fn set_algorithm(
         &mut self,
         name: Option<&str>,
@@ -326,7 +332,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns the `max_mtu` with which full sealed packets carry `payload` bytes, for an algorithm without own fields.
+    /// Returns the `max_mtu` with which full sealed packets carry `payload` bytes, for an algorithm without packet fields of its
+    /// own.
     #[must_use]
     pub fn mtu_for(payload: u32) -> u32 {
         payload + IP_UDP_BYTES + (MAX_HEADER_BYTES + guard_bytes(true)) as u32

@@ -27,8 +27,9 @@ use crate::region::Memory;
 use crate::report::Paths;
 use crate::session::PeerKey;
 
-/// A connection to a peer, with one or more flows. Clones share the connection. It closes when the last clone is dropped,
-/// or by [`Connection::close`] or [`Connection::begin_close`].
+/// A connection to a peer, with one or more flows. Clones share the connection.
+///
+/// The connection closes when its last clone is dropped, or by [`Connection::close`] or [`Connection::begin_close`].
 #[derive(Clone)]
 pub struct Connection {
     link: Arc<EngineLink>,
@@ -45,29 +46,29 @@ pub struct Request {
 }
 
 impl Request {
-    /// Maximum number of bytes that an op moves.
+    /// Maximum number of bytes that one op moves.
     pub const MAX_BYTES: u64 = MAX_OP_BYTES;
 
-    /// Returns a write of `bytes` to the peer's region from `address`.
+    /// Returns a write of `bytes` to the peer's region, from `address` upwards.
     #[must_use]
     pub fn write(region: RegionKey, address: u64, bytes: impl Into<Bytes>) -> Self {
         Self::new(OpKind::Write { region, address }, Buffers::Payload(bytes.into()))
     }
 
-    /// Returns a read of `length` bytes of the peer's region from `address`. The completion carries them.
+    /// Returns a read of `length` bytes of the peer's region, from `address` upwards. The completion carries the bytes.
     #[must_use]
     pub fn read(region: RegionKey, address: u64, length: usize) -> Self {
         Self::read_vec(region, address, vec![0; length])
     }
 
-    /// Returns a read of the peer's region from `address` that fills `target`. The completion carries it.
+    /// Returns a read of the peer's region, from `address` upwards, that fills `target`. The completion carries `target`.
     #[must_use]
     pub fn read_vec(region: RegionKey, address: u64, target: Vec<u8>) -> Self {
         Self::new(OpKind::Read { region, address }, Buffers::Vec(target))
     }
 
-    /// Returns a read of the peer's region from `address` that fills `target`. `target` is dropped before the completion is
-    /// reported.
+    /// Returns a read of the peer's region, from `address` upwards, that fills memory of the application. `target` is dropped
+    /// before the completion is reported.
     #[must_use]
     pub fn read_into(region: RegionKey, address: u64, target: Box<dyn Memory>) -> Self {
         Self::new(OpKind::Read { region, address }, Buffers::Foreign(target))
@@ -79,12 +80,13 @@ impl Request {
         Self::new(OpKind::Message, Buffers::Payload(bytes.into()))
     }
 
-    /// Returns an atomic op on the word at `address` of the peer's region: it becomes `new` if it is `expected`. The
-    /// completion has the word before the op ([`Done::old`](crate::Done::old)): `expected` if it was replaced.
+    /// Returns an atomic op that sets the word at `address` of the peer's region to `new` if the word is `expected`. The
+    /// completion contains the word before the op ([`Done::old`](crate::Done::old)), which is `expected` if the word was
+    /// replaced.
     ///
-    /// A word is 8 bytes, little-endian, at a multiple of 8. The peer executes the op once, whatever the network does. The
-    /// op is atomic among all accesses to the region, of peers and of its owner. It needs
-    /// [`Access::ATOMIC`](crate::Access::ATOMIC).
+    /// A word is 8 bytes, little-endian, at a multiple of 8. The peer executes the op exactly once, even if the network loses or
+    /// repeats packets. The op is atomic with respect to all accesses to the region by peers and by its owner. The region must
+    /// allow [`Access::ATOMIC`](crate::Access::ATOMIC).
     #[must_use]
     pub fn compare_and_swap(region: RegionKey, address: u64, expected: u64, new: u64) -> Self {
         let op = AtomicOp::CompareAndSwap { expected, new };
@@ -92,8 +94,8 @@ impl Request {
         Self::new(OpKind::CompareAndSwap { region, address }, buffers)
     }
 
-    /// Returns an atomic op that adds `delta` to the word at `address` of the peer's region, modulo 2^64. The completion
-    /// has the word before the op ([`Done::old`](crate::Done::old)). Otherwise as [`Request::compare_and_swap`].
+    /// Returns an atomic op that adds `delta` to the word at `address` of the peer's region, modulo 2^64. The completion contains
+    /// the word before the op ([`Done::old`](crate::Done::old)). Otherwise as [`Request::compare_and_swap`].
     #[must_use]
     pub fn fetch_add(region: RegionKey, address: u64, delta: u64) -> Self {
         let buffers = Buffers::Atomic(AtomicBuffers::new(AtomicOp::FetchAdd { delta }));
@@ -104,8 +106,9 @@ impl Request {
         Self { kind, buffers, deadline: None, answers: false }
     }
 
-    /// Marks a message as one that the peer waits for: it is sent even if the peer drains
-    /// ([`Host::drain`](crate::Host::drain)). The peer's [`MessageReceiver::is_busy`] keeps the connection until it has arrived.
+    /// Marks a message as one that the peer waits for. Such a message is sent even if the peer drains
+    /// ([`Host::drain`](crate::Host::drain)). [`MessageReceiver::is_busy`] of the peer keeps the connection open until the
+    /// message has arrived.
     #[must_use]
     pub fn answers(mut self) -> Self {
         self.answers = true;
@@ -148,8 +151,10 @@ impl Connection {
         self.link.driver.host()
     }
 
-    /// Returns `true` if this thread holds the memory of a region of the host, or is running the engine of this connection: calls
-    /// that wait for the connection are refused then ([`End::WouldDeadlock`]).
+    /// Returns `true` if a call of this thread that waits for the connection would deadlock.
+    ///
+    /// Either the thread holds the memory of a region of the host, or it is running the engine of this connection. Calls that
+    /// wait for the connection are then refused ([`End::WouldDeadlock`]).
     #[must_use]
     pub fn would_deadlock(&self) -> bool {
         self.link.driver.would_deadlock()
@@ -160,14 +165,14 @@ impl Connection {
         if self.would_deadlock() { Err(End::WouldDeadlock) } else { Ok(()) }
     }
 
-    /// Returns the key of its own that the peer has proved; `None` under a shared key alone, whose holders cannot be told apart,
-    /// and in the insecure mode.
+    /// Returns the peer's own key, which the peer has proved. Returns `None` in the insecure mode, and under a shared key alone,
+    /// whose holders cannot be distinguished.
     #[must_use]
     pub fn peer_key(&self) -> Option<PeerKey> {
         self.link.state.who.key
     }
 
-    /// Returns the name of the peer's key in the ring, as of the handshake.
+    /// Returns the name that the key ring had for the peer's key at the time of the handshake.
     #[must_use]
     pub fn peer_name(&self) -> Option<&str> {
         self.link.state.who.name.as_deref()
@@ -179,14 +184,14 @@ impl Connection {
         self.link.state.flows()
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns how the connection ended, or `None` if it has not ended.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
         self.link.state.ended()
     }
 
-    /// Returns `true` if the peer takes no new ops, because it is shutting down ([`Host::drain`](crate::Host::drain)).
-    /// Outstanding ops go on; then the peer closes the connection.
+    /// Returns `true` if the peer accepts no new ops because it is shutting down ([`Host::drain`](crate::Host::drain)).
+    /// Outstanding ops continue; then the peer closes the connection.
     #[must_use]
     pub fn is_peer_draining(&self) -> bool {
         self.link.state.is_peer_draining()
@@ -217,11 +222,11 @@ impl Connection {
         self.submit_to(0, request)
     }
 
-    /// Submits a request to flow `flow`; the result is a future of its end.
+    /// Submits a request to flow `flow`. The result is a future of the completion.
     ///
     /// # Errors
-    /// If too many ops are outstanding, the message is longer than the peer accepts, address plus length reach 2^64, the
-    /// address of an atomic op is not a multiple of 8, or the connection has ended. The op has no effect then.
+    /// If too many ops are outstanding, the op is longer than either side allows, address plus length reach 2^64, the address of
+    /// an atomic op is not a multiple of 8, one of the hosts drains, or the connection has ended. The op then has no effect.
     ///
     /// # Panics
     /// If the connection has no such flow.
@@ -235,9 +240,11 @@ impl Connection {
         Op { receiver, link: Arc::clone(&self.link), ticket, waker: ContainedWaker::default() }
     }
 
-    /// Submits a request to flow `flow` and reports its end to `queue` with the mark `user`. The queue must have room for
-    /// every outstanding op; an end without room is lost. If a waker of the queue panics, the engine is unharmed, but the
-    /// application's channel may miss a wake-up. Returns a ticket for [`Connection::cancel`].
+    /// Submits a request to flow `flow` and reports its completion to `queue` with the application's mark `user`. Returns a
+    /// ticket for [`Connection::cancel`].
+    ///
+    /// The queue must have room for the completion of every outstanding op; a completion without room is lost. If a waker of the
+    /// queue panics, the engine continues, but the application's channel may miss a wake-up.
     ///
     /// # Errors
     /// As [`Connection::submit_to`].
@@ -254,8 +261,8 @@ impl Connection {
         self.hand_in(flow, request, Notify::Queue(queue.clone(), user))
     }
 
-    /// Submits a request to flow `flow` whose end nobody asks for, such as a message that the peer's application answers.
-    /// It takes less time than [`Connection::submit_to`]. Returns a ticket for [`Connection::cancel`].
+    /// Submits a request to flow `flow` without a report of its completion, for example a message that the peer's application
+    /// answers. This takes less time than [`Connection::submit_to`]. Returns a ticket for [`Connection::cancel`].
     ///
     /// # Errors
     /// As [`Connection::submit_to`].
@@ -266,10 +273,12 @@ impl Connection {
         self.hand_in(flow, request, Notify::Nobody)
     }
 
-    /// Submits a request to the first flow as [`Connection::submit`] does, but does not have it sent: the caller calls
-    /// [`Connection::send`] next. Runs no engine, and so no code of the application that an engine calls. Therefore the caller
-    /// may hold a lock that this code waits for, or a thread that holds the memory of a region, such as one that keeps an order
-    /// of ops.
+    /// Submits a request to the first flow as [`Connection::submit`] does, but does not trigger its transmission. Call
+    /// [`Connection::send`] next.
+    ///
+    /// This call runs no engine, and therefore no application code that an engine calls. The caller may thus hold a lock that
+    /// such code waits for, or that a thread that holds the memory of a region waits for. An example is a lock that keeps the
+    /// order of ops.
     ///
     /// # Errors
     /// As [`Connection::submit_to`].
@@ -279,13 +288,13 @@ impl Connection {
         Ok(self.op(receiver, ticket))
     }
 
-    /// Has ops of [`Connection::submit_unsent`] sent.
+    /// Triggers the transmission of ops of [`Connection::submit_unsent`].
     pub fn send(&self) {
         let EngineLink { state, mailbox, driver } = &*self.link;
         driver.submitted(state, 0, mailbox);
     }
 
-    /// Asks the engine to give up an op by its ticket.
+    /// Asks the engine to cancel the op with this ticket. If the op has ended, the call has no effect.
     pub fn cancel(&self, ticket: u64) {
         self.link.cancel(ticket);
     }
@@ -324,20 +333,20 @@ impl Connection {
         Err(if stopped { SubmitError::Ended(state.end()) } else { SubmitError::Full })
     }
 
-    /// Waits for the next message.
+    /// Waits for the next message and takes it.
     ///
     /// # Errors
-    /// How the connection ended, after its last message was taken, or [`End::WouldDeadlock`].
+    /// How the connection ended, after its last message was taken; [`End::WouldDeadlock`] if this thread would wait for itself.
     pub fn receive(&self) -> Result<Message, End> {
         self.check_wait()?;
         let message = self.link.driver.wait_next(&self.opened.messages);
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
-    /// Returns the next message, if one has arrived.
+    /// Takes the next message, without waiting. Returns `None` if no message has arrived.
     ///
     /// # Errors
-    /// As [`Connection::receive`].
+    /// How the connection ended, after its last message was taken.
     pub fn try_receive(&self) -> Result<Option<Message>, End> {
         match self.opened.messages.try_recv() {
             Ok(message) => Ok(Some(self.take(message))),
@@ -349,40 +358,41 @@ impl Connection {
     /// Async form of [`Connection::receive`].
     ///
     /// # Errors
-    /// As [`Connection::receive`].
+    /// As [`Connection::receive`], except [`End::WouldDeadlock`].
     pub async fn receive_async(&self) -> Result<Message, End> {
         let message = self.link.driver.next(&self.opened.messages).await;
         Ok(self.take(message.ok_or_else(|| self.end())?))
     }
 
-    /// Has the engine deliver messages to `receiver`, beginning with those that were not taken. [`Connection::receive`] and
-    /// its other forms get none afterwards. A later call replaces the receiver, which then gets no further call.
+    /// Makes the engine deliver messages to `receiver`, beginning with those that were not taken. [`Connection::receive`] and its
+    /// other forms then return no more messages. A later call replaces the receiver; the replaced receiver gets no further call.
     pub fn receive_with(&self, receiver: impl MessageReceiver + 'static) {
         let queued = self.opened.messages.clone();
         let attach = Attach::new(Box::new(receiver), Arc::clone(&self.link.state), queued);
         self.link.ask(ConnectionCommand::Attach(attach));
     }
 
-    /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does. Returns
-    /// `None` at the deadline, or if this thread would wait for itself ([`End::WouldDeadlock`]). What waits for the host ends when its
-    /// engine stops; a future that waits for something else is waited for afterwards too.
-    /// [`Host::block_on`](crate::Host::block_on) states the limits of such a future.
+    /// Waits for a future and drives the engine of this connection meanwhile, as [`Connection::receive`] does.
+    ///
+    /// Returns `None` at the deadline, or if this thread would wait for itself ([`End::WouldDeadlock`]). A future that waits for
+    /// the host ends when the engine stops. If the future waits for something else, the call continues to wait after the engine
+    /// has stopped. [`Host::block_on`](crate::Host::block_on) states the limits of such a future.
     pub fn block_on<F: Future>(&self, future: F, deadline: Option<Instant>) -> Option<F::Output> {
         self.check_wait().ok()?;
         self.link.driver.wait_future(pin!(future), deadline)
     }
 
-    /// Has submitted ops sent. A future of the application that waits for a call of its [`MessageReceiver`] calls this in
-    /// `poll`. In inline mode the engine runs a step, and the future is polled again.
+    /// Triggers the transmission of submitted ops. If a future of the application waits for a call of its [`MessageReceiver`],
+    /// its `poll` must call this. In inline mode the engine runs a step, and the future is polled again.
     pub fn drive_for(&self, context: &Context<'_>) {
         self.link.driver.drive_for(context);
     }
 
-    /// Returns the state of the algorithm of flow `flow` (windows, target and pace) and the counters of its sending side.
+    /// Returns the state of the algorithm of flow `flow` (windows, target and pace) and the counters of the flow's sending side.
     /// Waits for the engine's next step.
     ///
     /// # Errors
-    /// How the connection ended, or [`End::WouldDeadlock`].
+    /// How the connection ended; [`End::WouldDeadlock`] if this thread would wait for itself.
     ///
     /// # Panics
     /// If the connection has no such flow.
@@ -395,7 +405,7 @@ impl Connection {
     /// Async form of [`Connection::flow_state`].
     ///
     /// # Errors
-    /// As [`Connection::flow_state`].
+    /// As [`Connection::flow_state`], except [`End::WouldDeadlock`].
     ///
     /// # Panics
     /// If the connection has no such flow.
@@ -411,10 +421,11 @@ impl Connection {
         receiver
     }
 
-    /// Returns the ports by which this side sends, and what has become of the packets ([`Config::spreading`](crate::Config::spreading)).
+    /// Returns the source ports by which this side sends, and the counters of their packets
+    /// ([`Config::spreading`](crate::Config::spreading)). Waits for the engine's next step.
     ///
     /// # Errors
-    /// Why the connection has ended, or [`End::WouldDeadlock`].
+    /// How the connection ended; [`End::WouldDeadlock`] if this thread would wait for itself.
     pub fn paths(&self) -> Result<Paths, End> {
         self.check_wait()?;
         self.link.driver.wait(self.ask_paths()).ok_or_else(|| self.end())
@@ -423,7 +434,7 @@ impl Connection {
     /// Async form of [`Connection::paths`].
     ///
     /// # Errors
-    /// Why the connection has ended.
+    /// How the connection ended.
     pub async fn paths_async(&self) -> Result<Paths, End> {
         self.link.driver.answer(self.ask_paths()).await.ok_or_else(|| self.end())
     }
@@ -434,8 +445,8 @@ impl Connection {
         receiver
     }
 
-    /// Begins to record this connection in a file of `qlog`, from now to its end, unless it is recorded already. The host's
-    /// log has a warning if that fails.
+    /// Begins to record this connection in a file of `qlog`, from now to its end, unless it is recorded already. If recording
+    /// fails, the host's log has a warning.
     pub fn record(&self, qlog: &Qlog) {
         self.link.ask(ConnectionCommand::Record(qlog.clone()));
     }
@@ -451,9 +462,10 @@ impl Connection {
 
     /// Closes the connection after its last op, and waits for that. Outstanding ops of the peer fail.
     ///
-    /// A peer that lives, but takes no messages, can hold up the last op without limit. For a wait with a limit use
-    /// [`Connection::block_on`] with [`Connection::close_async`] and a deadline; afterwards the connection still closes after its
-    /// last op. Does not wait if this thread would wait for itself ([`End::WouldDeadlock`]).
+    /// If the peer lives but takes no messages, it can delay the last op without limit. To limit the wait, use
+    /// [`Connection::block_on`] with [`Connection::close_async`] and a deadline. After the deadline, the connection still closes
+    /// after its last op. If this thread would wait for itself ([`End::WouldDeadlock`]), the call begins to close the connection
+    /// but does not wait.
     pub fn close(&self) {
         let receiver = self.ask_close();
         if self.check_wait().is_ok() {
@@ -461,7 +473,7 @@ impl Connection {
         }
     }
 
-    /// Begins to close the connection, as the drop of its last clone does, and does not wait: it closes after its last op.
+    /// Begins to close the connection, as dropping its last clone does, without waiting. The connection closes after its last op.
     pub fn begin_close(&self) {
         self.post_close(None);
     }

@@ -18,9 +18,9 @@ use crate::status::EngineStatus;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// The flow that carried it, as an index within the connection.
+    /// Index, within the connection, of the flow that carried the message.
     pub flow: usize,
-    /// Its bytes.
+    /// Bytes of the message.
     pub bytes: Bytes,
 }
 

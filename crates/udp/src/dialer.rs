@@ -1,4 +1,4 @@
-//! Peers by name: the name is resolved at each attempt to connect.
+//! Peers by host name: the name is resolved at each attempt to connect.
 
 use std::fmt;
 use std::io;
@@ -11,16 +11,16 @@ use crate::connection::Connection;
 use crate::error::ConnectError;
 use crate::host::Host;
 
-/// Looks up addresses of names.
+/// Resolves host names to addresses.
 pub trait Resolve: Send + Sync {
     /// Returns the addresses of a host name, the preferred one first.
     ///
     /// # Errors
-    /// If the name cannot be looked up.
+    /// If the name cannot be resolved.
     fn resolve(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
 }
 
-/// The system's resolver, getaddrinfo(3), which orders addresses as RFC 6724 says.
+/// Resolver of the system, getaddrinfo(3), which orders addresses as specified in RFC 6724.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -30,24 +30,25 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Why a peer could not be connected by its name.
+/// Reason why a peer could not be connected by its host name.
 #[derive(Debug, Error)]
 pub enum DialError {
-    /// The name could not be looked up.
+    /// The name could not be resolved.
     #[error("{name} cannot be looked up: {error}")]
     Lookup {
-        /// The name.
+        /// The host name.
         name: String,
-        /// The resolver's error.
+        /// Error of the resolver.
         error: io::Error,
     },
     /// The name has no address.
     #[error("{0} has no address")]
     NoAddress(String),
-    /// No address could be connected.
+    /// No address could be connected. Each address has its own error.
     #[error("{}", all(.0))]
     Connect(Vec<(SocketAddr, ConnectError)>),
-    /// There is no connection, or another thread connects, and this one would wait for itself: see [`Host::would_deadlock`].
+    /// The dialer has no usable connection, or another thread is connecting, and this thread would wait for itself: see
+    /// [`Host::would_deadlock`].
     #[error("{}", ConnectError::WouldDeadlock)]
     WouldDeadlock,
 }
@@ -58,9 +59,10 @@ fn all(errors: &[(SocketAddr, ConnectError)]) -> String {
     texts.join("; ")
 }
 
-/// A peer by host name and port, with the connection to it. The connection is opened at the first call of
-/// [`Dialer::connection`], and anew after it has ended; each time the name is resolved again, so that a service that has moved is
-/// found.
+/// A peer, by host name and port, with the connection to the peer.
+///
+/// The first call of [`Dialer::connection`] opens the connection. After the connection has ended, the next call opens another
+/// one. Each time the name is resolved again, so that a service that has moved is found.
 pub struct Dialer {
     host: Arc<Host>,
     name: String,
@@ -95,7 +97,7 @@ impl Dialer {
         self
     }
 
-    /// Sets the name of the peer in the ring of keys; see [`Host::connect_to`].
+    /// Sets the name of the peer in the key ring; see [`Host::connect_to`].
     #[must_use]
     pub fn peer_name(mut self, name: &str) -> Self {
         self.peer_name = Some(name.to_owned());
@@ -109,12 +111,15 @@ impl Dialer {
         self
     }
 
-    /// Returns the connection, unless it has ended, is closing or the peer drains ([`Connection::is_peer_draining`]). Otherwise
-    /// resolves the name and connects to its addresses in turn until one answers; an address without an answer takes
-    /// `session.handshake_timeout`. Other callers wait meanwhile. Makes one attempt; wait before you repeat it.
+    /// Returns the connection, or opens one if there is none.
+    ///
+    /// A connection is not returned if it has ended, is closing, or its peer drains ([`Connection::is_peer_draining`]). To open
+    /// one, the call resolves the name and connects to its addresses in turn until one of them answers. An address without an
+    /// answer takes `session.handshake_timeout`. Other callers wait during that time. The call makes one attempt; wait before you
+    /// repeat it.
     ///
     /// # Errors
-    /// If the name cannot be looked up, no address can be connected, or this thread would wait for itself.
+    /// If the name cannot be resolved, no address can be connected, or this thread would wait for itself.
     pub fn connection(&self) -> Result<Connection, DialError> {
         let mut current = self.lock()?;
         let usable =

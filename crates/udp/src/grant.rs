@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::driver::HostId;
 use crate::session::PeerKey;
 
-/// What peers may do with a region: any of reads, writes and atomic ops, joined by `|`.
+/// Kinds of access that peers have to a region: reads, writes and atomic ops, combined by `|`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Access(u8);
 
@@ -26,13 +26,15 @@ impl Access {
     /// The names of the kinds, in the order of their bits.
     const NAMES: [&str; 3] = ["read", "write", "atomic"];
 
-    /// Returns the access with these bits: 1 for reads, 2 for writes, 4 for atomic ops. `None` without any, or with others.
+    /// Returns the access with these bits: 1 for reads, 2 for writes, 4 for atomic ops. Returns `None` if no bit or any other bit
+    /// is set.
     #[must_use]
     pub const fn from_bits(bits: u8) -> Option<Self> {
         if matches!(bits, 1..=7) { Some(Self(bits)) } else { None }
     }
 
-    /// Returns the access that a text names: `read`, `write` and `atomic`, joined by `-`, or `all`.
+    /// Returns the access that a text names: `read`, `write` and `atomic`, joined by `-`, or `all`. Returns `None` for any other
+    /// text.
     #[must_use]
     pub fn from_name(text: &str) -> Option<Self> {
         if text == "all" {
@@ -46,7 +48,7 @@ impl Access {
             .and_then(Self::from_bits)
     }
 
-    /// Returns `true` if everything that `wanted` has is allowed.
+    /// Returns `true` if this access includes every kind of access in `wanted`.
     #[must_use]
     pub const fn allows(self, wanted: Self) -> bool {
         self.0 & wanted.0 == wanted.0
@@ -70,7 +72,7 @@ impl fmt::Debug for Access {
     }
 }
 
-/// The peers that may use a region.
+/// Set of peers that may use a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant(Who);
 
@@ -93,25 +95,26 @@ pub(crate) struct Caller {
 }
 
 impl Grant {
-    /// Every peer of the host that knows the region's key.
+    /// Returns a grant for every peer of the host that knows the region key.
     #[must_use]
     pub const fn all() -> Self {
         Self(Who::All)
     }
 
-    /// Nobody.
+    /// Returns a grant for no peer.
     #[must_use]
     pub const fn nobody() -> Self {
         Self(Who::Keys(Vec::new()))
     }
 
-    /// The peer of this connection, until the connection ends. For regions of the connection's own host alone.
+    /// Returns a grant for the peer of this connection, until the connection ends. Only regions of the connection's own host can
+    /// have this grant.
     #[must_use]
     pub fn connection(connection: &Connection) -> Self {
         Self(Who::Connection(connection.host(), connection.number()))
     }
 
-    /// The peers with these keys ([`Connection::peer_key`]), by any connection.
+    /// Returns a grant for the peers with these keys ([`Connection::peer_key`]), on any connection.
     #[must_use]
     pub fn keys(keys: impl IntoIterator<Item = PeerKey>) -> Self {
         let mut keys: Vec<PeerKey> = keys.into_iter().collect();

@@ -30,7 +30,7 @@ use crate::sys::{Sockets, source_to};
 /// `base_target` ([`Config::new`]), so that a call that ends within a round trip at the target needs no wake-up.
 const CALL_SPIN: Duration = Duration::from_micros(200);
 
-/// A host of the transport in this process. Dropping it ends every connection.
+/// A host of the transport in this process. Dropping the host ends all its connections.
 pub struct Host {
     engines: Vec<Arc<Mailbox>>,
     /// One per engine, except in inline mode; each returns the result of [`Engine::end`].
@@ -51,7 +51,7 @@ impl Host {
     /// Opens the sockets and starts the engines.
     ///
     /// # Errors
-    /// An impossible setting, an address that cannot be bound, or a system that lacks what is needed.
+    /// If a setting is impossible, an address cannot be bound, or the system lacks a service that the engines need.
     pub fn start(config: Config) -> Result<Self, StartError> {
         config.check()?;
         let regions = Arc::new(Regions::new(config.all_engines(), Randomness::System));
@@ -155,32 +155,33 @@ impl Host {
         shared.engine()
     }
 
-    /// Returns the first of its addresses.
+    /// Returns the first of the addresses at which the host's sockets are bound.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// Returns the addresses at which its sockets are bound, in the order of [`Config::listen`].
+    /// Returns all addresses at which the host's sockets are bound, in the order of [`Config::listen`].
     #[must_use]
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Registers `memory` as a region, which peers that know its key may use. It may be a vector, or any other
-    /// [`Memory`].
+    /// Registers `memory` as a region that every connected peer may use if it knows the region key. `memory` may be a vector or
+    /// any other [`Memory`].
     ///
     /// # Errors
-    /// [`io::ErrorKind::QuotaExceeded`] if 65536 regions are registered already, or another one if the system gives no randomness for
-    /// its key.
+    /// [`io::ErrorKind::QuotaExceeded`] if 65536 regions are registered already; another error if the system provides no random
+    /// bytes for the region key.
     pub fn register(&self, memory: impl Memory + 'static, access: Access) -> io::Result<Region> {
         Region::new(&self.regions, Box::new(memory), access, None)
     }
 
-    /// As [`Host::register`], for the peers of `grant` only. To others the region's key is useless.
+    /// Registers `memory` as a region that only the peers of `grant` may use. For other peers the region key is useless.
+    /// Otherwise as [`Host::register`].
     ///
     /// # Errors
-    /// As [`Host::register`], and [`io::ErrorKind::InvalidInput`] if the grant names a connection of another host.
+    /// As [`Host::register`]; [`io::ErrorKind::InvalidInput`] if the grant names a connection of another host.
     pub fn register_for(
         &self,
         memory: impl Memory + 'static,
@@ -190,22 +191,27 @@ impl Host {
         Region::new(&self.regions, Box::new(memory), access, Some(grant))
     }
 
-    /// Connects to a peer by one flow of traffic class 0, with the first key of the ring, or to the only peer that the ring
-    /// lists. Waits until the connection is
-    /// open. A host with several addresses connects from the one that the route to the peer prefers, if it has that one, and
-    /// otherwise from the first that can reach the peer.
+    /// Connects to a peer by one flow of traffic class 0, and waits until the connection is open.
+    ///
+    /// The host proves the first shared key of the key ring. With keys of hosts, it connects to the only peer that the key ring
+    /// lists. A host with several addresses connects from the address that the route to the peer prefers. If that is not one of
+    /// its addresses, it uses the first one that can reach the peer.
     ///
     /// # Errors
-    /// If the peer does not answer, refuses, or there are too many connections, and [`ConnectError::WouldDeadlock`].
+    /// If the peer does not answer, the peer refuses, or a limit on connections is reached; [`ConnectError::WouldDeadlock`] if
+    /// this thread would wait for itself.
     pub fn connect(&self, peer: SocketAddr) -> Result<Connection, ConnectError> {
         self.connect_with(peer, &[0], None)
     }
 
-    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]), with the credential `key`, the
-    /// first key of the ring, or to the only peer that the ring lists. `&[0; 4]` gives four flows of class 0. Waits until the connection is open.
+    /// Connects to a peer by one flow for each traffic class of `classes` (see [`Config::dscp`]), and waits until the connection
+    /// is open. `&[0; 4]` gives four flows of class 0.
+    ///
+    /// `key` is the credential to use. Without it, the choice of [`Host::connect`] applies.
     ///
     /// # Errors
-    /// As [`Host::connect`], and if a class does not exist, or there are no flows or more than either side allows.
+    /// As [`Host::connect`]. Also if the key ring does not contain `key`, a traffic class does not exist, `classes` is empty, or
+    /// it has more flows than either side allows.
     pub fn connect_with(
         &self,
         peer: SocketAddr,
@@ -217,11 +223,11 @@ impl Host {
         self.opened(self.driver.wait(self.request(peer, classes, towards)))
     }
 
-    /// Connects to the peer of this name in the ring of keys ([`KeyRing::of`]): no other host can answer. Otherwise as
+    /// Connects to the peer of this name in the key ring ([`KeyRing::of`]). No other host can answer. Otherwise as
     /// [`Host::connect_with`].
     ///
     /// # Errors
-    /// As [`Host::connect_with`], and if the ring has no such peer.
+    /// As [`Host::connect_with`], and if the key ring has no peer of this name.
     pub fn connect_to(
         &self,
         peer: SocketAddr,
@@ -236,7 +242,7 @@ impl Host {
     /// Async form of [`Host::connect_to`].
     ///
     /// # Errors
-    /// As [`Host::connect_to`].
+    /// As [`Host::connect_to`], except [`ConnectError::WouldDeadlock`].
     pub async fn connect_to_async(
         &self,
         peer: SocketAddr,
@@ -250,7 +256,7 @@ impl Host {
     /// Async form of [`Host::connect_with`].
     ///
     /// # Errors
-    /// As [`Host::connect_with`].
+    /// As [`Host::connect_with`], except [`ConnectError::WouldDeadlock`].
     pub async fn connect_async(
         &self,
         peer: SocketAddr,
@@ -261,9 +267,11 @@ impl Host {
         self.opened(self.driver.answer(self.request(peer, classes, towards)).await)
     }
 
-    /// Returns `true` if this thread holds the memory of a region of this host ([`Region::read`], [`Region::write`],
-    /// [`Region::lock`]), or is running one of its engines, as an accept hook and an algorithm do: calls that wait for the host are
-    /// refused then ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    /// Returns `true` if a call of this thread that waits for the host would deadlock.
+    ///
+    /// Either the thread holds the memory of a region of this host ([`Region::read`], [`Region::write`], [`Region::lock`]), or it
+    /// is running one of the host's engines, as an accept hook or an algorithm does. Calls that wait for the host are then
+    /// refused ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
     #[must_use]
     pub fn would_deadlock(&self) -> bool {
         self.drivers.iter().any(Driver::would_deadlock)
@@ -320,16 +328,16 @@ impl Host {
         if failed { ConnectError::EngineFailed } else { ConnectError::Stopped }
     }
 
-    /// Waits for the next connection that a peer has opened.
+    /// Waits for the next connection that a peer has opened, and accepts it.
     ///
     /// # Errors
-    /// If the engines have stopped, and [`ConnectError::WouldDeadlock`].
+    /// If the engines have stopped; [`ConnectError::WouldDeadlock`] if this thread would wait for itself.
     pub fn accept(&self) -> Result<Connection, ConnectError> {
         self.check_wait()?;
         self.accepted(self.driver.wait_next(&self.accepted))
     }
 
-    /// Returns the next connection that a peer has opened, if there is one.
+    /// Accepts the next connection that a peer has opened, without waiting. Returns `None` if there is none.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
         self.accepted(Some(self.accepted.try_recv().ok()?)).ok()
@@ -338,17 +346,18 @@ impl Host {
     /// Async form of [`Host::accept`].
     ///
     /// # Errors
-    /// As [`Host::accept`].
+    /// As [`Host::accept`], except [`ConnectError::WouldDeadlock`].
     pub async fn accept_async(&self) -> Result<Connection, ConnectError> {
         self.accepted(self.driver.next(&self.accepted).await)
     }
 
-    /// Replaces the ring of keys. Connections under keys that the new ring lacks end, those of retired keys continue. To change a key
-    /// without the loss of a connection, add the new one at every host, retire the old one
-    /// ([`Entry::retired`](crate::session::Entry::retired)), and remove it when its connections have ended.
+    /// Replaces the key ring. Connections under keys that the new ring lacks end; connections under retired keys continue.
+    ///
+    /// To replace a key without losing a connection, add the new key at every host, and retire the old key
+    /// ([`Entry::retired`](crate::session::Entry::retired)). Remove the old key when its connections have ended.
     ///
     /// # Errors
-    /// If the host is insecure and the ring is not, or vice versa.
+    /// If the host is insecure and the new ring is not, or vice versa.
     pub fn set_keys(&self, keys: &KeyRing) -> Result<(), StartError> {
         if keys.is_insecure() != self.insecure {
             let what = "a host cannot change between insecure and keys; start another host";
@@ -361,24 +370,30 @@ impl Host {
         Ok(())
     }
 
-    /// Takes the oldest note on a dropped handshake, for a log; its sender was not told the reason. An engine keeps at most
-    /// 64 notes and makes at most 100 per second, so that a flood fills neither the log nor the memory. The counters of
-    /// [`Host::stats`] count all dropped handshakes.
+    /// Takes the oldest report of a dropped handshake, for a log. Returns `None` if there is none.
+    ///
+    /// The sender of the handshake was not told the reason. An engine keeps at most 64 reports and creates at most 100 per
+    /// second, so that a flood fills neither the log nor the memory. The counters of [`Host::stats`] include all dropped
+    /// handshakes.
     pub fn dropped_handshake(&self) -> Option<DroppedHandshake> {
         self.engines.iter().find_map(|engine| engine.status.take_note())
     }
 
-    /// Ends every connection in order, so that no op is cut off. From now on the host takes and opens no connections
-    /// ([`ConnectError::PeerDraining`], [`ConnectError::Draining`]), and peers submit no ops to it
-    /// ([`SubmitError::PeerDraining`](crate::SubmitError::PeerDraining)). This side may still submit messages, since they may
-    /// answer requests, but neither reads nor writes nor atomic ops
-    /// ([`SubmitError::Draining`](crate::SubmitError::Draining)). Peers may still submit messages that this side waits for
-    /// ([`Request::answers`](crate::Request::answers)). A connection
-    /// closes when no op of either side is outstanding, the application has taken all its messages, and no
-    /// [`MessageReceiver`](crate::MessageReceiver) of it is busy, after 100 to 200 ms
-    /// ([`session::Config::retry`](crate::session::Config::retry)). Waits for that, at most for `timeout`. Returns whether all
-    /// connections have ended; call [`Host::stop`] afterwards in either case. If this thread would wait for itself
-    /// ([`Host::would_deadlock`]), returns `false` at once, and nothing ends.
+    /// Ends every connection in order, without cutting off ops. Returns `true` if all connections have ended, and `false`
+    /// otherwise, such as when `timeout` has passed. Call [`Host::stop`] afterwards in either case.
+    ///
+    /// From now on:
+    /// * The host opens and accepts no connections ([`ConnectError::Draining`] here, [`ConnectError::PeerDraining`] at peers).
+    /// * The host may submit messages, since they may answer requests. Its reads, writes and atomic ops are refused
+    ///   ([`SubmitError::Draining`](crate::SubmitError::Draining)).
+    /// * Peers submit no ops to the host ([`SubmitError::PeerDraining`](crate::SubmitError::PeerDraining)), except messages that
+    ///   this side waits for ([`Request::answers`](crate::Request::answers)).
+    ///
+    /// A connection closes when no op of either side is outstanding, the application has taken all its messages, and no
+    /// [`MessageReceiver`](crate::MessageReceiver) of the connection is busy. Detecting this takes 100 to 200 ms
+    /// ([`session::Config::retry`](crate::session::Config::retry)).
+    ///
+    /// If this thread would wait for itself ([`Host::would_deadlock`]), the call returns `false` at once and has no effect.
     pub fn drain(&self, timeout: Duration) -> bool {
         if self.would_deadlock() {
             return false;
@@ -386,7 +401,8 @@ impl Host {
         self.block_on(self.drain_async(), Some(timeout)).unwrap_or(false)
     }
 
-    /// Begins what [`Host::drain`] does, and returns a future of whether all connections have ended.
+    /// Async form of [`Host::drain`], without a timeout. The drain begins with this call, even if the future is not polled. The
+    /// output is `true` when all connections have ended, and `false` if an engine stopped before that.
     pub fn drain_async(&self) -> impl Future<Output = bool> + use<> {
         let ask = |engine: &Arc<Mailbox>| {
             let (done, drained) = oneshot::channel();
@@ -404,9 +420,11 @@ impl Host {
         }
     }
 
-    /// Ends every connection, tells the peers, and ends every wait, as dropping the host does. Any thread may call it. It
-    /// returns when the engines have ended. If code that an engine calls, a future of [`Host::block_on`], or a thread that holds the
-    /// memory of a region of this host calls it, it returns at once.
+    /// Ends every connection, notifies the peers, and ends every wait, as dropping the host does. Any thread may call this
+    /// function.
+    ///
+    /// Returns when the engines have ended. If the caller is code that an engine calls, a future of [`Host::block_on`], or a
+    /// thread that holds the memory of a region of this host, the call returns at once.
     pub fn stop(&self) {
         for engine in &self.engines {
             engine.stop();
@@ -428,29 +446,32 @@ impl Host {
     }
 
     /// Waits for a future, such as the next completion on a queue ([`Connection::submit_queued`]), and drives the engine
-    /// meanwhile, as other calls that wait do. A host with several engines leaves that to their threads. Returns `None` if
-    /// `timeout` has passed, or if this thread would wait for itself ([`Host::would_deadlock`]), also because the future keeps the
-    /// memory of a region while it waits. The future must not block on anything else, such as a sleep of the thread or another host: the
-    /// host may read nothing meanwhile. If it waits for the same host, that wait never sleeps.
+    /// meanwhile, as other calls that wait do. If the host has several engines, their threads drive them instead.
+    ///
+    /// Returns `None` if `timeout` has passed, or if this thread would wait for itself ([`Host::would_deadlock`]). The latter
+    /// includes a future that holds the memory of a region while it is pending.
+    ///
+    /// The future must not block on anything else, such as a sleep of the thread or another host: the host may receive nothing
+    /// during that time. If the future makes a blocking call of the same host, that call never sleeps.
     pub fn block_on<F: Future>(&self, future: F, timeout: Option<Duration>) -> Option<F::Output> {
         self.check_wait().ok()?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         self.driver.wait_future(pin!(future), deadline)
     }
 
-    /// Runs one step of the engine of a host in inline mode; returns whether there was anything to do.
+    /// Runs one step of the engine of a host in inline mode. Returns `true` if there was anything to do.
     pub fn drive(&self) -> bool {
         self.driver.step()
     }
 
-    /// Has engines notice changes such as withdrawn regions.
+    /// Makes the engines notice changes, such as withdrawn regions.
     pub fn look(&self) {
         self.engines.iter().for_each(|engine| engine.wake_sleepers());
         self.driver.step();
     }
 
-    /// Returns the counters of its engines, their connections and peers ([`Config::metrics_limit`]) as a page for Prometheus.
-    /// It may outlive the host.
+    /// Returns the counters of the engines and of their connections and peers (at most [`Config::metrics_limit`] of each per
+    /// engine), as metrics for Prometheus. The result may outlive the host.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let engines = self.engines.iter().zip(&self.drivers);

@@ -1,7 +1,9 @@
-//! Key files: made from the system's randomness, and read only if their owner alone may read them. Of a credential of systemd,
-//! which lies in a directory that only the service can enter, the group of the file may read it too.
+//! Creation and reading of key files, which only their owner may read.
 //!
-//! The format is [`KeyRing::parse`]'s: lines of shared keys, of the key pair of this host, and of the public keys of peers.
+//! Keys come from the system's generator. If a key file is a credential of systemd, its group may read it too, since only the
+//! service can enter the directory of the credential.
+//!
+//! [`KeyRing::parse`] defines the format: lines of shared keys, of the key pair of this host, and of the public keys of peers.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -61,10 +63,10 @@ fn refused(path: &Path, credentials: Option<&OsStr>) -> u32 {
     if is_credential { 0o037 } else { 0o077 }
 }
 
-/// Makes a new shared key and writes it to a new file that only its owner may read.
+/// Creates a shared key and writes it to a new file that only its owner may read. Returns the public name of the key.
 ///
 /// # Errors
-/// If the file exists or cannot be written, or the system gives no randomness.
+/// If the file exists or cannot be written, or the system provides no random bytes.
 pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     let create = || {
         let key = new_shared()?;
@@ -79,11 +81,11 @@ pub fn create(path: &Path) -> Result<KeyId, KeyFileError> {
     create().map_err(|fault| KeyFileError { path: path.to_owned(), fault })
 }
 
-/// Makes a new key pair for a host and writes it to a new file that only its owner may read, with the shared keys of `group`, or
-/// a new one. Returns the entry that peers need.
+/// Creates a key pair for the host `name` and writes it to a new file that only its owner may read, with the shared keys of the
+/// file `group` or, without it, a new shared key. Returns the entry that peers need.
 ///
 /// # Errors
-/// As [`create`], and if the name is invalid or the file `group` has no shared key.
+/// As [`create`]. Also if the name is invalid, or if the file `group` cannot be read or has no shared key.
 pub fn create_pair(path: &Path, name: &str, group: Option<&Path>) -> Result<Entry, KeyFileError> {
     let is_shared = |entry: &&Entry| matches!(entry.key, EntryKey::Shared(_));
     let group = group.map(read_entries).transpose()?;
@@ -164,7 +166,7 @@ fn name(part: &Path, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A key file that cannot be read or created.
+/// Reason why a key file could not be read or created.
 #[derive(Debug, Error)]
 #[error("{}: {fault}", path.display())]
 pub struct KeyFileError {
@@ -173,8 +175,8 @@ pub struct KeyFileError {
 }
 
 impl KeyFileError {
-    /// Returns `true` if the system refused something: the file exists, or cannot be read or written, or there is no randomness.
-    /// Otherwise a name or the content or mode of a file is wrong.
+    /// Returns `true` if the system caused the error: the file exists, cannot be read or cannot be written, or there are no
+    /// random bytes. Otherwise a name, or the content or mode of a file, is wrong.
     #[must_use]
     pub fn is_of_system(&self) -> bool {
         match &self.fault {

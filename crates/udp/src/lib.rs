@@ -1,11 +1,11 @@
-//! Apus between real processes: ops over UDP, on Linux, as an ordinary user.
+//! Ops between processes over UDP, on Linux, as an ordinary user.
 //!
-//! This crate adds to [`apus_transport`] what the core leaves out: sockets, clocks and threads. The
-//! transport and the algorithms are the code that the simulator runs.
+//! This crate adds sockets, clocks and threads to [`apus_transport`]. The transport and the algorithms are the code that the
+//! simulator runs.
 //!
-//! A [`Host`] has engines, and each engine a socket. Peers connect ([`Host::connect`],
-//! [`Host::accept`]), submit ops ([`Connection::submit`]: one-sided writes, reads and atomic ops on the other's
-//! [`Region`]s, two-sided messages) and wait for their ends, blocking or as futures of any runtime.
+//! A [`Host`] has engines, and each engine has a socket. Hosts connect to each other ([`Host::connect`], [`Host::accept`]) and
+//! submit ops ([`Connection::submit`]): one-sided writes, reads and atomic ops on the peer's [`Region`]s, and two-sided messages.
+//! An application waits for the completion of an op by a blocking call, or uses the op as a future of any async runtime.
 //!
 //! # Example
 //!

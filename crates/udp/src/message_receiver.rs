@@ -8,18 +8,18 @@ use crate::error::End;
 
 /// Receives the messages of a connection as they arrive ([`Connection::receive_with`](crate::Connection::receive_with)).
 ///
-/// The engine calls it, in turn with everything else that it does. An implementation returns soon and waits for nothing. It
+/// The engine calls these functions between its other work. An implementation must return soon and must not wait for anything. It
 /// may submit ops and wake futures. The engine catches its panics.
 pub trait MessageReceiver: Send {
-    /// Takes a message. Its room (`max_queued_bytes`, `max_queued_messages`) is released afterwards, so an implementation
-    /// that keeps messages bounds their number itself.
+    /// Takes a message. The message no longer counts towards `max_queued_bytes` and `max_queued_messages`, so an implementation
+    /// that keeps messages must bound their number itself.
     fn receive(&mut self, message: Message);
 
-    /// Takes the end of the connection, after its last message. Ops that were outstanding end afterwards.
+    /// Takes the end of the connection, after the last message. Outstanding ops end afterwards.
     fn ended(&mut self, end: End);
 
-    /// Returns `true` while it answers messages, or waits for answers. A host that drains
-    /// ([`Host::drain`](crate::Host::drain)) keeps the connection meanwhile.
+    /// Returns `true` while the receiver answers messages or waits for answers. A host that drains
+    /// ([`Host::drain`](crate::Host::drain)) keeps the connection open during that time.
     fn is_busy(&self) -> bool {
         false
     }

@@ -88,8 +88,8 @@ impl Metrics {
         asked.into_iter().map(|report| report.recv_timeout(REPORT_TIMEOUT).ok()).collect()
     }
 
-    /// Returns the current page. Waits for the engines' next step, at most a second each; the connections and peers of an engine that
-    /// does not answer are missing then (`apus_engine_report`).
+    /// Returns the current page of metrics. Waits for the next step of each engine, at most one second per engine. If an engine
+    /// does not answer, its connections and peers are missing from the page (`apus_engine_report`).
     #[must_use]
     pub fn page(&self) -> String {
         let reports = self.reports();

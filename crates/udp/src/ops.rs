@@ -31,7 +31,7 @@ impl EngineLink {
     }
 }
 
-/// A submitted op: a future of its end. Dropping it does not cancel the op.
+/// A submitted op, which is a future of its completion. Dropping it does not cancel the op.
 pub struct Op {
     pub(crate) receiver: oneshot::Receiver<OpResult>,
     pub(crate) link: Arc<EngineLink>,
@@ -40,11 +40,11 @@ pub struct Op {
 }
 
 impl Op {
-    /// Waits for its end.
+    /// Waits for the completion of the op.
     ///
     /// # Errors
-    /// How it failed; [`OpError::Unknown`] if the peer may have applied it. With [`End::WouldDeadlock`] the op goes on, and nobody
-    /// hears of its end.
+    /// How the op failed; [`OpError::Unknown`] if the peer may have applied it. If the cause is [`End::WouldDeadlock`], the op
+    /// continues and its completion is discarded.
     pub fn wait(self) -> OpResult {
         let Self { receiver, link, .. } = self;
         if link.driver.would_deadlock() {
@@ -53,7 +53,7 @@ impl Op {
         link.driver.wait(receiver).unwrap_or_else(|| Err(stopped(&link.state)))
     }
 
-    /// Returns its end if it has ended, without waiting. Only the first call after the end returns it.
+    /// Returns the completion if the op has ended, without waiting. Only the first call after the end returns it.
     #[must_use]
     pub fn try_take(&self) -> Option<OpResult> {
         match self.receiver.try_recv() {
@@ -63,7 +63,7 @@ impl Op {
         }
     }
 
-    /// Asks the engine to give it up. It then ends with [`Cause::Cancelled`], unless it has ended before.
+    /// Asks the engine to cancel the op. The op then ends with [`Cause::Cancelled`], unless it has ended before.
     pub fn cancel(&self) {
         self.link.cancel(self.ticket);
     }

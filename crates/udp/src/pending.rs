@@ -58,29 +58,28 @@ impl Buffers {
     }
 }
 
-/// A completed op.
+/// Result of an op that was completed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Done {
-    /// The bytes that a read fetched; empty for other ops.
+    /// Bytes that a read fetched; empty for other ops.
     pub bytes: Vec<u8>,
-    /// The word before an atomic op; `None` for other ops. A compare-and-swap has replaced the word if this is the
-    /// expected value.
+    /// Word before an atomic op; `None` for other ops. A compare-and-swap has replaced the word if this is the expected value.
     pub old: Option<u64>,
     /// Time from the engine's acceptance of the op to its end.
     pub latency: Span,
 }
 
-/// How an op ended.
+/// How an op ended: its result, or the reason why it failed.
 pub type OpResult = Result<Done, OpError>;
 
-/// The end of an op, on a queue of completions.
+/// Completion of an op, on a queue of completions.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Completion {
     /// The application's own mark, from the submission.
     pub user: u64,
-    /// How it ended.
+    /// How the op ended.
     pub result: OpResult,
 }
 

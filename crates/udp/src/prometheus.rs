@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The type of a metric.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A count that only grows; its name ends in `_total`.
+    /// A count that only grows. Its name ends in `_total`.
     Counter,
     /// A value that rises and falls.
     Gauge,
@@ -19,7 +19,7 @@ pub enum Kind {
     Summary,
 }
 
-/// A page of metrics. Names contain the unit, which is a base unit as Prometheus recommends: seconds, bytes.
+/// A page of metrics. The name of a metric contains its unit, which is a base unit as Prometheus recommends: seconds, bytes.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -33,7 +33,7 @@ impl Page {
         Self::default()
     }
 
-    /// Begins a metric, whose samples follow. `name` consists of letters, digits, `_` and `:`.
+    /// Begins a metric, whose samples follow. `name` consists of letters, digits, `_` and `:`, and does not begin with a digit.
     pub fn metric(&mut self, name: &str, kind: Kind, help: &str) -> &mut Self {
         debug_assert!(is_name(name), "`{name}` is not a metric name");
         let kind = match kind {
@@ -80,7 +80,7 @@ impl Page {
         self
     }
 
-    /// Returns the text.
+    /// Returns the text of the page.
     #[must_use]
     pub fn finish(self) -> String {
         self.text
@@ -97,7 +97,7 @@ fn is_name(name: &str) -> bool {
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_BYTES: usize = 8192;
 
-/// An HTTP server for the page `/metrics`, with its own thread, for one client at a time.
+/// An HTTP server for the page `/metrics`. It has its own thread and serves one client at a time. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -106,7 +106,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address` and calls `page` for each request.
+    /// Listens at `address` and calls `page` for each request of the page.
     ///
     /// # Errors
     /// If the address cannot be bound, or no thread can be started.
@@ -140,7 +140,7 @@ impl Server {
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
-    /// Returns its address, with the port that the system chose for port 0.
+    /// Returns the address of the server. If port 0 was given, it contains the port that the system chose.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

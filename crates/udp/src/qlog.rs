@@ -26,9 +26,10 @@ const MAX_CONNECTIONS: u32 = 64;
 /// call.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A directory for records of connections. Clones share it and its limits.
+/// A directory for records of connections. Clones share the directory and its limits.
 ///
-/// The engine itself formats and writes the records, which slows every packet of a recorded connection: for diagnosis.
+/// The engine itself formats and writes the records, which slows every packet of a recorded connection: use records for diagnosis
+/// only.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     dir: PathBuf,
@@ -39,10 +40,10 @@ pub struct Qlog {
 }
 
 impl Qlog {
-    /// Returns records in `dir`, which is created if it does not exist.
+    /// Returns a handle of the directory `dir`, which is created if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If the directory cannot be created.
     pub fn new(dir: &Path) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         Ok(Self {
@@ -53,15 +54,18 @@ impl Qlog {
         })
     }
 
-    /// Sets the maximum size of the record of a connection, 16 MiB by default, at least 256 KiB. A record has two files: when
-    /// `NAME.sqlog` has half of this size, it replaces `NAME.previous.sqlog`, so that the newest events stay.
+    /// Sets the maximum size in bytes of the record of a connection. The default is 16 MiB; values below 256 KiB are raised to
+    /// 256 KiB.
+    ///
+    /// A record has two files, so that the newest events are kept: before `NAME.sqlog` exceeds half of the maximum size, it
+    /// replaces `NAME.previous.sqlog`.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes.max(4 * BUFFER_BYTES as u64);
         self
     }
 
-    /// Sets the maximum number of connections that are recorded, 64 by default. Further ones are not.
+    /// Sets the maximum number of connections that are recorded, 64 by default. Further connections are not recorded.
     #[must_use]
     pub fn max_connections(mut self, connections: u32) -> Self {
         self.max_connections = connections;

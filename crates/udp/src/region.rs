@@ -17,10 +17,10 @@ use crate::grant::{Access, Caller, Grant};
 use crate::session::Randomness;
 use crate::uses::Uses;
 
-/// Memory of a region, or target of a read.
+/// Memory of a region, or the target of a read.
 ///
-/// Engines call these functions. Both must return the same bytes each time. If the memory shrinks, ops on the missing
-/// bytes fail or are not stored. A panic ends the engine: all its connections end as
+/// Engines call these functions. Both must return the same bytes each time. If the memory shrinks, ops on the missing bytes fail,
+/// or their bytes are not stored. If one of the functions panics, the engine ends: all its connections end as
 /// [`End::EngineFailed`](crate::End::EngineFailed), and all its ops as unknown.
 pub trait Memory: Send + Sync {
     /// Returns the bytes.
@@ -39,9 +39,11 @@ impl Memory for Vec<u8> {
     }
 }
 
-/// Maximum length in bytes of reads and writes that are atomic: a packet carries them whole, and the region is locked
-/// while an engine copies a packet's bytes. This applies to paths that carry packets of 1280 bytes, as all paths of IPv6
-/// do (RFC 8200 §5); where the kernel knows of a smaller MTU, packets have less payload, but at least 256 bytes.
+/// Maximum length in bytes of reads and writes that are atomic.
+///
+/// One packet carries all bytes of such an op, and an engine locks the region while it copies the bytes of a packet. This
+/// requires a path that carries packets of 1280 bytes, as all paths of IPv6 do (RFC 8200 §5). If the kernel knows of a smaller
+/// MTU, packets have less payload, but at least 256 bytes.
 pub const ATOMIC_BYTES: usize = 1024;
 
 /// A registered region.
@@ -376,7 +378,7 @@ impl Regions {
     }
 }
 
-/// A registered region. Dropping it withdraws it.
+/// A registered region. Dropping it withdraws the region.
 pub struct Region {
     registered: Arc<Registered>,
     regions: Arc<Regions>,
@@ -393,8 +395,8 @@ impl Region {
         Ok(Self { registered, regions: Arc::clone(regions) })
     }
 
-    /// Returns its key. Every connected peer that knows the key has access, unless the region was registered for some peers
-    /// ([`Host::register_for`](crate::Host::register_for)).
+    /// Returns the region key. Every connected peer that knows the key has access, unless the region was registered for some
+    /// peers ([`Host::register_for`](crate::Host::register_for)).
     #[must_use]
     pub fn key(&self) -> RegionKey {
         self.registered.key
@@ -405,32 +407,37 @@ impl Region {
         HeldMemory::new(self.regions.host, self.key())
     }
 
-    /// Calls `read` with its bytes, which do not change during the call. Peers can still read them, but an engine that
-    /// receives a write to the region waits. A waiting engine does nothing else, not even for other regions or
-    /// connections. So be brief. Calls in `read` that would wait for the same host are refused
-    /// ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    /// Calls `read` with the bytes of the region, which do not change during the call.
     ///
-    /// A write of a peer that is longer than [`ATOMIC_BYTES`] is not atomic. Its packets are stored one by one, or as
-    /// aggregates of up to 64 kB, and `read` may see any of them without the rest.
+    /// Peers can still read the region, but an engine that receives a write to the region waits. A waiting engine does nothing
+    /// else, not even for other regions or connections, so the call must be short. Calls in `read` that would wait for the same
+    /// host are refused ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    ///
+    /// A write of a peer that is longer than [`ATOMIC_BYTES`] is not atomic. Its packets are stored one by one, or as aggregates
+    /// of up to 64 kB, and `read` may see some of them without the rest.
     pub fn read<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         let memory = self.registered.memory.read().unwrap_or_else(PoisonError::into_inner);
         let _held = self.hold();
         read(memory.bytes())
     }
 
-    /// Calls `change` with its bytes. An engine that receives a read or write of the region waits, as in
-    /// [`Region::read`]. A read of a peer that is longer than [`ATOMIC_BYTES`] is not atomic: each packet of the answer
-    /// carries the bytes at the time of its sending.
+    /// Calls `change` with the bytes of the region. An engine that receives a read or a write of the region waits, as in
+    /// [`Region::read`].
+    ///
+    /// A read of a peer that is longer than [`ATOMIC_BYTES`] is not atomic: each packet of the answer carries the bytes at the
+    /// time of its sending.
     pub fn write<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         let mut memory = self.registered.memory.write().unwrap_or_else(PoisonError::into_inner);
         let _held = self.hold();
         change(memory.bytes_mut())
     }
 
-    /// Locks its memory until the guard is dropped, as [`Region::write`] does for the time of its call. Waits at most for
-    /// `timeout`; `None` waits without limit. Returns `None` if the time has passed. Engines that receive packets for the region
-    /// wait meanwhile, and do nothing else. So be brief, and do not use the region otherwise while the guard lives. Calls that
-    /// would wait for the same host are refused meanwhile ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
+    /// Locks the memory of the region until the guard is dropped, as [`Region::write`] does during its call. Returns `None` if
+    /// `timeout` has passed; a `timeout` of `None` waits without limit.
+    ///
+    /// While the guard lives, engines that receive packets for the region wait and do nothing else. Hold the guard only briefly,
+    /// and do not access the region in any other way during that time. Calls of this thread that would wait for the same host are
+    /// refused ([`End::WouldDeadlock`](crate::End::WouldDeadlock)).
     pub fn lock(&self, timeout: Option<Duration>) -> Option<RegionGuard<'_>> {
         let memory = match timeout {
             None => self.registered.memory.write().unwrap_or_else(PoisonError::into_inner),
@@ -449,12 +456,16 @@ impl Region {
         Some(RegionGuard { memory, _held: self.hold() })
     }
 
-    /// Sets which peers may use it from now on, for a region that was registered for some peers. When this returns, nothing of the region is read or
-    /// changed for a peer that has lost the right: later packets of its ops are refused, as if there were no such region, and
-    /// the reads that are being answered end as unknown, with [`Cause::Withdrawn`](crate::Cause::Withdrawn). Bytes that were sent
-    /// before may still arrive. Do not call it within [`Region::read`] or [`Region::write`], or while a [`RegionGuard`] of the region lives:
-    /// an engine that waits for the region would wait for the caller. Returns `false`, and changes nothing, if the region was registered for all peers, or the
-    /// grant names a connection of another host.
+    /// Sets which peers may use the region, if it was registered for some peers
+    /// ([`Host::register_for`](crate::Host::register_for)). Returns `false`, and changes nothing, if the region was registered
+    /// for all peers, or if the grant names a connection of another host.
+    ///
+    /// After the call has returned, no byte of the region is read or changed for a peer that has lost the right. Later packets of
+    /// the peer's ops are refused, as if the region did not exist. Its reads that are being answered end as unknown, with
+    /// [`Cause::Withdrawn`](crate::Cause::Withdrawn). Bytes that were sent before may still arrive.
+    ///
+    /// Do not call this function within [`Region::read`] or [`Region::write`], or while a [`RegionGuard`] of the region lives: an
+    /// engine that waits for the region would wait for the caller.
     pub fn set_grant(&self, grant: Grant) -> bool {
         let Some(place) = &self.registered.grant else { return false };
         if !grant.is_for(self.regions.host) {
@@ -467,7 +478,7 @@ impl Region {
         true
     }
 
-    /// Withdraws it: later ops of peers are refused. Outstanding answers to reads are completed.
+    /// Withdraws the region: later ops of peers are refused. Outstanding answers to reads are completed.
     pub fn withdraw(&self) {
         if self.registered.uses.withdraw() {
             self.regions.withdrawals.fetch_add(1, Ordering::AcqRel);
@@ -478,8 +489,8 @@ impl Region {
         }
     }
 
-    /// Withdraws it and gives up the answers to outstanding reads. These reads end at the peers as unknown, with
-    /// [`Cause::Withdrawn`](crate::Cause::Withdrawn). So a peer that acknowledges no answers cannot hold the memory.
+    /// Withdraws the region and gives up the outstanding answers to reads. At the peers, these reads end as unknown, with
+    /// [`Cause::Withdrawn`](crate::Cause::Withdrawn). A peer that acknowledges no answers can therefore not hold the memory.
     pub fn revoke(&self) {
         self.withdraw();
         if !self.registered.revoked.swap(true, Ordering::AcqRel) {
@@ -487,7 +498,7 @@ impl Region {
         }
     }
 
-    /// Returns `true` if it was withdrawn and no engine uses its memory any more. An engine that sleeps notices the
+    /// Returns `true` if the region was withdrawn and no engine uses its memory any more. An engine that sleeps notices the
     /// withdrawal when it wakes ([`Host::look`](crate::Host::look)).
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -495,7 +506,7 @@ impl Region {
     }
 }
 
-/// The memory of a region, locked ([`Region::lock`]). It must be dropped by the thread that made it.
+/// Locked memory of a region ([`Region::lock`]). The thread that locked the region must drop the guard.
 pub struct RegionGuard<'a> {
     memory: Locked<'a>,
     _held: HeldMemory,

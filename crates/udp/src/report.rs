@@ -23,29 +23,30 @@ pub(crate) struct Report {
     pub(crate) other: PeerReport,
 }
 
-/// The ports by which a connection sends, and what has become of the packets.
+/// Source ports by which a connection sends, with the counters of their packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// Payload of a full data packet, in bytes, by what probes have confirmed of the path so far.
+    /// Payload of a full data packet in bytes, as far as probes have confirmed the path.
     pub payload: u64,
-    /// Why all packets leave by one port, if they do.
+    /// Reason why all packets leave by one port; `None` if they do not.
     pub one_port: Option<OnePort>,
     /// Number of ports of the peer from which packets are accepted.
     pub peer_ports: u16,
-    /// Packet numbers that flows remember, if this side or the peer has several ports.
+    /// Length of the range of packet numbers that flows remember; `None` unless this side or the peer has several ports.
     pub range: Option<u32>,
-    /// The ports of this side, by number.
+    /// Ports of this side, by number.
     pub ports: Vec<PortPaths>,
 }
 
-/// A port by which a connection sends. Its number is that of the entropy values that name it, modulo the number of ports.
+/// A source port of a connection. Its number is that of the entropy values that name it, modulo the number of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPaths {
     /// The UDP port.
     pub port: u16,
-    /// Whether packets leave by it.
+    /// Whether packets leave by this port.
     pub usable: bool,
-    /// Packets over all flows; 0 for connections that use one port at both sides, whose flows count them.
+    /// Packet counters over all flows. They are 0 if both sides of the connection use one port; the counters of the flows then
+    /// apply.
     pub counters: EvCounters,
 }
 

@@ -10,25 +10,27 @@ use apus_units::Span;
 
 use crate::session::{MAX_PORTS, in_range};
 
-/// Default number of ports. Source: uet-htsim 40ccb05, `-paths`; Ultra Ethernet and MRC: 64 to 256.
+/// Default number of source ports. Source: uet-htsim 40ccb05, `-paths`; Ultra Ethernet and MRC: 64 to 256.
 pub const DEFAULT_PORTS: u16 = 64;
 
 /// Default of [`LossDetection::Time`]. deviation: no source; half of the least timeout here, so that packets of a path that is cut or was
 /// left are missed before their timeout. Queues of two paths that differ by more have packets sent twice.
 const LOSS_DELAY: Span = Span::from_ms(5);
 
-/// The path of acknowledgements of packets that came from several ports.
+/// Path of the acknowledgements of packets that came from several ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPath {
-    /// From the port that the packet came to, to the port that it came from. NATs and firewalls let them pass as answers.
+    /// From the port at which the packet arrived, to the port from which it came. NATs and firewalls let such acknowledgements
+    /// pass as answers.
     #[default]
     Symmetric,
-    /// From the port of this host with the packet's number, if it has one that the peer confirmed, to the peer's first port.
+    /// From the port of this host with the number of the packet's port, if there is one and the peer has confirmed it, to the
+    /// peer's first port.
     Own,
 }
 
 impl AckPath {
-    /// Words for the paths.
+    /// Names of the paths in settings.
     pub const WORDS: [(&'static str, Self); 2] =
         [("symmetric", Self::Symmetric), ("own", Self::Own)];
 }
@@ -42,15 +44,15 @@ impl FromStr for AckPath {
     }
 }
 
-/// What declares a packet lost before its timeout.
+/// Rule that declares a packet lost before its timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossDetection {
-    /// A later packet by the same port is acknowledged: paths keep the order. Of a path that is cut nothing is acknowledged, so that
-    /// only timeouts detect its losses.
+    /// A packet is lost once a later packet by the same port is acknowledged: a path keeps the order of packets. Packets on a
+    /// path that is cut are never acknowledged, so only timeouts detect their losses.
     EvOrder,
-    /// A packet that was sent this much later is acknowledged.
+    /// A packet is lost once a packet that was sent this much later is acknowledged.
     Time(Span),
-    /// Nothing. Each packet has a timeout of its own.
+    /// No packet is declared lost early. Each packet has its own timeout.
     Timeout,
 }
 
@@ -61,10 +63,10 @@ impl Default for LossDetection {
 }
 
 impl LossDetection {
-    /// Reads "ev-order", "timeout", or "time" with the delay `delay`.
+    /// Parses "ev-order", "timeout" or "time". `delay` is the time of "time", 5 ms by default.
     ///
     /// # Errors
-    /// Another word, or a delay that has no effect.
+    /// If the word is another one, or `delay` has no effect.
     pub fn parse(word: &str, delay: Option<Span>) -> Result<Self, String> {
         let rule = match word {
             "ev-order" => Self::EvOrder,
@@ -99,24 +101,24 @@ impl LossDetection {
     }
 }
 
-/// Settings of ports as texts state them; those that are `None` have their defaults.
+/// Settings of source ports as texts. Settings that are `None` have their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpreadSettings {
-    /// The path policy: a name, and parameters as `key=value` after it. `None`: each connection has one port.
+    /// Path policy: a name, followed by parameters as `key=value`. With `None`, each connection uses one source port.
     pub balancer: Option<String>,
-    /// Number of source ports of an engine.
+    /// Number of source ports of an engine; [`DEFAULT_PORTS`] by default.
     pub ports: Option<u16>,
-    /// [`Spreading::next_port`].
+    /// Second source port; see [`Spreading::next_port`].
     pub source_port: Option<u16>,
-    /// What declares a packet lost: "time", "ev-order" or "timeout".
+    /// Rule that declares a packet lost: "time", "ev-order" or "timeout".
     pub loss: Option<String>,
-    /// With "time": that time.
+    /// Time of the rule "time"; see [`LossDetection::Time`].
     pub loss_delay: Option<Span>,
-    /// [`Config::range`](crate::Config::range).
+    /// Length of the range of packet numbers that flows remember; see [`Config::range`](crate::Config::range).
     pub range: Option<u32>,
-    /// [`Config::ack_path`](crate::Config::ack_path).
+    /// Path of acknowledgements; see [`Config::ack_path`](crate::Config::ack_path).
     pub ack_path: Option<AckPath>,
-    /// [`Config::accept_ports`](crate::Config::accept_ports).
+    /// Maximum number of source ports of a peer; see [`Config::accept_ports`](crate::Config::accept_ports).
     pub accept_ports: Option<u16>,
 }
 
@@ -151,25 +153,26 @@ impl SpreadSettings {
     }
 }
 
-/// How this host spreads the packets of its flows.
+/// How a host spreads the packets of its flows over source ports.
 #[derive(Clone, Debug)]
 pub struct Spreading {
     balancer: BalancerConfig,
     /// Number of source ports of an engine, its first one included.
     pub(crate) ports: u16,
-    /// The second port; the others follow it, those of further engines after them. `None`: the system chooses.
+    /// The second source port of the first engine. Its other ports follow, then those of further engines. With `None`, the system
+    /// chooses.
     pub next_port: Option<u16>,
-    /// Loss detection. Default: [`LossDetection::Time`] with 5 ms. deviation: the simulator's default is the time of an RTT without
-    /// queues, which is unknown here.
+    /// Loss detection; by default [`LossDetection::Time`] with 5 ms. deviation: the simulator's default is the time of an RTT
+    /// without queues, which is unknown here.
     pub loss: LossDetection,
 }
 
 impl Spreading {
-    /// Reads a path policy: a name, and parameters as `key=value` after it, like "reps" or "reps freeze=10ms". The number of
-    /// entropy values is that of the ports unless `evs` is set.
+    /// Parses a path policy: a name, followed by parameters as `key=value`, like "reps" or "reps freeze=10ms". Unless `evs` is
+    /// set, the policy has as many entropy values as there are ports.
     ///
     /// # Errors
-    /// An unknown policy or parameter, an impossible value, or a policy that acts at switches.
+    /// If the policy or a parameter is unknown, a value or the number of ports is impossible, or the policy acts at switches.
     pub fn new(
         text: &str,
         ports: u16,
@@ -200,13 +203,13 @@ impl Spreading {
         Ok(Self { balancer, ports, next_port: None, loss: LossDetection::default() })
     }
 
-    /// The policy's name, profile and parameters.
+    /// Returns the policy's name, profile and parameters.
     #[must_use]
     pub fn balancer(&self) -> &BalancerConfig {
         &self.balancer
     }
 
-    /// Number of source ports of an engine, its first one included; a power of two from 2 to [`MAX_PORTS`].
+    /// Returns the number of source ports of an engine, including its first one: a power of two from 2 to [`MAX_PORTS`].
     #[must_use]
     pub fn ports(&self) -> u16 {
         self.ports
@@ -290,22 +293,23 @@ pub(crate) struct Agreed {
     pub(crate) range: u32,
 }
 
-/// Why all packets of a connection leave by one port.
+/// Reason why all packets of a connection leave by one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnePort {
     /// This host has no balancer.
     Off,
-    /// The peer is of a version that knows only one port.
+    /// The version of the peer supports only one port.
     PeerTooOld,
     /// The peer accepts one port only: by its settings, or because it has several engines at one address, among which its kernel
     /// divides source ports.
     PeerAcceptsOne,
-    /// The peer has confirmed no further port yet, or none any more: a NAT or a firewall is in the way, or no path is left.
+    /// The peer has not confirmed a further port yet, or confirms none any longer: a NAT or a firewall is in the way, or no path
+    /// is left.
     Unconfirmed,
 }
 
 impl OnePort {
-    /// Returns the reason in a word, as metrics have it.
+    /// Returns the reason as a single word, as in metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ const SUB: usize = 64;
 /// Doublings: up to 2^36 ns, a minute.
 const DOUBLINGS: usize = 31;
 
-/// A histogram of spans that one thread writes and others read, without locks.
+/// A histogram of time spans, written by one thread and read by others without locks.
 pub struct Histogram {
     buckets: Box<[AtomicU64]>,
 }
@@ -40,16 +40,16 @@ fn middle(bucket: usize) -> f64 {
 }
 
 impl Histogram {
-    /// Width of the buckets in relation to their values, at most. Values below 128 ns are exact.
+    /// Maximum width of a bucket relative to its values. Values below 128 ns are exact.
     pub const RESOLUTION: f64 = 1.0 / SUB as f64;
 
-    /// Records a span.
+    /// Records a time span.
     #[inline]
     pub fn record(&self, span: Span) {
         add(&self.buckets[bucket(span.as_ps() / 1_000)], 1);
     }
 
-    /// Forgets everything.
+    /// Removes all recorded spans.
     pub fn clear(&self) {
         for bucket in &self.buckets {
             bucket.store(0, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Histogram {
         self.buckets.iter().enumerate().map(of).sum::<f64>() / 1e9
     }
 
-    /// Returns the quantile of this share in microseconds, within [`Histogram::RESOLUTION`]; `None` if no span was
+    /// Returns the quantile `share` (0 to 1) in microseconds, within [`Histogram::RESOLUTION`]. Returns `None` if no span was
     /// recorded.
     #[must_use]
     pub fn quantile_us(&self, share: f64) -> Option<f64> {
@@ -102,9 +102,9 @@ pub struct Stats {
     pub datagrams_received: AtomicU64,
     /// Datagrams sent.
     pub datagrams_sent: AtomicU64,
-    /// System calls that received.
+    /// Number of system calls that received datagrams.
     pub receive_calls: AtomicU64,
-    /// System calls that sent.
+    /// Number of system calls that sent datagrams.
     pub send_calls: AtomicU64,
     /// Bursts whose departure the kernel or the NIC reported.
     pub departures: AtomicU64,
@@ -116,25 +116,25 @@ pub struct Stats {
     pub payload_received: AtomicU64,
     /// Payload bytes sent, including retransmissions.
     pub payload_sent: AtomicU64,
-    /// Ops ended.
+    /// Ops that have ended.
     pub ops: AtomicU64,
-    /// Atomic ops of peers executed on regions of this host.
+    /// Atomic ops of peers that were executed on regions of this host.
     pub atomics_executed: AtomicU64,
-    /// Number of sleeps of the engine.
+    /// Number of times that the engine slept.
     pub sleeps: AtomicU64,
     /// Open connections.
     pub connections: AtomicU64,
     /// Counters of the session layer.
     pub sessions: SessionStats,
-    /// t6 - t1 of acknowledged packets.
+    /// End-to-end RTT, t6 - t1, of acknowledged packets (Swift Fig. 2).
     pub end_to_end_rtt: Histogram,
-    /// NIC to NIC: end-to-end RTT minus endpoint delay (Swift §3.3).
+    /// Fabric RTT, NIC to NIC: end-to-end RTT minus endpoint delay (Swift §3.3).
     pub fabric_rtt: Histogram,
-    /// Time in both hosts' receive queues and engines (Swift §3.3).
+    /// Endpoint delay: time in the receive queues and engines of both hosts (Swift §3.3).
     pub endpoint_delay: Histogram,
 }
 
-/// The [`Counters`] of an engine, readable while it runs.
+/// The [`Counters`] of an engine, readable while the engine runs.
 #[derive(Default)]
 pub struct SessionStats([AtomicU64; Counters::COUNT]);
 

@@ -1,10 +1,11 @@
 //! Hosts in virtual time over a network that the program simulates: the engines, sessions and connections of
 //! [`Host`](crate::Host) without sockets, clocks and threads.
 //!
-//! The owner of a [`VirtualHost`] is its kernel. It moves time, puts datagrams into the sockets, runs steps of the engines,
-//! and takes what they have sent. An engine that has nothing to do says until when it would sleep ([`VirtualHost::rest`]).
-//! The owner runs it again then, or when a datagram arrives, a command waits, or the socket has room again, and not
-//! otherwise, so that a forgotten wake-up shows. Connections are the usual ones, without their calls that wait.
+//! The owner of a [`VirtualHost`] acts as its kernel. The owner moves time, puts datagrams into the sockets, runs steps of the
+//! engines, and takes the datagrams that they have sent. An engine that has nothing to do states until when it would sleep
+//! ([`VirtualHost::rest`]). The owner must run the engine again at that time, or when a datagram arrives, a command waits, or the
+//! socket has room again. The owner must not run the engine at other times, so that tests detect a forgotten wake-up. Connections
+//! are the usual ones, without their calls that wait.
 //!
 //! A seed and the order of calls determine everything that a host does.
 
@@ -36,9 +37,9 @@ pub use crate::engine::Usage;
 /// A datagram, or an aggregate of datagrams, as a socket receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its source address.
+    /// Source address.
     pub from: SocketAddr,
-    /// The number of the port that it came to ([`VirtualHost::ports`]).
+    /// Number of the port at which it arrived ([`VirtualHost::ports`]).
     pub port: u8,
     /// DSCP and ECN.
     pub tos: u8,
@@ -46,31 +47,31 @@ pub struct Received {
     pub ttl: Option<u8>,
     /// Length of each datagram except the last.
     pub segment: usize,
-    /// When the kernel received it, by the host's clock, if there is a timestamp.
+    /// Time at which the kernel received it, by the host's clock, if there is a timestamp.
     pub stamp: Option<Time>,
-    /// Its bytes.
+    /// Bytes of the datagrams.
     pub bytes: Vec<u8>,
 }
 
 /// A burst as an engine sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Its source address.
+    /// Source address.
     pub from: SocketAddr,
-    /// Its destination address.
+    /// Destination address.
     pub to: SocketAddr,
     /// DSCP and ECN.
     pub tos: u8,
-    /// The bytes of each datagram.
+    /// Bytes of each datagram.
     pub datagrams: Vec<Vec<u8>>,
 }
 
-/// Until when an engine sleeps.
+/// Time until which an engine sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// When the next timer is due; [`Time::MAX`] for never.
+    /// Time at which the next timer is due; [`Time::MAX`] if there is none.
     pub due: Time,
-    /// Whether room in the socket ends the sleep too.
+    /// Whether room in the socket also ends the sleep.
     pub sending: bool,
 }
 
@@ -81,7 +82,7 @@ pub struct Connecting {
 }
 
 impl Connecting {
-    /// Returns the answer if there is one. Only the first call after it returns it.
+    /// Returns the answer, or `None` if there is none yet. Only the first call after the answer returns it.
     #[must_use]
     pub fn try_take(&self) -> Option<Result<Connection, ConnectError>> {
         match self.answer.try_recv() {
@@ -95,7 +96,7 @@ impl Connecting {
 /// The second port of the first engine, unless the settings name one.
 const FIRST_MORE: u16 = 20_000;
 
-/// A host in virtual time. Dropping it is a crash: no peer is told.
+/// A host in virtual time. Dropping it simulates a crash: no peer is notified.
 pub struct VirtualHost {
     pub(crate) engines: Vec<Engine<VirtualNetwork>>,
     pub(crate) regions: Arc<Regions>,
@@ -104,11 +105,10 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// Starts a host at `now` of its clock, with the engines of the first address that `config` has. `seed` determines all
-    /// keys.
+    /// Starts a host at time `now` of its clock, with the engines of the first address of `config`. `seed` determines all keys.
     ///
     /// # Errors
-    /// An impossible setting.
+    /// If a setting is impossible.
     pub fn start(config: &Config, seed: [u8; 32], now: Time) -> Result<Self, StartError> {
         config.check()?;
         let address = config.listen[0];
@@ -155,14 +155,14 @@ impl VirtualHost {
         self.engines.len()
     }
 
-    /// Sets the time of the host's clock, which never goes back.
+    /// Sets the time of the host's clock. The clock never goes back.
     pub fn set_now(&self, now: Time) {
         for engine in &self.engines {
             engine.network.now.set(engine.network.now.get().max(now));
         }
     }
 
-    /// Puts datagrams into the socket of an engine; one call receives them together. At most 4.
+    /// Puts datagrams into the socket of an engine, at most 4. One receive call of the engine receives them together.
     pub fn put(&self, engine: usize, received: Vec<Received>) {
         let batch = received.into_iter().map(|received| {
             let Received { from, port, tos, ttl, segment, stamp, bytes } = received;
@@ -173,12 +173,12 @@ impl VirtualHost {
         self.engines[engine].network.put(batch.collect());
     }
 
-    /// Runs a step of an engine; returns whether there was anything to do.
+    /// Runs a step of an engine. Returns `true` if there was anything to do.
     pub fn step(&mut self, engine: usize) -> bool {
         self.engines[engine].step(true)
     }
 
-    /// Returns until when an engine may sleep; `None` if there is something to do at once.
+    /// Returns the time until which an engine may sleep. Returns `None` if there is something to do at once.
     pub fn rest(&mut self, engine: usize) -> Option<Rest> {
         let engine = &mut self.engines[engine];
         // A socket stays readable while datagrams wait in it.
@@ -188,7 +188,7 @@ impl VirtualHost {
         engine.rest().map(|rest| Rest { due: rest.due, sending: rest.sending })
     }
 
-    /// Records that an engine has slept, until its timer of `due` or until it was woken.
+    /// Records that an engine has slept until it was woken, or until its timer at `due`.
     pub fn slept(&mut self, engine: usize, due: Time) {
         self.engines[engine].slept(due);
     }
@@ -199,7 +199,7 @@ impl VirtualHost {
         self.engines[engine].mailbox.has_commands()
     }
 
-    /// Returns `true` if an engine has stopped; `failed` if a panic ended it.
+    /// Returns `true` if a panic has ended an engine.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.engines.iter().any(|engine| engine.mailbox.status.has_failed())
@@ -229,23 +229,23 @@ impl VirtualHost {
         self.engines.iter().for_each(|engine| engine.network.full.set(full));
     }
 
-    /// Has the next sends of an engine fail with these errnos, and no others; 0 is a send that succeeds.
+    /// Makes the next sends of an engine fail with these errno values, in place of earlier ones; 0 is a send that succeeds.
     pub fn fail_sends(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
         *self.engines[engine].network.errors.borrow_mut() = errors.into_iter().collect();
     }
 
-    /// Has the next calls of an engine that receive fail with these errnos, and no others.
+    /// Makes the next receive calls of an engine fail with these errno values, in place of earlier ones.
     pub fn fail_receives(&self, engine: usize, errors: impl IntoIterator<Item = i32>) {
         *self.engines[engine].network.receive_errors.borrow_mut() = errors.into_iter().collect();
     }
 
-    /// Ends the failures that [`fail_sends`](Self::fail_sends) and [`fail_receives`](Self::fail_receives) have announced.
+    /// Ends the failures that [`fail_sends`](Self::fail_sends) and [`fail_receives`](Self::fail_receives) have set.
     pub fn end_failures(&self) {
         self.engines.iter().for_each(|engine| engine.network.clear_errors());
     }
 
-    /// Sets what the kernel knows: the MTU of paths, if any, the longest UDP payload that the interface carries, whether it
-    /// can segment bursts, and whether it reports when they leave.
+    /// Sets the kernel's properties: the MTU of paths, if known, the longest UDP payload that the interface carries, whether the
+    /// kernel can segment bursts, and whether it reports their departures.
     pub fn set_kernel(&self, mtu: Option<u32>, longest: usize, segmentation: bool, reports: bool) {
         for engine in &self.engines {
             let network = &engine.network;
@@ -262,7 +262,7 @@ impl VirtualHost {
         self.connect_to(engine, peer, None, classes)
     }
 
-    /// As [`VirtualHost::connect`], to the peer of this name in the ring of keys.
+    /// Requests a connection from an engine to the peer of this name in the key ring. Otherwise as [`VirtualHost::connect`].
     #[must_use]
     pub fn connect_to(
         &self,
@@ -278,7 +278,7 @@ impl VirtualHost {
         Connecting { answer, driver: self.driver.clone() }
     }
 
-    /// Returns the next connection that a peer has opened, if there is one.
+    /// Accepts the next connection that a peer has opened. Returns `None` if there is none.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection> {
         let next = self.accepted.try_recv().ok()?;
@@ -293,7 +293,7 @@ impl VirtualHost {
         Region::new(&self.regions, Box::new(memory), access, None)
     }
 
-    /// Registers a region for some peers.
+    /// Registers a region that only the peers of `grant` may use.
     ///
     /// # Errors
     /// As [`VirtualHost::register`], and if the grant names a connection of another host.
@@ -306,12 +306,12 @@ impl VirtualHost {
         Region::new(&self.regions, Box::new(memory), access, Some(grant))
     }
 
-    /// Replaces the ring of keys, which must be of the same mode.
+    /// Replaces the key ring. The new key ring must be of the same mode.
     pub fn set_keys(&self, keys: &KeyRing) {
         self.engines.iter().for_each(|engine| engine.mailbox.post(Command::Keys(keys.clone())));
     }
 
-    /// Begins to end every connection in order, as [`Host::drain`](crate::Host::drain).
+    /// Begins to end every connection in order, as [`Host::drain`](crate::Host::drain) does.
     pub fn drain(&self) {
         for engine in &self.engines {
             let (done, _) = oneshot::channel();
@@ -319,26 +319,26 @@ impl VirtualHost {
         }
     }
 
-    /// Stops the engines; a further step of each ends its connections and tells the peers.
+    /// Stops the engines. A further step of each engine ends its connections and notifies the peers.
     pub fn stop(&self) {
         self.engines.iter().for_each(|engine| engine.mailbox.stop());
     }
 
-    /// Returns what an engine holds.
+    /// Returns the resources that an engine holds.
     #[must_use]
     pub fn usage(&self, engine: usize) -> Usage {
         self.engines[engine].usage()
     }
 
-    /// Returns a fingerprint of the key under which a sent datagram was sealed, and its packet's number; `None`
-    /// for datagrams that are not sealed.
+    /// Returns a fingerprint of the key under which a sent datagram was sealed, and the number of its packet. Returns `None` for
+    /// datagrams that are not sealed.
     #[must_use]
     pub fn nonce_of(&self, engine: usize, datagram: &[u8]) -> Option<(u64, u64)> {
         self.engines[engine].nonce_of(datagram)
     }
 
-    /// Seals a packet of any content under the keys of a connection, as a peer that has a key and breaks the protocol. `None`
-    /// if the connection has ended or the packet is illegal.
+    /// Seals a packet of any content under the keys of a connection, as a peer that has a key and breaks the protocol. Returns
+    /// the number of the engine and the datagram, or `None` if the connection has ended or the packet is illegal.
     #[must_use]
     pub fn forge(
         &mut self,

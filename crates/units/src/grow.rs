@@ -2,14 +2,15 @@
 
 use alloc::vec::Vec;
 
-/// Bytes from which a vector grows in large steps. deviation: no source; rationale: copies of smaller ones take less time
-/// than a large run takes to begin.
+/// Size in bytes from which a vector grows in large steps. deviation: no source; rationale: copies of smaller
+/// vectors take less time than the start of a large run.
 const LARGE: usize = 1 << 26;
-/// Size of a large vector after it has grown, over what was needed.
+/// Size of a large vector after it has grown, over the size that was needed.
 const STEP: usize = 8;
 
-/// Reserves memory for `more` values. A large vector grows to eight times its size, if the system gives it the addresses:
-/// pages that nobody uses take no memory, while every copy into a larger vector takes new pages for all values.
+/// Reserves memory for `more` values. A large vector grows to eight times its size if the system provides the
+/// addresses: unused pages take no memory, while every copy into a larger vector takes new pages for all
+/// values.
 #[inline]
 pub fn reserve_more<T>(values: &mut Vec<T>, more: usize) {
     if values.capacity() - values.len() < more {

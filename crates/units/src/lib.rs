@@ -1,9 +1,10 @@
-//! Units of Apus: instants, spans, sizes, rates and typed identifiers; and utilities of all crates:
-//! random numbers from a seed, a queue, large vectors, prefetches, suggestions for misspelt names.
+//! Units of Apus: instants, spans, sizes, rates and typed identifiers. The crate also contains utilities of
+//! all crates: random numbers from a seed, a queue, large vectors, prefetches, and suggestions for misspelt
+//! names.
 //!
-//! Every public interface of the project uses these types instead of bare integers.
-//! A quantity in a file or on the command line carries its unit (`25us`, `100Gbps`, `64KiB`), and
-//! parsing one without it is an error ([`ParseQuantityError`]).
+//! Every public interface of the project uses these types instead of bare integers. A quantity in a file or
+//! on the command line carries its unit (`25us`, `100Gbps`, `64KiB`). Parsing a quantity without a unit is an
+//! error ([`ParseQuantityError`]).
 //!
 //! # Example
 //!

@@ -1,14 +1,14 @@
-//! Bugs that a test plants, to show that other tests find them.
+//! Bugs that a test plants to show that other tests find them.
 //!
-//! Without the feature `planted`, [`is_planted`] is `false` at compile time, and nothing of a bug is in the program. With it, a
-//! process has at most one bug, which `plant` chooses.
+//! Without the feature `planted`, [`is_planted`] is `false` at compile time, and the program contains no code
+//! of a bug. With the feature, a process has at most one bug, which `plant` chooses.
 
 #[cfg(feature = "planted")]
 use core::sync::atomic::{AtomicU32, Ordering};
 
 macro_rules! bugs {
     ($($(#[doc = $doc:literal])+ $bug:ident = $name:literal,)+) => {
-        /// A bug. Most of them were in this project once, or nearly.
+        /// A bug. Most of these bugs were, or nearly were, in this project once.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
         pub enum Bug {
@@ -19,13 +19,13 @@ macro_rules! bugs {
             /// All bugs.
             pub const ALL: &'static [Self] = &[$(Self::$bug),+];
 
-            /// Returns its name.
+            /// Returns the name of the bug.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bug => $name),+ }
             }
 
-            /// Returns what is wrong.
+            /// Returns the description of the bug.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$bug => concat!($($doc),+)),+ }
@@ -108,7 +108,7 @@ bugs! {
 #[cfg(feature = "planted")]
 static PLANTED: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// Plants a bug in this process, in place of the one before; `None` removes it.
+/// Plants a bug in this process in place of the previous one; `None` removes it.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<Bug>) {
     PLANTED.store(bug.map_or(u32::MAX, |bug| bug as u32), Ordering::Relaxed);

@@ -8,11 +8,11 @@ use core::fmt::{self, Write as _};
 
 /// The units of a quantity.
 pub(crate) struct Units {
-    /// The quantity with its article, for messages.
+    /// Name of the quantity with its article, for messages.
     pub(crate) what: &'static str,
     /// Zero, as it is written.
     pub(crate) zero: &'static str,
-    /// Each unit with its factor to the base unit (picosecond, byte, bit per second), which is the first.
+    /// Each unit with its factor to the base unit (picosecond, byte, bit per second); the base unit is first.
     pub(crate) scales: &'static [(&'static str, u64)],
 }
 

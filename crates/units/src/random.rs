@@ -7,7 +7,7 @@
 pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Applies the finaliser: every bit of `z` changes every bit of the result with a probability close to one
-/// half, and no two `z` give the same.
+/// half, and no two values of `z` have the same result.
 #[inline]
 #[must_use]
 pub const fn mix(mut z: u64) -> u64 {

@@ -66,8 +66,8 @@ impl Rate {
         BIT_PS_PER_BYTE / self.0
     }
 
-    /// [`Rate::serialization_time`] of a packet, without a division unless `whole_byte_time`, which
-    /// must be this rate's [`Rate::whole_byte_time`], is 0.
+    /// Returns the [`Rate::serialization_time`] of a packet, without a division unless `whole_byte_time` is
+    /// 0. `whole_byte_time` must be this rate's [`Rate::whole_byte_time`].
     #[inline(always)]
     #[must_use]
     pub const fn packet_time(self, bytes: u32, whole_byte_time: u64) -> Span {

@@ -58,7 +58,7 @@ impl<T: Default> Ring<T> {
         if index < self.len() { self.slots.get(self.slot(index)) } else { None }
     }
 
-    /// Returns the `index`-th oldest value, to be changed.
+    /// Returns the `index`-th oldest value for modification.
     #[inline(always)]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let slot = self.slot(index);
@@ -119,7 +119,7 @@ impl<T: Default> Ring<T> {
         self.len += 1;
     }
 
-    /// Takes the oldest value.
+    /// Removes and returns the oldest value.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         if self.len == 0 {
@@ -130,7 +130,8 @@ impl<T: Default> Ring<T> {
         value
     }
 
-    /// Takes the `index`-th oldest value; the order of the others stays. Takes a step per older value.
+    /// Removes the `index`-th oldest value and keeps the order of the other values. Takes one step per older
+    /// value.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         if index >= self.len() {
             return None;
@@ -142,7 +143,7 @@ impl<T: Default> Ring<T> {
         self.pop_front()
     }
 
-    /// Takes the newest value.
+    /// Removes and returns the newest value.
     #[inline]
     pub fn pop_back(&mut self) -> Option<T> {
         let slot = self.slot(self.len().checked_sub(1)?);

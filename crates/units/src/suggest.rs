@@ -1,4 +1,4 @@
-//! Hints at the names that a wrong word may have been meant to be, for messages.
+//! Suggestions of names for a misspelt word in messages.
 
 use alloc::format;
 use alloc::string::String;
@@ -36,10 +36,10 @@ pub fn suggestion<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) 
     }
 }
 
-/// Returns the names that a word may have been meant to be, quoted and joined by "or".
+/// Returns the names that may have been meant by a word, quoted and joined by "or".
 ///
-/// If no name is near enough, these are the names that contain the word, the shortest first; at
-/// most five.
+/// If no name is similar enough, the result is the names that contain the word, at most five, the shortest
+/// first.
 #[must_use]
 pub fn similar<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<String> {
     let mut near: Vec<(usize, &str)> = names

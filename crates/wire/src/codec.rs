@@ -1,4 +1,4 @@
-//! Headers to bytes and back; the layout is drawn in the crate's documentation.
+//! Encoding and decoding of headers; the crate documentation shows the layout.
 
 use apus_units::{FlowId, OpId, PacketNumber, Span};
 
@@ -13,7 +13,7 @@ use crate::header::{
 use crate::layout::{COMMON_BYTES, Distance, header_bytes, kind, kind_of};
 use crate::version::VERSION;
 
-/// The bit of [`Ack::echo_marked`] in the byte of the receiver's level, which has 5 bits.
+/// Bit of [`Ack::echo_marked`] in the byte of the receiver's level; the level has 5 bits.
 const ECHO_MARKED: u8 = 128;
 
 /// Returns the offset of the authenticated part of a packet, in bytes: it follows the bytes that
@@ -28,7 +28,7 @@ pub fn authenticated_from(packet: &[u8]) -> usize {
 /// Writes the header, without extension, to the start of `out` and returns its length.
 ///
 /// # Errors
-/// If its values are illegal or `out` is too short; `out` is then unchanged.
+/// If the values of the header are illegal or `out` is too short; `out` is then unchanged.
 #[inline]
 pub fn encode(header: &Header, out: &mut [u8]) -> Result<usize, EncodeError> {
     encode_extended(header, &Extension::None, out)
@@ -176,15 +176,15 @@ pub struct Decoded<'a> {
     pub header: Header,
     /// Its congestion extension.
     pub extension: Extension<'a>,
-    /// Bytes of both; the payload follows.
+    /// Number of bytes of both; the payload follows.
     pub length: usize,
 }
 
-/// Reads the header at the start of `bytes`; returns it with its length, an extension included. Bytes
-/// behind it are ignored, and nothing is authenticated: see [`open`](crate::open).
+/// Decodes the header at the start of `bytes` and returns it with its length, an extension included. Bytes
+/// after the header are ignored, and nothing is authenticated: see [`open`](crate::open).
 ///
 /// # Errors
-/// If the bytes are too few, of another version or kind, or say something illegal.
+/// If the bytes are too few, have an unknown version or kind, or contain illegal values.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Result<(Header, usize), DecodeError> {
     decode_extended(bytes).map(|decoded| (decoded.header, decoded.length))

@@ -5,55 +5,55 @@ use apus_units::PacketNumber;
 use crate::bytes::{Reader, Writer};
 use crate::error::Illegal;
 
-/// The most bytes of padding in a credit.
+/// Maximum number of padding bytes in a credit.
 pub const MAX_PADDING: u8 = 16;
 
 /// A packet of the control lane. Control packets are not acknowledged; senders must tolerate their
 /// loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// The sender has data and asks the receiver for credits.
+    /// Request of a sender that has data for credits of the receiver.
     CreditRequest {
-        /// Packets that it has to send; 2^32 - 1 stands for all larger numbers.
+        /// Number of packets that the sender has to send; 2^32 - 1 stands for all larger numbers.
         packets: u32,
     },
-    /// The receiver lets the sender send one data packet.
+    /// Permission of the receiver to send one data packet.
     Credit(Credit),
-    /// The sender has no more data: no more credits. The receiver answers with an acknowledgement.
+    /// Report of a sender that has no more data and needs no more credits. The receiver answers with an
+    /// acknowledgement.
     CreditStop,
-    /// Data packets arrived marked (DCQCN's congestion notification packet).
+    /// Report of data packets that arrived marked (DCQCN's congestion notification packet).
     Notification,
-    /// The receiver lets the sender send up to this count, which only grows, modulo 2^32; its unit is the algorithm's.
+    /// Permission of the receiver to send up to this count, which only grows, modulo 2^32. The algorithm
+    /// defines its unit.
     Grant {
-        /// The count.
+        /// The granted count.
         total: u32,
     },
-    /// Asks whether a path is free: the receiver answers with a [`Control::ProbeAnswer`]. Not numbered as
-    /// other control packets are.
+    /// Probe of a path, which the receiver answers with a [`Control::ProbeAnswer`]. Probes are not numbered
+    /// like other control packets.
     Probe {
-        /// Counts the probes of a flow, modulo 2^32.
+        /// Number of the probe within its flow, modulo 2^32.
         number: u32,
     },
     /// The answer to a probe.
     ProbeAnswer {
-        /// The probe's number.
+        /// Number of the probe.
         number: u32,
     },
 }
 
-/// A credit. Its data packet echoes number and time.
+/// A credit. The data packet that uses the credit echoes its number and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// Counts the credits of a flow from 0, modulo 2^32.
+    /// Number of the credit within its flow, from 0, modulo 2^32.
     pub number: u32,
-    /// Departure time, in nanoseconds of the receiver's clock modulo 2^32: only the receiver reads
-    /// it.
+    /// Departure time, in nanoseconds of the receiver's clock modulo 2^32; only the receiver reads it.
     pub sent_at_ns: u32,
-    /// Data packets received: flows with credits have no other acknowledgement; `None` if none was
-    /// received.
+    /// Data packets received; `None` if none was received. Flows with credits have no other acknowledgement.
     pub received: Option<Received>,
-    /// Bytes that this credit is longer than the shortest, at most [`MAX_PADDING`]: sizes vary so
-    /// that credits of several flows do not fall into step (ExpressPass).
+    /// Number of bytes by which this credit is longer than the shortest credit, at most [`MAX_PADDING`].
+    /// Sizes vary so that credits of several flows do not synchronise (ExpressPass).
     pub padding: u8,
 }
 
@@ -79,7 +79,7 @@ impl Received {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         if self.bitmap & 1 == 0 {
             return Err(Illegal::BitmapWithoutLargest);
@@ -95,7 +95,7 @@ impl Credit {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         if self.padding > MAX_PADDING {
             return Err(Illegal::Padding);

@@ -7,13 +7,13 @@ use crate::bytes::Writer;
 use crate::error::{DecodeError, Illegal};
 use crate::header::Body;
 
-/// The most hops that a packet has room for.
+/// Maximum number of hops that fit into a packet.
 pub const MAX_HOPS: usize = 8;
 /// Bytes of one hop's telemetry.
 pub const HOP_BYTES: usize = 13;
-/// The most bytes that an extension adds to a header.
+/// Maximum number of bytes that an extension adds to a header.
 pub const MAX_EXTENSION_BYTES: usize = 2 + HOPS_HEAD_BYTES + MAX_HOPS * HOP_BYTES;
-/// Bytes before the hops: how many ports were passed, and which path they make up.
+/// Bytes before the hops: the number of ports passed, and the identifier of their path.
 const HOPS_HEAD_BYTES: usize = 3;
 
 /// Maximum number of bytes of an algorithm's fields that switches may write, and of those that are
@@ -33,9 +33,9 @@ pub enum Extension<'a> {
     None,
     /// The algorithm's own fields.
     Own(OwnFields<'a>),
-    /// On a data packet: room for the telemetry of switches (HPCC's INT).
+    /// Space for the telemetry of switches on a data packet (HPCC's INT).
     Telemetry(Hops<'a>),
-    /// On an acknowledgement: the telemetry of the data packet that it echoes.
+    /// Telemetry of the echoed data packet, on an acknowledgement.
     TelemetryEcho(Hops<'a>),
 }
 
@@ -44,7 +44,7 @@ pub enum Extension<'a> {
 pub struct OwnFields<'a> {
     /// Identifier, 1 to 125.
     pub id: u8,
-    /// Whether they belong to an acknowledgement.
+    /// Whether the fields belong to an acknowledgement.
     pub is_echo: bool,
     /// Bytes that switches may write, at most [`MAX_OWN_BYTES`]; none on an acknowledgement.
     pub writable: &'a [u8],
@@ -65,7 +65,7 @@ pub struct Hop {
     pub at: u32,
     /// Wire bytes that the port had sent, modulo 2^40 (`txBytes`).
     pub sent: u64,
-    /// Bytes left waiting in the port, at most 2^24 - 1 (`qLen`).
+    /// Bytes that remain queued in the port, at most 2^24 - 1 (`qLen`).
     pub queue: u32,
 }
 
@@ -94,26 +94,26 @@ impl Hop {
     }
 }
 
-/// The hops of a packet, where they lie in it.
+/// The hops of a packet, in place in its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops<'a> {
-    /// Number of ports passed that append telemetry, including those without room.
+    /// Number of ports passed that append telemetry, including ports whose hops did not fit.
     passed: u8,
-    /// Numbers of those ports, in exclusive or (HPCC `pathID`).
+    /// Exclusive or of the numbers of these ports (HPCC `pathID`).
     path: u16,
-    /// Room for a number of hops, at most [`MAX_HOPS`].
+    /// Space for a number of hops, at most [`MAX_HOPS`].
     area: &'a [u8],
 }
 
 impl<'a> Hops<'a> {
-    /// Returns room for `hops` (at most [`MAX_HOPS`]), none passed.
+    /// Returns space for `hops` hops (at most [`MAX_HOPS`]) of which none is passed.
     #[must_use]
     pub fn room(hops: usize) -> Hops<'static> {
         static EMPTY: [u8; MAX_HOPS * HOP_BYTES] = [0; MAX_HOPS * HOP_BYTES];
         Hops { passed: 0, path: 0, area: &EMPTY[..hops.min(MAX_HOPS) * HOP_BYTES] }
     }
 
-    /// Reads the hops in these bytes: whole hops, at most [`MAX_HOPS`] of them, on this path.
+    /// Reads the hops in these bytes: at most [`MAX_HOPS`] whole hops on this path.
     #[must_use]
     pub fn noted(path: u16, bytes: &'a [u8]) -> Self {
         let hops = (bytes.len() / HOP_BYTES).min(MAX_HOPS);
@@ -121,13 +121,13 @@ impl<'a> Hops<'a> {
         Self { passed: hops as u8, path, area: &bytes[..hops * HOP_BYTES] }
     }
 
-    /// Identifies the path: the exclusive or of the numbers of the ports passed.
+    /// Returns the identifier of the path: the exclusive or of the numbers of the ports passed.
     #[must_use]
     pub fn path(&self) -> u16 {
         self.path
     }
 
-    /// Returns the number of hops that there is room for.
+    /// Returns the number of hops that fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.area.len() / HOP_BYTES
@@ -172,17 +172,18 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Returns the number of bytes that it adds to a header.
+    /// Returns the number of bytes that the extension adds to a header.
     #[inline]
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         self.writable_len() + self.authenticated_len()
     }
 
-    /// Checks that a packet with this body may have it, with an identifier and lengths that exist.
+    /// Checks that a packet with this body may have this extension, and that its identifier and lengths are
+    /// valid.
     ///
     /// # Errors
-    /// The rule broken.
+    /// The rule that the extension breaks.
     #[inline]
     pub fn check(&self, body: &Body) -> Result<(), Illegal> {
         let is_echo = match self {

@@ -8,13 +8,13 @@ use crate::error::Illegal;
 /// Maximum payload bytes of a packet: the largest value of its two-byte length.
 pub const MAX_PAYLOAD: u32 = u16::MAX as u32;
 
-/// The largest [`Ack::receiver_level`], which has 5 bits.
+/// Largest [`Ack::receiver_level`], which has 5 bits.
 pub const MAX_RECEIVER_LEVEL: u8 = 31;
 
 /// Bytes of the word that an atomic op changes, and of its answer.
 pub const WORD_BYTES: u32 = 8;
 
-/// Everything in a packet but its payload.
+/// Content of a packet except its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The flow, as its index in the table of the endpoint that *receives* this packet.
@@ -26,49 +26,49 @@ pub struct Header {
     pub body: Body,
 }
 
-/// The lanes of a flow: data, acknowledgements, and control packets.
+/// Types of packets, in the three lanes of a flow: data, acknowledgements and control packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A range of an op.
     Data(Segment),
     /// An acknowledgement of the other direction's data packets.
     Ack(Ack),
-    /// A signal from a switch to the source of a data packet. Only switches make signals, without
-    /// authentication; `flow` and `seq` are the data packet's, so that the receiver must find its
-    /// own flow by the peer and the peer's index.
+    /// A signal from a switch to the source of a data packet. Only switches create signals, without
+    /// authentication. `flow` and `seq` are those of the data packet, so the receiver must find its own flow
+    /// by the peer and the peer's index.
     Signal(Signal),
-    /// A refusal of an op of the other direction; counted in the lane of the ACKs. It is sent again
+    /// A refusal of an op of the other direction, numbered in the lane of the ACKs. The refusal is repeated
     /// for every packet of that op, so it needs no acknowledgement.
     Reject(Reject),
     /// Credits and notifications.
     Control(Control),
-    /// The header of a data packet whose payload a switch removed. Only switches make them, without
-    /// authentication; `flow` and `seq` are the data packet's.
+    /// The header of a data packet whose payload a switch removed. Only switches create such packets, without
+    /// authentication. `flow` and `seq` are those of the data packet.
     Trimmed(Trimmed),
-    /// A negative acknowledgement: the other direction's data packet arrived trimmed. Counted in the
-    /// lane of the ACKs; sent once per trimmed packet.
+    /// A negative acknowledgement: a data packet of the other direction arrived trimmed. Numbered in the lane
+    /// of the ACKs, and sent once per trimmed packet.
     Nack(Nack),
 }
 
-/// What a switch leaves of a data packet with payload.
+/// Rest of a data packet after a switch has removed its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {
     /// The op, numbered by its initiator.
     pub op: OpId,
-    /// Whether the packet was part of an answer ([`SegmentKind::ReadResponse`]), so that the op is one of
-    /// the receiver.
+    /// Whether the packet was part of an answer ([`SegmentKind::ReadResponse`]); the op is then one of the
+    /// receiver's.
     pub is_answer: bool,
     /// Offset of the packet's range in the op's bytes.
     pub offset: u64,
     /// Payload bytes removed, 1 to [`MAX_PAYLOAD`].
     pub length: u32,
-    /// Whether the port to the receiver removed them, and not a port between switches.
+    /// Whether the port to the receiver removed the payload, and not a port between switches.
     pub last_hop: bool,
 }
 
 impl Trimmed {
-    /// Returns what is left of a data packet without its payload. `None` if a switch must not trim it: it
-    /// carries no payload, or the operands of an atomic op.
+    /// Returns the rest of a data packet without its payload. `None` if a switch must not trim the packet
+    /// because it carries no payload or the operands of an atomic op.
     #[must_use]
     pub fn of(segment: &Segment, last_hop: bool) -> Option<Self> {
         let is_answer = match segment.kind {
@@ -83,7 +83,7 @@ impl Trimmed {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         if self.length > MAX_PAYLOAD {
             return Err(Illegal::PayloadTooLong);
@@ -109,7 +109,7 @@ pub struct Nack {
     pub marked: bool,
 }
 
-/// The receiver's refusal to apply any more of an op, with the reason.
+/// Refusal of the receiver to apply any more of an op, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// The op, numbered by its initiator.
@@ -149,11 +149,11 @@ pub struct Segment {
     /// Bytes of the whole op; in a read request, the number of requested bytes; in the request of an
     /// atomic op, the operands.
     pub op_length: u64,
-    /// What the sender adds for its flow's transport or algorithm.
+    /// Attachment of the sender for the transport or the algorithm of the flow.
     pub attached: Option<Attached>,
 }
 
-/// What a data packet carries beside its range.
+/// Attachment that a data packet carries in addition to its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
     /// The credit that the packet was sent for, of a credit-based algorithm.
@@ -162,13 +162,13 @@ pub enum Attached {
     Order(Order),
 }
 
-/// What the receiver of packets that overtake each other learns about those that are missing.
+/// Information for the receiver about missing packets, if packets of the flow may overtake each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The packet's number minus the least number that is still awaited: older ones that are missing will
-    /// never arrive.
+    /// Number of the packet minus the smallest number that is still awaited. Older missing packets will never
+    /// arrive.
     pub awaited_behind: u16,
-    /// The sender waits for an acknowledgement.
+    /// Whether the sender waits for an acknowledgement.
     pub ack_now: bool,
 }
 
@@ -177,7 +177,7 @@ pub struct Order {
 pub enum SegmentKind {
     /// One-sided write.
     Write {
-        /// The region written to.
+        /// Region that is written.
         region: RegionKey,
         /// Target of the op's first byte, as an offset from the region's start.
         address: u64,
@@ -186,20 +186,20 @@ pub enum SegmentKind {
     Message,
     /// One-sided read; carries no payload.
     ReadRequest {
-        /// The region read from.
+        /// Region that is read.
         region: RegionKey,
         /// Source of the op's first byte, as an offset from the region's start.
         address: u64,
     },
-    /// Part of the answer to a read, or the answer to an atomic op: the word before the op. `op` is
-    /// the request's.
+    /// Part of the answer to a read, or the answer to an atomic op: the word before the op. `op` is that of
+    /// the request.
     ReadResponse,
-    /// The initiator cancels the op: no more of it will arrive. Carries no payload.
+    /// Cancellation by the initiator: no more of the op will arrive. Carries no payload.
     Cancel,
     /// Atomic op on the word at `address`, a multiple of [`WORD_BYTES`]. Carries two words, the
     /// expected value and the new one.
     CompareAndSwap {
-        /// The region changed.
+        /// Region that is changed.
         region: RegionKey,
         /// The word, as an offset from the region's start.
         address: u64,
@@ -207,7 +207,7 @@ pub enum SegmentKind {
     /// Atomic op on the word at `address`, a multiple of [`WORD_BYTES`]. Carries a word, which is
     /// added modulo 2^64.
     FetchAdd {
-        /// The region changed.
+        /// Region that is changed.
         region: RegionKey,
         /// The word, as an offset from the region's start.
         address: u64,
@@ -251,8 +251,8 @@ impl SegmentKind {
     }
 }
 
-/// Names a registered memory region to the peer. To pass a key on, send its value ([`RegionKey::get`]); the receiver makes the
-/// same key from it ([`RegionKey::new`]).
+/// Key of a registered memory region. To give the key to a peer, send its value ([`RegionKey::get`]); the
+/// peer creates the same key from the value ([`RegionKey::new`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionKey(u64);
 
@@ -283,7 +283,7 @@ pub struct Signal {
     pub sent: u32,
 }
 
-/// The largest [`Signal::queue`], which has 24 bits.
+/// Largest [`Signal::queue`], which has 24 bits.
 pub const MAX_SIGNAL_QUEUE: u32 = (1 << 24) - 1;
 
 /// Feedback of the receiver to the sender (Swift §3.1, §3.6 and App. B).
@@ -306,8 +306,8 @@ pub struct Ack {
     pub receiver_level: u8,
     /// Whether the packet `echo` carried an ECN mark when it arrived, for the policy that chose its path.
     pub echo_marked: bool,
-    /// Of a flow that spreads its packets: how many numbers up to `largest` there are from the first that
-    /// is awaited and missing; 0 if none is.
+    /// Count of the numbers from the first packet that is awaited and missing up to `largest`; 0 if none is
+    /// missing. Present if the flow spreads its packets over paths.
     pub missing: Option<u16>,
 }
 
@@ -315,7 +315,7 @@ impl Segment {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         if self.length > MAX_PAYLOAD {
             return Err(Illegal::PayloadTooLong);
@@ -361,7 +361,7 @@ impl Signal {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         if self.queue > MAX_SIGNAL_QUEUE {
             return Err(Illegal::SignalQueue);
@@ -377,7 +377,7 @@ impl Ack {
     /// Checks that the values are legal together.
     ///
     /// # Errors
-    /// The first rule broken.
+    /// The first rule that the values break.
     pub fn check(&self) -> Result<(), Illegal> {
         Received { largest: self.largest, bitmap: self.bitmap }.check()?;
         if self.echo > self.largest {

@@ -1,4 +1,4 @@
-//! Kinds of packets and how long their headers are; the layout is drawn in the crate's documentation.
+//! Kinds of packets and the lengths of their headers; the crate documentation shows the layout.
 
 use apus_units::{OpId, PacketNumber};
 
@@ -27,7 +27,7 @@ const ORDER_BYTES: usize = 3;
 /// Bytes of [`Ack::missing`](crate::Ack::missing).
 const MISSING_BYTES: usize = 2;
 
-/// The kind byte. None is 0, so that a packet of zeros is refused.
+/// The kind byte. No kind is 0, so a packet of zeros is refused.
 pub(crate) mod kind {
     pub(crate) const WRITE: u8 = 1;
     pub(crate) const MESSAGE: u8 = 2;
@@ -52,7 +52,7 @@ pub(crate) mod kind {
     pub(crate) const CREDITED: u8 = 0x80;
     /// Added to a data kind or an acknowledgement: packets of the flow may overtake each other.
     pub(crate) const SPREAD: u8 = 0xc0;
-    /// The two bits that say what is attached; 0x40 alone is none of these packets.
+    /// The two bits that state the attachment; 0x40 alone is invalid.
     pub(crate) const ATTACHED: u8 = 0xc0;
     pub(crate) const SPREAD_ACK: u8 = SPREAD | ACK;
     /// Added to the kind of data or an acknowledgement: it has a congestion extension.

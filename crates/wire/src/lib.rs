@@ -1,8 +1,8 @@
-//! Apus packet headers to bytes and back, without I/O and without allocation.
+//! Encoding and decoding of Apus packet headers, without I/O and without allocation.
 //!
-//! Bytes are parsed once, into a [`Header`] whose every value is legal ([`Illegal`] lists the
-//! rules); [`encode`] and [`decode`] do this for the header alone, [`seal`] and [`open`] for a
-//! whole plain-mode datagram with its checksum.
+//! Bytes are parsed once, into a [`Header`] in which every value is legal ([`Illegal`] lists the rules).
+//! [`encode`] and [`decode`] process a header alone, [`seal`] and [`open`] a whole plain-mode datagram with
+//! its checksum.
 //!
 //! # Layout
 //!
@@ -32,13 +32,12 @@
 //!
 //! # Congestion extension
 //!
-//! The fields of the flow's algorithm. The bytes that switches write come first and are outside the
-//! checksum, or the AEAD's associated data, which begins at [`authenticated_from`]. Everything else
-//! (the type, fields that switches only read, and all fields of an acknowledgement) is inside,
-//! readable and authenticated, as the whole header is (Bolt §4.3: the crypt offset lies behind the
-//! transport header). The first byte needs no protection: another value moves the start of the
-//! authenticated part, so that authentication fails. The algorithm must bound the effect of a
-//! forged writable field.
+//! The extension holds the fields of the flow's algorithm. The bytes that switches write come first. They are
+//! outside the checksum, or the AEAD's associated data, which begins at [`authenticated_from`]. Everything
+//! else is readable and authenticated, like the whole header: the type, fields that switches only read, and
+//! all fields of an acknowledgement (Bolt §4.3: the crypt offset lies behind the transport header). The first
+//! byte needs no protection: another value moves the start of the authenticated part, so authentication
+//! fails. The algorithm must bound the effect of a forged writable field.
 //!
 //! ```text
 //! type                w    writable by switches                authenticated, behind the type
@@ -48,10 +47,10 @@
 //! 254 TelemetryEcho   0                                        1 n, 1 ports passed, 2 path, n hops
 //! ```
 //!
-//! Types below 128 are for data, the others (128 more) for acknowledgements. The meaning of an algorithm's own
-//! bytes is documented where the algorithm defines its `FieldLayout`. Of Bolt's Listing 1, `data`, `ack` and
-//! `src` follow from the kind; queue and link rate are in the Signal. A hop (HPCC Fig. 7), 13 bytes, of
-//! which there are 0 to 8 (the path is the exclusive or of the ports' numbers, HPCC's `pathID`):
+//! Types below 128 are for data packets; the same types plus 128 are for acknowledgements. Each algorithm
+//! documents the meaning of its own bytes at its `FieldLayout`. Of Bolt's Listing 1, `data`, `ack` and `src`
+//! follow from the kind; queue and link rate are in the Signal. A packet has 0 to 8 hops of 13 bytes (HPCC
+//! Fig. 7). The path is the exclusive or of the ports' numbers (HPCC's `pathID`). Layout of a hop:
 //!
 //! ```text
 //!      0    1  code of the link's rate, 1 and up: 1, 10, 25, 40, 50, 100, 200, 400, 800, 1600 Gb/s
@@ -60,7 +59,7 @@
 //!     10    3  bytes left waiting in the port, saturating
 //! ```
 //!
-//! A switch holds no key: [`SwitchView`] reads a packet, writes the writable fields, and makes the Signal.
+//! A switch holds no key: [`SwitchView`] reads a packet, writes the writable fields, and creates the Signal.
 //!
 //! # Bodies
 //!
@@ -78,11 +77,12 @@
 //!     49    8  address           (kinds 1, 3, 13 and 14)
 //! ```
 //!
-//! Packets of kinds 1, 2, 4, 13 and 14 that carry their op whole (offset 0, `op_length` = `length`) say neither, and
-//! the op by its distance from the packet's number, if that fits: 24 bytes (kinds 17, 29 and 30) or 8 bytes
-//! (kinds 18 and 20) instead of 42 or 26. The long form of such a packet is refused, so that a header has one form only.
-//! For small ops it is the latency that counts: a sealed write of 64 B takes 127 bytes, and up to 128
-//! Linux copies faster on processors with fast short `rep movsb` (`docs/dev/performance-notes.md`).
+//! Packets of kinds 1, 2, 4, 13 and 14 that carry their op whole (offset 0, `op_length` = `length`) have a
+//! short form. It contains neither the offset nor `op_length`, and states the op by its distance from the
+//! packet's number, if the distance fits. The short body has 24 bytes (kinds 17, 29 and 30) or 8 bytes (kinds
+//! 18 and 20) instead of 42 or 26. The long form of such a packet is refused, so a header has one form only.
+//! The short form reduces the latency of small ops: a sealed write of 64 B takes 127 bytes, and Linux copies
+//! up to 128 bytes faster on processors with fast short `rep movsb` (`docs/dev/performance-notes.md`).
 //!
 //! ```text
 //!     15    6  packet number - op, modulo 2^64, between -2^47 and 2^47 - 1
@@ -97,15 +97,15 @@
 //! before the op. Receivers execute the op when its request arrives for the first time, answer it, and keep
 //! the answer until it is acknowledged; they acknowledge further copies of the request without effect.
 //!
-//! A data packet that was sent for a credit has 128 added to its kind and, behind its body,
+//! A data packet that was sent for a credit has 128 added to its kind, and these fields after its body:
 //!
 //! ```text
 //!            4  number of the credit
 //!            4  the time at which the credit left, as it carried it
 //! ```
 //!
-//! A data packet of a flow that spreads its packets over several paths has 192 added to its kind and, behind its
-//! body,
+//! A data packet of a flow that spreads its packets over several paths has 192 added to its kind, and these
+//! fields after its body:
 //!
 //! ```text
 //!            2  packet number - least number that is still awaited
@@ -146,8 +146,9 @@
 //!     19    4  sent: t_data_tx of the data packet, nanoseconds modulo 2^32
 //! ```
 //!
-//! The body of a Trimmed, 19 bytes, is what a switch leaves of a data packet whose payload it removed; the
-//! packet's flow and number precede it. Like a Signal, it is a separate plain-mode datagram in every mode.
+//! The body of a Trimmed, 19 bytes, describes a data packet whose payload a switch removed. The flow and the
+//! number of the packet precede the body. Like a Signal, a Trimmed is a separate plain-mode datagram in every
+//! mode.
 //!
 //! ```text
 //!     15    8  op
@@ -156,21 +157,21 @@
 //!     33    1  flags: 1 at the last hop, 2 part of an answer
 //! ```
 //!
-//! The body of a Nack, 9 bytes, tells the sender of a data packet that it arrived trimmed:
+//! The body of a Nack, 9 bytes, tells the sender of a data packet that the packet arrived trimmed:
 //!
 //! ```text
 //!     15    8  number of the trimmed packet
 //!     23    1  flags: 1 at the last hop, 2 the header carried an ECN mark
 //! ```
 //!
-//! Kinds 10 (CreditStop) and 11 (Notification) have no body. Those of kind 8, a CreditRequest, of kind 24, a Grant, and of
-//! kinds 26 and 27, a Probe of a path and its answer, have 4 bytes:
+//! Kinds 10 (CreditStop) and 11 (Notification) have no body. The bodies of kind 8 (CreditRequest), kind 24
+//! (Grant) and kinds 26 and 27 (Probe of a path and its answer) have 4 bytes:
 //!
 //! ```text
 //!     15    4  packets that the sender has to send, saturating; or the count granted; or number of the probe
 //! ```
 //!
-//! The body of kind 9, a Credit, has 33 bytes and its padding:
+//! The body of kind 9 (Credit) has 33 bytes and padding:
 //!
 //! ```text
 //!     15    4  number: credits of the flow, modulo 2^32

@@ -43,8 +43,8 @@ pub fn seal(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, En
     Ok(needed)
 }
 
-/// Reads a whole plain-mode datagram; returns its header and payload if its checksum matches. Bytes
-/// that switches may write are outside the checksum.
+/// Reads a whole plain-mode datagram and returns its header and payload if the checksum matches. Bytes that
+/// switches may write are outside the checksum.
 ///
 /// # Errors
 /// See [`decode`]; also if the datagram's length differs from the one that its header states, and

@@ -1,5 +1,5 @@
-//! The operations of a switch on a packet without the key of its session: it reads the header,
-//! writes the writable fields, and makes packets to the source (Bolt §4.1, §4.3).
+//! Operations of a switch on a packet without the session key: reading the header, writing the writable
+//! fields, and creating packets to the source (Bolt §4.1, §4.3).
 
 use crate::codec::{Decoded, decode_extended};
 use crate::extension::{Extension, HOP_BYTES, Hop};
@@ -17,8 +17,8 @@ pub struct SwitchView<'a> {
 }
 
 impl<'a> SwitchView<'a> {
-    /// Returns the packet in this datagram (a UDP payload); `None` if it is not one that an algorithm's switch
-    /// half acts on. Fields without writable bytes suffice: a switch reads them, and may signal.
+    /// Returns the packet in this datagram (a UDP payload); `None` if no switch half of an algorithm acts on
+    /// it. Fields without writable bytes suffice: a switch reads them, and may signal.
     #[must_use]
     pub fn new(datagram: &'a mut [u8]) -> Option<Self> {
         let Decoded { header, extension, .. } = decode_extended(datagram).ok()?;
@@ -26,13 +26,13 @@ impl<'a> SwitchView<'a> {
         acts.then_some(Self { datagram, header })
     }
 
-    /// Returns its header.
+    /// Returns the header of the packet.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Returns its extension.
+    /// Returns the extension of the packet.
     #[must_use]
     pub fn extension(&self) -> Extension<'_> {
         decode_extended(self.datagram).map_or(Extension::None, |decoded| decoded.extension)
@@ -48,8 +48,8 @@ impl<'a> SwitchView<'a> {
         &mut self.datagram[1..1 + length]
     }
 
-    /// HPCC: appends a hop, as the port with this number; a hop for which there is no room is only
-    /// counted. Has no effect on packets without telemetry.
+    /// Appends a hop of the port with this number (HPCC). A hop that does not fit is only counted. Has no
+    /// effect on packets without telemetry.
     pub fn note_hop(&mut self, hop: &Hop, port: u16) {
         let Extension::Telemetry(hops) = self.extension() else { return };
         let (room, path) = (hops.capacity(), hops.path() ^ port);

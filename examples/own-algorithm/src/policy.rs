@@ -1,5 +1,4 @@
-//! A path policy, `second-chance`: a flow keeps its entropy value until two packets in a row arrive marked or
-//! not at all.
+//! A path policy, `second-chance`: a flow keeps its entropy value until two packets in a row are marked, trimmed or lost.
 
 use apus_cc::settings::{AT_LEAST_1, ParamInfo, count};
 use apus_cc::{
@@ -24,7 +23,7 @@ impl Balancer for SecondChance {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "second-chance",
         summary: "another path after several bad packets in a row",
-        source: "none; the example of docs/paths.md",
+        source: "none; the example of docs/adding-a-path-policy.md",
         profiles: &[ProfileInfo { name: "example", doc: "the only one" }],
         parameters: PARAMETERS,
     };
@@ -46,7 +45,11 @@ impl PathPolicy for SecondChance {
         if event.ev != self.ev {
             return; // about an earlier path
         }
-        self.bad = if event.kind == PathFeedback::Good { 0 } else { self.bad + 1 };
+        self.bad = match event.kind {
+            PathFeedback::Good => 0,
+            PathFeedback::ProbeAnswered => return,
+            _ => self.bad + 1,
+        };
         if self.bad >= self.patience {
             (self.bad, self.ev) = (0, Ev::new(self.random.bits() as u16));
         }

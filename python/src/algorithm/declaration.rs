@@ -8,7 +8,7 @@ use apus_cc::settings::{
 use apus_cc::{AlgorithmInfo, ParamInfo, ProfileInfo, Settings};
 use pyo3::prelude::*;
 
-/// Ranges of parameters; their words are those of errors.
+/// Ranges of parameters, described in the words of the error messages.
 const LIMITS: [Limits; 6] =
     [NOT_NEGATIVE, POSITIVE, AT_LEAST_1, FRACTION, PROPER_FRACTION, PROBABILITY];
 
@@ -19,11 +19,11 @@ pub struct Declaration {
     pub description: Description,
     methods: Vec<String>,
     ecn: bool,
-    /// Hash of its code.
+    /// Hash of the code of the class.
     pub implementation: String,
 }
 
-/// What stays until the process ends.
+/// Part of a declaration that is kept until the process ends.
 #[derive(Clone, PartialEq, FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Description {
@@ -45,7 +45,7 @@ struct Parameter {
     words: Vec<String>,
 }
 
-/// The methods of a class that are called.
+/// Optional methods that the class defines, and whether its packets are ECN-capable.
 #[derive(Clone, Copy, Default)]
 pub struct Hooks {
     pub on_transmit: bool,
@@ -83,9 +83,9 @@ impl Description {
     /// Returns the description of the algorithm `name`, which stays until the process ends.
     ///
     /// # Errors
-    /// A parameter whose default is no value of it.
+    /// If the default of a parameter is not a valid value of that parameter.
     pub fn info(self, name: String) -> Result<&'static AlgorithmInfo, String> {
-        let as_swift = "deviation: no paper; as Swift's, so that runs compare";
+        let as_swift = "deviation: no paper; Swift's value, so that runs are comparable";
         let mut parameters = Vec::new();
         for parameter in self.parameters {
             parameters.push(parameter.info()?);
@@ -118,7 +118,7 @@ impl Parameter {
             None => {
                 let words = LIMITS.map(|limits| limits.must).join("\", \"");
                 let (name, must) = (self.name, self.must);
-                return Err(format!("`{name}`: must={must:?} is none of \"{words}\""));
+                return Err(format!("`{name}`: must={must:?} is not one of \"{words}\""));
             }
         };
         let (name, doc) = (keep(self.name), keep(self.doc));

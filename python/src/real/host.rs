@@ -199,9 +199,12 @@ pub fn make_key(
     name: Option<&str>,
     group: Option<PathBuf>,
 ) -> PyResult<Option<String>> {
-    let made = match name {
-        None => keyfile::create(&path).map(|_| None),
-        Some(name) => keyfile::create_pair(&path, name, group.as_deref()).map(Some),
+    let made = match (name, group) {
+        (None, None) => keyfile::create(&path).map(|_| None),
+        (None, Some(_)) => {
+            return Err(of_input("group: has no effect without `name`, the name of the host"));
+        }
+        (Some(name), group) => keyfile::create_pair(&path, name, group.as_deref()).map(Some),
     };
     let public = made.map_err(|error| of_system(&error))?;
     Ok(public.map(|public| public.to_line().to_string()))

@@ -31,7 +31,7 @@ pub struct Bitmap {
 impl Balancer for Bitmap {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "bitmap",
-        summary: "oblivious spraying that passes over paths which were congested lately",
+        summary: "oblivious spraying that skips recently congested paths",
         source: "Ultra Ethernet's reference simulator, uet-htsim 40ccb05, `uec_mp.cpp`",
         profiles: &[ProfileInfo { name: "uet", doc: "as in uet-htsim" }],
         parameters: TABLE,

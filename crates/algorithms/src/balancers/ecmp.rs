@@ -10,7 +10,7 @@ use apus_units::random::SplitMix64;
 
 const TABLE: &[ParamInfo] =
     &[flag("relabel_on_timeout", "whether a timeout gives the flow another path")
-        .default_of("rfc2992", "false", "RFC 2992: the hash of the flow decides alone")
+        .default_of("rfc2992", "false", "RFC 2992: the hash of the flow alone selects the path")
         .default_of(
             "prr",
             "true",
@@ -29,7 +29,7 @@ pub struct Ecmp {
 impl Balancer for Ecmp {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "ecmp",
-        summary: "one path per flow, by a hash",
+        summary: "one path per flow, selected by a hash",
         source: "RFC 2992",
         profiles: &[
             ProfileInfo { name: "rfc2992", doc: "a flow keeps its path" },

@@ -13,11 +13,11 @@ use super::ecmp::draw;
 const TABLE: &[ParamInfo] = &[time(
     "gap",
     POSITIVE,
-    "time without an acknowledgement after which the flow takes another path",
+    "time without an acknowledgement after which the flow takes another path, at most once per retransmission timeout",
 )
 .default(
     "5us",
-    "deviation: half a base RTT, derived from the network; this value is of an RTT of 10 us",
+    "deviation: half a base RTT, derived from the network; this value is for an RTT of 10 us",
 )];
 
 const DERIVED: &[Derivation] = &[Derivation {

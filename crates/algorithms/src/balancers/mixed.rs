@@ -25,7 +25,7 @@ pub struct Mixed {
 impl Balancer for Mixed {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "mixed",
-        summary: "values of unmarked packets again, and the bitmap's if there are none",
+        summary: "reuses the entropy values of unmarked packets, or, if there are none, uses those of `bitmap`",
         source: "Ultra Ethernet's reference simulator, uet-htsim 40ccb05, `uec_mp.cpp`",
         profiles: &[ProfileInfo { name: "uet", doc: "as in uet-htsim" }],
         parameters: TABLE,

@@ -16,9 +16,13 @@ const IN_TURN: &str = "round-robin";
 
 const TABLE: &[ParamInfo] = &[
     EVS_POWER.default("64", "uet-htsim 40ccb05, `-paths`"),
-    choice("form", &[PERMUTED, RANDOM, IN_TURN], "\"permuted\": each value once per round, each round in \
-        another order; \"random\": an independent draw per packet; \"round-robin\": in ascending order")
-        .default("permuted", "uet-htsim 40ccb05, `uec_mp.cpp`; \"random\" is OPS of REPS §5"),
+    choice(
+        "form",
+        &[PERMUTED, RANDOM, IN_TURN],
+        "\"permuted\": each value once per round, in a new order in each \
+        round. \"random\": an independent draw per packet. \"round-robin\": in ascending order",
+    )
+    .default("permuted", "uet-htsim 40ccb05, `uec_mp.cpp`; \"random\" is OPS of REPS §5"),
 ];
 
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub struct Oblivious {
 impl Balancer for Oblivious {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "oblivious",
-        summary: "every packet takes another path, whatever the load",
+        summary: "every packet takes another path, regardless of the load",
         source: "Dixit et al., On the Impact of Packet Spraying in Data Center Networks, INFOCOM 2013",
         profiles: &[ProfileInfo { name: "uet", doc: "as in uet-htsim" }],
         parameters: TABLE,

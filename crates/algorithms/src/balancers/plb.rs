@@ -18,28 +18,30 @@ const FALCON: &str = "falcon";
 
 #[rustfmt::skip]
 const TABLE: &[ParamInfo] = &[
-    number("congested_fraction", FRACTION, "a round counts as congested from this fraction of congested packets on")
+    number("congested_fraction", FRACTION, "fraction of congested packets at or above which a round counts as \
+        congested")
         .default_of(LINUX, "0.5", "Linux `tcp_plb.c`: 128/256")
         .default_of(FALCON, "0.5", "Falcon default"),
-    count("rounds", AT_LEAST_1, "congested rounds in a row after which the flow changes its path")
+    count("rounds", AT_LEAST_1, "number of consecutive congested rounds after which the flow changes its path")
         .default_of(LINUX, "12", "Linux `tcp_plb_rehash_rounds`")
         .default_of(FALCON, "5", "Falcon default"),
-    count("idle_rounds", ANY, "as `rounds`, for a flow with nothing in flight; 0 for never")
+    count("idle_rounds", ANY, "as `rounds`, for a flow with nothing in flight; 0: never")
         .default_of(LINUX, "3", "Linux `tcp_plb_idle_rehash_rounds`")
         .default_of(FALCON, "0", "Falcon has no such rule"),
-    number("pause", NOT_NEGATIVE, "after a timeout the path stays for 1 to 2 times this number of timeouts")
-        .default_of(LINUX, "60", "deviation: Linux `tcp_plb_suspend_rto_sec` is 60 s, longer than any run; the \
-            same number of timeouts, which are at least 1 s in RFC 6298")
+    number("pause", NOT_NEGATIVE, "time for which the path does not change after a timeout: 1 to 2 times this \
+        number of retransmission timeouts, at random")
+        .default_of(LINUX, "60", "deviation: Linux `tcp_plb_suspend_rto_sec` is 60 s, longer than any run; \
+            here the same number of timeouts, which last at least 1 s in RFC 6298")
         .default_of(FALCON, "0", "Falcon has no such rule"),
     time("max_delay", POSITIVE, "fabric delay above which a packet counts as congested")
-        .default_of(FALCON, "25us", "Swift §5.2: the target delay, from which it is derived"),
+        .default_of(FALCON, "25us", "Swift §5.2: the target delay, from which this limit is derived"),
 ];
 
 const DERIVED: &[Derivation] = &[Derivation {
     parameter: "max_delay",
     profiles: &[FALCON],
     rule: "1.01 times Swift's target on the longest path",
-    source: "Falcon default: a delay above 1.01 targets",
+    source: "Falcon default: a delay above 1.01 times the target",
     value: |network, _| alloc::format!("{}", fabric_target(network).mul_f64(1.01)),
 }];
 

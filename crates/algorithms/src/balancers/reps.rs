@@ -27,25 +27,27 @@ const TABLE: &[ParamInfo] = &[
     time("freeze", POSITIVE, "time after a failure in which only known values are used")
         .default_of(PAPER, "100us", "REPS Fig. 7: its run")
         .default_of(UET, "10ms", "uet-htsim 40ccb05, `uec_mp.h`"),
-    count("explore", ANY, "packets after the frozen time among which some take random values")
-        .default_of(PAPER, "71", "unverified: REPS §3: the BDP in packets; without a network its value at \
-            400 Gb/s")
+    count("explore", ANY, "number of packets after the frozen time of which some take random values")
+        .default_of(PAPER, "71", "unverified: REPS §3: the BDP in packets; if the network is unknown, the \
+            value of the paper at 400 Gb/s")
         .default_of(UET, "16", "uet-htsim 40ccb05, `uec_mp.cpp`"),
-    count("explore_every", AT_LEAST_1, "of those packets, each packet of this number takes a random value")
+    count("explore_every", AT_LEAST_1, "of the packets that `explore` counts, one in this number takes a \
+        random value")
         .default_of(PAPER, "8", "REPS §3")
         .default_of(UET, "1", "uet-htsim 40ccb05, `uec_mp.cpp`"),
-    flag("forget_on_thaw", "whether the known values are dropped when the frozen time ends")
+    flag("forget_on_thaw", "whether the known values are discarded when the frozen time ends")
         .default_of(PAPER, "false", "REPS §3")
         .default_of(UET, "true", "uet-htsim 40ccb05, `uec_mp.cpp`"),
-    choice("failure", &[ANY_TIMEOUT, LOW_RTT], "\"timeout\": every timeout is a failure, as with trimming; \
-        \"timeout-at-low-rtt\": only if the largest RTT since the last one was below `low_rtt` base RTTs")
+    choice("failure", &[ANY_TIMEOUT, LOW_RTT], "\"timeout\": every timeout is a failure, as with trimming. \
+        \"timeout-at-low-rtt\": a timeout is a failure only if the largest RTT since the previous timeout was \
+        below `low_rtt` base RTTs")
         .default_of(PAPER, "timeout", "REPS §3, with trimming; without trimming timeout-at-low-rtt is derived")
         .default_of(UET, "timeout", "uet-htsim 40ccb05, `uec_mp.cpp`"),
-    number("low_rtt", POSITIVE, "limit of a low RTT as a multiple of `base_rtt`")
+    number("low_rtt", POSITIVE, "upper limit of a low RTT, as a multiple of `base_rtt`")
         .default("1.65", "REPS §3"),
     time("base_rtt", POSITIVE, "RTT without queues")
-        .default("10us", "deviation: a property of the network, derived there; this value is of a leaf-spine \
-            network"),
+        .default("10us", "deviation: a property of the network, from which it is derived; this value is for a \
+            leaf-spine network"),
 ];
 
 const DERIVED: &[Derivation] = &[
@@ -59,7 +61,7 @@ const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "failure",
         profiles: &[PAPER],
-        rule: "every timeout where switches trim, otherwise those at low RTTs",
+        rule: "\"timeout\" if switches trim, otherwise \"timeout-at-low-rtt\"",
         source: "REPS §3",
         value: |network, _| String::from(if network.trims { ANY_TIMEOUT } else { LOW_RTT }),
     },
@@ -108,10 +110,11 @@ pub struct Reps {
 impl Balancer for Reps {
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "reps",
-        summary: "uses the values of packets that arrived without a mark again, and only these after a failure",
+        summary: "reuses the entropy values of packets that arrived without a mark, and after a failure uses \
+            only these",
         source: "Bonato et al., REPS: Recycled Entropy Packet Spraying, EuroSys 2026",
         profiles: &[
-            ProfileInfo { name: PAPER, doc: "the paper" },
+            ProfileInfo { name: PAPER, doc: "as in the paper" },
             ProfileInfo { name: UET, doc: "as in uet-htsim" },
         ],
         parameters: TABLE,

@@ -61,9 +61,12 @@ macro_rules! switched {
     )+};
 }
 
-const ADAPTIVE_TABLE: &[ParamInfo] =
-    &[time("period", POSITIVE, "time after which a switch looks at the load of a port again")
-        .default("100ns", "uet-htsim 40ccb05, `_update_period`")];
+const ADAPTIVE_TABLE: &[ParamInfo] = &[time(
+    "period",
+    POSITIVE,
+    "minimum time between two updates of the load of a port in a switch",
+)
+.default("100ns", "uet-htsim 40ccb05, `_update_period`")];
 
 /// Numbers of places that a table can have.
 const PLACES: Limits = Limits::new("a power of two from 1 to 65536", |n| {
@@ -73,17 +76,16 @@ const PLACES: Limits = Limits::new("a power of two from 1 to 65536", |n| {
 const FLOWLET_TABLE: &[ParamInfo] = &[
     time("gap", POSITIVE, "time without packets after which a pair of hosts may get another port")
         .default("100us", "conweave-ns3: LetFlow and CONGA at 100 Gb/s"),
-    choice("next", &["random", "least-loaded"], "the port after a gap")
+    choice("next", &["random", "least-loaded"], "choice of the port after a gap: at random, or among the ports with the least load")
         .default("random", "unverified: Vanini et al., Let It Flow, NSDI 2017"),
     count(
         "places",
         PLACES,
-        "places of a switch's table; pairs of hosts with the same hash share one",
+        "number of entries in the table of a switch; pairs of hosts with the same hash share an entry",
     )
     .default(
         "4096",
-        "deviation: unverified: LetFlow has 64 K entries; these do for 4096 pairs, and take \
-            less memory",
+        "deviation: unverified: LetFlow has 64 K entries; 4096 suffice for 4096 pairs, and take less memory",
     ),
 ];
 
@@ -91,7 +93,7 @@ switched! {
     /// Each switch with a choice takes the port with the least load.
     Adaptive: AlgorithmInfo {
         name: "adaptive",
-        summary: "each switch sends each packet to the port with the least load, in four steps",
+        summary: "each switch sends each packet to a port with the least load; the load has four levels",
         source: "Ultra Ethernet's reference simulator, uet-htsim 40ccb05, `adaptive_route`",
         profiles: &[ProfileInfo { name: "uet", doc: "as in uet-htsim" }],
         parameters: ADAPTIVE_TABLE,
@@ -108,7 +110,7 @@ switched! {
     /// Each switch with a choice takes another port after a gap.
     SwitchFlowlet: AlgorithmInfo {
         name: "switch-flowlet",
-        summary: "each switch keeps the port of a pair of hosts until it has sent nothing for a time",
+        summary: "each switch keeps the port of a pair of hosts until the pair has sent nothing for some time",
         source: "unverified: Vanini et al., Let It Flow: Resilient Asymmetric Load Balancing with Flowlet \
             Switching, NSDI 2017",
         profiles: &[ProfileInfo { name: "letflow", doc: "another random port after a gap" }],

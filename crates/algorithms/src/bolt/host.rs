@@ -59,13 +59,13 @@ impl Algorithm for Bolt {
     type Switch = BoltPort;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "bolt",
-        summary: "switches tell the source of queues at once, and hand out bandwidth about to be free",
+        summary: "switches signal queues to the source at once, and hand out bandwidth that is about to become free",
         source: "Arslan et al., Bolt, NSDI 2023",
         profiles: &[
             ProfileInfo { name: table::PAPER, doc: "Algorithms 1 to 4" },
             ProfileInfo {
                 name: table::CODE,
-                doc: "differences of the authors' simulator, which produced the figures",
+                doc: "as in the authors' simulator, which produced the figures",
             },
         ],
         parameters: table::TABLE,

@@ -24,7 +24,7 @@ impl Algorithm for Constant {
     type Switch = Plain;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "constant",
-        summary: "a constant window or rate: no congestion control, for tests and as a baseline",
+        summary: "a constant window or rate, without congestion control, for tests and as a baseline",
         source: "none",
         profiles: &[
             ProfileInfo { name: params::CONSTANT, doc: "a window of packets, clocked by ACKs" },

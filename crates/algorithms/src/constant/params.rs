@@ -17,12 +17,12 @@ pub(super) const TABLE: &[ParamInfo] = &[
             window"),
     rate("rate", POSITIVE, "rate of wire bytes at which the flow is paced, independent of the \
         packets in flight")
-        .default_of(RATE, "1Gbps", "deviation: no paper; Swift §3.5 takes each flow's fair share, \
-            to be set"),
-    rtt::RTO_GAIN.default("0.25", "deviation: no paper; as Swift's, so that runs compare"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; as Swift's, so that runs compare"),
-    rtt::MIN_RTO.default("1ms", "deviation: no paper; as Swift's, so that runs compare"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: no paper; as Swift's, so that runs compare"),
+        .default_of(RATE, "1Gbps", "deviation: no paper; Swift §3.5 takes the fair share of each flow, which \
+            has to be set"),
+    rtt::RTO_GAIN.default("0.25", "deviation: no paper; Swift's value, so that runs are comparable"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; Swift's value, so that runs are comparable"),
+    rtt::MIN_RTO.default("1ms", "deviation: no paper; Swift's value, so that runs are comparable"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: no paper; Swift's value, so that runs are comparable"),
 ];
 
 /// Settings that a search for the best operating point varies.
@@ -30,7 +30,8 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("window"),
     profiles: &[CONSTANT],
     range: "1 packet to 2 BDP",
-    source: "deviation: no paper; below 1 BDP a flow alone idles the link, above it queues",
+    source: "deviation: no paper; below 1 BDP, a lone flow leaves the link partly idle; above 1 BDP, its \
+        packets queue",
     bounds: |network| Range::Packets(1.0, (2.0 * network.bdp_packets()).max(2.0)),
 }];
 

@@ -65,7 +65,7 @@ impl Algorithm for Cubic {
         name: "cubic",
         summary: "grows the window along a cubic curve of the time since the last loss",
         source: "RFC 9438: CUBIC for Fast and Long-Distance Networks (2023)",
-        profiles: &[ProfileInfo { name: params::RFC9438, doc: "as RFC 9438 has it" }],
+        profiles: &[ProfileInfo { name: params::RFC9438, doc: "as in RFC 9438" }],
         parameters: params::TABLE,
     };
     const TUNED: &'static [Tunable] = params::TUNED;

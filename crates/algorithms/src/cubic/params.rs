@@ -13,29 +13,27 @@ pub(super) const RFC9438: &str = "rfc9438";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number("c", POSITIVE, "C: how fast the curve grows, in packets per cubic second")
+    number("c", POSITIVE, "C: growth of the curve, in packets per cubic second")
         .default("0.4", "RFC 9438 §5: C SHOULD be set to 0.4"),
-    number("beta", PROPER_FRACTION, "beta_cubic: factor of the window at a congestion event")
+    number("beta", PROPER_FRACTION, "beta_cubic: factor by which a congestion event multiplies the window")
         .default("0.7", "RFC 9438 §4.6: beta_cubic SHOULD be set to 0.7"),
-    flag("fast_convergence", "leave room for new flows when the window at losses falls")
+    flag("fast_convergence", "whether the flow leaves room for new flows when its window at losses decreases")
         .default("true", "RFC 9438 §4.7: SHOULD be implemented"),
-    flag("ecn", "take part in ECN: a mark counts as a congestion event")
-        .default("false", "deviation: RFC 9438 §4.6 answers marks if ECN is in use, which the \
-            hosts decide; off, so that losses alone drive it as in the experiments it is compared \
-            in"),
+    flag("ecn", "whether packets are ECN-capable; a mark then counts as a congestion event")
+        .default("false", "deviation: RFC 9438 §4.6 reacts to marks if ECN is in use, which the hosts decide; \
+            here off, so that CUBIC reacts to losses alone, as in the experiments in which it is compared"),
     bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
     bounds::MAX_CWND
-        .default("65536", "deviation: an RFC window is bounded by the receiver; large, so that \
-            losses bound it"),
+        .default("65536", "deviation: in the RFCs, the receiver bounds the window; this value is large, so \
+            that losses bound it"),
     rtt::RTO_GAIN
-        .default("0.25", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs \
-            compare"),
+        .default("0.25", "deviation: RFC 6298 adds the variance; here Swift's rule, so that runs are \
+            comparable"),
     rtt::RTO_MULTIPLIER
-        .default("2", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare"),
+        .default("2", "deviation: RFC 6298 adds the variance; here Swift's rule, so that runs are comparable"),
     rtt::MIN_RTO
-        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; as \
-            DCTCP's"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto"),
+        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; DCTCP's value"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; here as min_rto"),
 ];
 
 /// Settings that a search for the best operating point varies.
@@ -43,8 +41,8 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("beta"),
     profiles: &[RFC9438],
     range: "0.5 to 0.9",
-    source: "RFC 9438 §4.6: beta_cubic trades convergence for utilisation; 0.5 is Reno's (RFC 5681), and \
-             deviation: 0.9 as far above 0.7 again",
+    source: "RFC 9438 §4.6: beta_cubic trades convergence for utilisation; 0.5 is Reno's value (RFC 5681); \
+             deviation: 0.9 is as far above 0.7 as 0.5 is below it",
     bounds: |_| Range::Number(0.5, 0.9),
 }];
 

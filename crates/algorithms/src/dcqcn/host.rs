@@ -50,7 +50,7 @@ impl Algorithm for Dcqcn {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "dcqcn",
-        summary: "cuts a rate on notifications of marks, recovers by a timer and a byte counter",
+        summary: "cuts a rate when the receiver reports marks, and raises it by a timer and a byte counter",
         source: "Zhu et al., DCQCN: Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
         profiles: &[ProfileInfo { name: params::PAPER, doc: "§3.1 with the values of §5" }],
         parameters: params::TABLE,

@@ -21,41 +21,41 @@ pub(super) const PAPER: &str = "paper";
 pub(super) const TABLE: &[ParamInfo] = &[
     number("g", FRACTION, "weight of a notification in alpha, the estimate of congestion")
         .default("0.00390625", "DCQCN §5, Fig. 14: 1/256"),
-    time("alpha_timer", POSITIVE, "alpha falls once per this time without a notification")
+    time("alpha_timer", POSITIVE, "alpha falls once in each period of this length without a notification")
         .default("55us", "DCQCN §3.1: K = 55 us, above the interval of notifications"),
-    time("timer", POSITIVE, "T: the rate rises once per this time")
+    time("timer", POSITIVE, "T: period of the timer; the rate rises once per period")
         .default("55us", "DCQCN §5, Fig. 14"),
-    size("byte_counter", POSITIVE, "B: the rate rises once per this many wire bytes sent")
+    size("byte_counter", POSITIVE, "B: period of the byte counter, in wire bytes sent; the rate rises once per \
+        period")
         .default("10MB", "DCQCN §5, Fig. 14"),
-    count("f", ANY, "F: rises of fast recovery before additive increase, and of that before hyper \
-        increase")
+    count("f", ANY, "F: number of increases by fast recovery. If the timer or the byte counter has caused more \
+        than F increases, the next one is additive; if both have, it is a hyper increase")
         .default("5", "DCQCN §3.1"),
     rate("r_ai", POSITIVE, "additive increase of the target rate")
         .default("40Mbps", "DCQCN §4"),
     rate("r_hai", ANY, "hyper increase of the target rate")
-        .default("400Mbps", "unverified: DCQCN §3.1 names it; ten times r_ai"),
+        .default("400Mbps", "unverified: DCQCN §3.1 names it; this value is ten times r_ai"),
     rate("min_rate", POSITIVE, "smallest rate")
-        .default("10Mbps", "deviation: DCQCN gives none; a rate limiter has one"),
-    time("cnp_interval", ANY, "N: a receiver notifies the sender of a flow at most once per this \
-        time")
+        .default("10Mbps", "deviation: DCQCN gives no value, but a rate limiter has one"),
+    time("cnp_interval", ANY, "N: minimum time between two notifications of a receiver to the sender of a flow")
         .default("50us", "DCQCN §3.1: N = 50 us"),
-    size("k_min", ANY, "queue of a switch port from which on packets are marked")
+    size("k_min", ANY, "queue of a switch port above which packets are marked, with a rising probability")
         .default("5kB", "DCQCN §5, Fig. 14, for 40 Gb/s"),
     size("k_max", ANY, "queue of a switch port above which every packet is marked")
         .default("200kB", "DCQCN §5, Fig. 14, for 40 Gb/s"),
-    number("p_max", FRACTION, "probability of a mark at a queue of k_max")
+    number("p_max", FRACTION, "probability of a mark if the queue is k_max")
         .default("0.01", "DCQCN §5, Fig. 14"),
-    rtt::RTO_GAIN.default("0.25", "deviation: DCQCN relies on PFC; as Swift's"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: DCQCN relies on PFC; as Swift's"),
-    rtt::MIN_RTO.default("1ms", "deviation: DCQCN relies on PFC; as Swift's"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: DCQCN relies on PFC; as Swift's"),
+    rtt::RTO_GAIN.default("0.25", "deviation: DCQCN relies on PFC; Swift's value"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: DCQCN relies on PFC; Swift's value"),
+    rtt::MIN_RTO.default("1ms", "deviation: DCQCN relies on PFC; Swift's value"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: DCQCN relies on PFC; Swift's value"),
 ];
 
 /// The rate for which DCQCN §5 gives its thresholds.
 const PAPER_RATE: f64 = 40e9;
 /// Why thresholds grow with the rate.
-const SCALING: &str = "deviation: DCQCN §5, Fig. 14 (unverified) gives it for 40 Gb/s and no rule; HPCC §5.1 (unverified) \
-     scales both thresholds with the link's rate";
+const SCALING: &str = "deviation: DCQCN §5, Fig. 14 (unverified) gives the value for 40 Gb/s but no rule; HPCC \
+     §5.1 (unverified) scales both thresholds with the rate of the link";
 
 fn scaled(network: &NetworkInfo, bytes: f64) -> Bytes {
     Bytes::new((bytes * network.line_rate.as_bps() as f64 / PAPER_RATE + 0.5) as u64)
@@ -91,8 +91,9 @@ pub(super) const DERIVED: &[Derivation] = &[
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("k_max"),
     profiles: &[PAPER],
-    range: "40kB to 400kB * line rate / 40Gbps",
-    source: "unverified: DCQCN §5: K_max of 40 and 200 KB at 40 Gb/s (deviation: up to twice as much)",
+    range: "40kB to 400kB, both times line rate / 40Gbps",
+    source: "unverified: DCQCN §5: K_max of 40 and 200 KB at 40 Gb/s (deviation: the range ends at twice the \
+        larger one)",
     bounds: |network| Range::Size(scaled(network, 40_000.0), scaled(network, 400_000.0)),
 }];
 

@@ -53,10 +53,10 @@ impl Algorithm for Dctcp {
         summary: "cuts the window once per RTT by half the fraction of ECN-marked packets",
         source: "RFC 8257: Data Center TCP (2017); GCN: Swift (SIGCOMM 2020) §4.1",
         profiles: &[
-            ProfileInfo { name: params::RFC8257, doc: "as RFC 8257 has it" },
+            ProfileInfo { name: params::RFC8257, doc: "as in RFC 8257" },
             ProfileInfo {
                 name: params::GCN,
-                doc: "Google's variant: cuts by the mark rate of the current window",
+                doc: "Google's variant, which cuts by the mark rate of the current window",
             },
         ],
         parameters: params::TABLE,

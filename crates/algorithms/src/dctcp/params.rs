@@ -26,28 +26,28 @@ pub(super) const TABLE: &[ParamInfo] = &[
         fraction")
         .default_of(RFC8257, "0.0625", "RFC 8257 §4.2: 1/16 in the implementations it describes")
         .default_of(GCN, "1", "Swift §4.1: the current mark rate rather than an EWMA"),
-    number("initial_alpha", PROBABILITY, "estimate of the marked fraction before the first window \
-        of data has been acknowledged")
+    number("initial_alpha", PROBABILITY, "estimate of the marked fraction until the first window of data has \
+        been acknowledged")
         .default("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1"),
-    choice("reaction", &[PER_WINDOW, PER_PACKET], "\"per-packet\": each marked packet takes a quarter of a packet off the window, each \
-        trimmed, lost or timed-out one a whole one; a window without marks adds one")
+    choice("reaction", &[PER_WINDOW, PER_PACKET], "\"per-window\": as in RFC 8257. \"per-packet\": each marked \
+        packet reduces the window by a quarter of a packet, and each trimmed, lost or timed-out packet by a \
+        whole one; a window of unmarked packets increases it by one")
         .default("per-window", "RFC 8257 §3.3; \"per-packet\" is REPS's artifact b751588, `updateCwndOnAck_MPRDMA`"),
     bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
-    number("min_cwnd", AT_LEAST_1, "smallest window in packets, also the one after a timeout")
-        .default("1", "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 lets a cut go \
-            there"),
+    number("min_cwnd", AT_LEAST_1, "smallest window in packets, and the window after a timeout")
+        .default("1", "RFC 5681 §3.1: the loss window is 1 segment; RFC 3168 §6.1.2 allows cuts down to it"),
     bounds::MAX_CWND
-        .default("256", "deviation: an RFC window is bounded by the receiver; Swift's ceiling \
-            here, so that runs compare"),
+        .default("256", "deviation: in the RFCs, the receiver bounds the window; here Swift's limit, so that \
+            runs are comparable"),
     rtt::RTO_GAIN
-        .default("0.25", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs \
-            compare"),
+        .default("0.25", "deviation: RFC 6298 adds the variance; here Swift's rule, so that runs are \
+            comparable"),
     rtt::RTO_MULTIPLIER
-        .default("2", "deviation: RFC 6298 adds the variance; Swift's rule, so that runs compare"),
+        .default("2", "deviation: RFC 6298 adds the variance; here Swift's rule, so that runs are comparable"),
     rtt::MIN_RTO
-        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 \
-            ms and 3.4 MB of buffer the loss of Swift §5.3 (5.1 %) comes out for GCN"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; as min_rto"),
+        .default("1ms", "deviation: RFC 6298 §2.4 says 1 s, far too long in a datacenter; with 1 ms and a \
+            buffer of 3.4 MB, GCN has the loss of Swift §5.3 (5.1 %)"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: RFC 6298 §2.1 says 1 s; here as min_rto"),
 ];
 
 /// The rules for the parameters that depend on the network. The marking threshold belongs to the
@@ -58,10 +58,10 @@ pub(super) const DERIVED: &[Derivation] = &[bounds::max_cwnd_rule(&[RFC8257, GCN
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::MarkingThreshold,
     profiles: &[RFC8257, GCN],
-    range: "C * RTT / 7, at least 2 packets, to the larger of C * RTT and twice the rule's threshold",
-    source: "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at \
-             switches; eq. 13 is its lower bound (deviation: no upper one is given; at C * RTT a queue \
-             doubles the RTT)",
+    range: "C * RTT / 7 (at least 2 packets) to the larger of C * RTT and twice the threshold of the rule",
+    source: "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4: K is DCTCP's only parameter at switches; \
+             eq. 13 is its lower bound (deviation: no upper bound is given; a queue of C * RTT doubles the \
+             RTT)",
     bounds: |network| {
         let bdp = network.path_rate.bytes_in(network.base_rtt).get();
         let low = (bdp / BDP_PARTS).max(2 * network.packet.get());
@@ -77,10 +77,11 @@ const ETHERNET_PACKET: u64 = 1538;
 
 /// The rule of [`marking_threshold`] in words.
 pub const MARKING_RULE: &str =
-    "the larger of C * RTT / 7 and 65 packets of 1538 B, 20 up to 1 Gb/s";
+    "the larger of C * RTT / 7 and 65 packets of 1538 B (20 packets up to 1 Gb/s)";
 /// Its source.
-pub const MARKING_SOURCE: &str = "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4, eq. 13; for the bursts of hosts 20 packets at \
-     1 Gb/s and 65 at 10 Gb/s, as in Linux's documentation of DCTCP (deviation: 65 above 10 Gb/s too)";
+pub const MARKING_SOURCE: &str = "unverified: Alizadeh et al., DCTCP, SIGCOMM 2010, §3.4, eq. 13; for the \
+     bursts of hosts, 20 packets at 1 Gb/s and 65 at 10 Gb/s, as in the DCTCP documentation of Linux \
+     (deviation: 65 above 10 Gb/s too)";
 
 /// The queue length from which switches mark packets for DCTCP: enough to keep the slowest link of the
 /// longest path busy, and for the bursts of hosts.

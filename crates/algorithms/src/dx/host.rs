@@ -42,7 +42,7 @@ impl Algorithm for Dx {
     type Switch = Plain;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "dx",
-        summary: "grows the window while nothing queues, shrinks it in proportion to queueing delay",
+        summary: "grows the window while queues are empty, and shrinks it in proportion to the queueing delay",
         source: "Lee et al., DX: Accurate Latency-based Congestion Feedback for Datacenters, USENIX ATC \
                  2015",
         profiles: &[ProfileInfo { name: params::PAPER, doc: "§4 of the paper" }],

@@ -17,23 +17,23 @@ pub(super) const PAPER: &str = "paper";
 pub(super) const TABLE: &[ParamInfo] = &[
     number("ai", POSITIVE, "packets added to the window in an RTT without queueing")
         .default("1", "DX §4: the window grows by one"),
-    time("headroom", ANY, "average queueing delay up to which no packet counts as queued")
-        .default("1us", "deviation: DX §3 measures to within 1 us; packets of other flows met by \
-            chance are no congestion either"),
-    flag("slow_start", "double the window per RTT until the first queueing delay or loss")
-        .default("true", "unverified: DX runs in a TCP, which does (RFC 5681 §3.1)"),
+    time("headroom", ANY, "average queueing delay up to which the queues count as empty")
+        .default("1us", "deviation: DX §3 measures to within 1 us; the delay by single packets of other flows \
+            is not congestion either"),
+    flag("slow_start", "whether the window doubles per RTT until the first queueing delay or loss")
+        .default("true", "unverified: DX runs in TCP, which does so (RFC 5681 §3.1)"),
     bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
     number("min_cwnd", AT_LEAST_1, "smallest window in packets")
         .default("1", "RFC 5681 §3.1: the loss window is 1 segment"),
     bounds::MAX_CWND
-        .default("65536", "deviation: a TCP window is bounded by the receiver; large, so that \
+        .default("65536", "deviation: in TCP, the receiver bounds the window; this value is large, so that \
             delay bounds it"),
-    rtt::RTO_GAIN.default("0.25", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+    rtt::RTO_GAIN.default("0.25", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
     rtt::RTO_MULTIPLIER
-        .default("2", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
-    rtt::MIN_RTO.default("1ms", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+        .default("2", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
+    rtt::MIN_RTO.default("1ms", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
     rtt::INITIAL_RTO
-        .default("1ms", "deviation: DX runs in a TCP; as Swift's, so that runs compare"),
+        .default("1ms", "deviation: DX runs in TCP; Swift's value, so that runs are comparable"),
 ];
 
 /// The smallest headroom: the error of DX's measurements (§3).
@@ -44,7 +44,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("headroom"),
     profiles: &[PAPER],
     range: "1us to the larger of 10us and half the unloaded RTT of the longest path",
-    source: "deviation: DX has no parameter for the queue that it leaves; the headroom takes its place",
+    source: "deviation: DX has no parameter for the queue that it leaves; the headroom takes the place of one",
     bounds: |network| Range::Time(HEADROOM, network.base_rtt.mul_f64(0.5).max(Span::from_us(10))),
 }];
 

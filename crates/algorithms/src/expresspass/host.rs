@@ -74,7 +74,7 @@ impl Algorithm for ExpressPass {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "expresspass",
-        summary: "sends a packet per credit of the receiver; ports limit the rate of credits",
+        summary: "sends one packet per credit from the receiver; ports limit the rate of credits",
         source: "Cho, Jang, Han: Credit-Scheduled Delay-Bounded Congestion Control for Datacenters, \
                  SIGCOMM 2017",
         profiles: &[
@@ -85,7 +85,7 @@ impl Algorithm for ExpressPass {
             ProfileInfo { name: params::PAPER, doc: "the paper's feedback control (unverified)" },
             ProfileInfo {
                 name: params::CODE_2018,
-                doc: "the authors' simulator since April 2018: the first rate grows with the data to \
+                doc: "the authors' simulator since April 2018: the initial rate grows with the amount of data to \
                       send, and credits are stopped early",
             },
         ],

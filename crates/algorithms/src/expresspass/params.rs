@@ -30,18 +30,18 @@ const BELOW_ONE: Limits = Limits::new("at least 0 and below 1", |x| (0.0..1.0).c
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    flag("feedback", "whether the credit rate follows credit loss; if not, credits leave at the \
-        line's rate")
+    flag("feedback", "whether the credit rate follows the loss of credits; if not, the receiver sends credits \
+        at the rate at which their data fills the line")
         .default("true", "ExpressPass §1: \"(iii) credit feedback control\""),
-    number("alpha", FRACTION, "first credit rate over the largest")
+    number("alpha", FRACTION, "initial credit rate as a fraction of the largest rate")
         .default("0.5", "unverified: ExpressPass §6.1, 1/2 in its micro-benchmarks, 1/16 in \
             workloads (ns2-xpass before April 2018 agrees)"),
-    count("alpha_packets", ANY, "packets to send from which the first credit rate is `alpha`; with \
-        fewer it is less in proportion; 0: always `alpha`")
+    count("alpha_packets", ANY, "number of packets to send from which the initial credit rate is `alpha`; with \
+        fewer packets, it is proportionally lower. 0: always `alpha`")
         .default_of(PAPER, "0", "unverified: ExpressPass Alg. 1 has no such rule")
         .default_of(CODE, "0", "ns2-xpass before April 2018")
         .default_of(CODE_2018, "40", "ns2-xpass since April 2018: \"AIR\""),
-    number("w_init", ANY, "first aggressiveness factor")
+    number("w_init", ANY, "initial aggressiveness factor")
         .default_of(PAPER, "0.5", "unverified: ExpressPass §6.1, as alpha")
         .default_of(CODE, "0.5", "ns2-xpass")
         .default_of(CODE_2018, "0.0625", "ns2-xpass since April 2018, large-scale-fattree.tcl"),
@@ -49,46 +49,47 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default("0.01", "unverified: ExpressPass Alg. 1; ns2-xpass"),
     number("w_max", FRACTION, "largest aggressiveness factor")
         .default("0.5", "unverified: ExpressPass Alg. 1; ns2-xpass"),
-    number("target_loss", BELOW_ONE, "credit loss that the rate is steered to; in `code` its \
-        largest value")
+    number("target_loss", BELOW_ONE, "target of the credit loss; in `code` and `code-2018`, the largest value \
+        of this target")
         .default_of(PAPER, "0.1", "unverified: ExpressPass Alg. 1")
-        .default_of(CODE, "0.125", "ns2-xpass: falls to 0 as the rate comes near its largest")
+        .default_of(CODE, "0.125", "ns2-xpass: the target falls to 0 as the rate approaches its largest value")
         .default_of(CODE_2018, "0.125", "ns2-xpass, as `code`"),
-    number("jitter", BELOW_ONE, "the gap between two credits varies by up to this fraction of it, \
-        either way")
+    number("jitter", BELOW_ONE, "random variation of the gap between two credits: up to this fraction of the \
+        gap, in either direction")
         .default("0.1", "ns2-xpass; ExpressPass §1: \"(iv) random jitter\""),
-    flag("random_sizes", "whether the sizes of credits vary, by 8 B either way of the nominal")
+    flag("random_sizes", "whether the sizes of credits vary, by up to 8 B around the nominal size")
         .default("true", "ns2-xpass: 76 to 92 B on the wire, to break synchronisation"),
-    count("credit_burst", AT_LEAST_1, "credits that a port lets pass at once: the size of its \
-        token bucket")
+    count("credit_burst", AT_LEAST_1, "number of credits that a port forwards at once: the size of its token \
+        bucket")
         .default("2", "ns2-xpass"),
-    count("credit_queue", AT_LEAST_1, "credits that may wait in a port")
+    count("credit_queue", AT_LEAST_1, "largest number of credits in the queue of a port")
         .default("8", "unverified: ExpressPass §3.2; ns2-xpass"),
-    choice("credit_queue_counts", &[CREDITS, BYTES], "what a port counts of the credits that wait; \
-        \"bytes\": as many as `credit_queue` credits of nominal size have")
-        .default("credits", "deviation: ns2-xpass counts bytes. Ports then drop long credits more \
-            often than short ones, so that 1 to 2 % more credits pass than the limit intends, and \
-            their data overbooks a link that is full in both directions"),
-    choice("stop", &[AT_LAST_DATA, AT_WASTED_CREDIT, EARLY], "when the sender says that it has no \
-        more data; \"early\": when as many credits as packets that are left came in the last RTT, \
-        and so may be in flight")
+    choice("credit_queue_counts", &[CREDITS, BYTES], "unit in which a port limits its queue of credits; \
+        \"bytes\": the limit is the size of `credit_queue` credits of nominal size")
+        .default("credits", "deviation: ns2-xpass counts bytes. Ports then drop long credits more often than \
+            short ones, so that 1 to 2 % more credits pass than the limit intends, and their data overloads a \
+            link that is full in both directions"),
+    choice("stop", &[AT_LAST_DATA, AT_WASTED_CREDIT, EARLY], "when the sender stops the credits. \
+        \"last-data\": after its last packet. \"wasted-credit\": when a credit finds no data. \"early\": when \
+        at least as many credits arrived in the last RTT as packets remain, since as many credits may be in \
+        flight")
         .default_of(PAPER, "wasted-credit", "unverified: ExpressPass §4, when a credit finds no \
             data")
-        .default_of(CODE, "last-data", "ns2-xpass before April 2018: right behind the last packet")
+        .default_of(CODE, "last-data", "ns2-xpass before April 2018: right after the last packet")
         .default_of(CODE_2018, "early", "ns2-xpass since April 2018: \"ECS\""),
-    time("request_timeout", POSITIVE, "a sender that has data and gets no credit for this long \
-        asks again; one whose stop is not answered stops again")
-        .default("10ms", "deviation: the excerpt gives none; above the gap between the credits of \
-            one of 2048 flows over 10 Gb/s, 2.7 ms"),
-    time("idle_timeout", POSITIVE, "a receiver stops sending credits after this time without data")
-        .default("100ms", "deviation: the excerpt gives none; limits the cost of a lost stop or a \
-            forged request"),
-    rtt::RTO_GAIN.default("0.25", "deviation: no paper; as Swift's, so that runs compare"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; as Swift's, so that runs compare"),
+    time("request_timeout", POSITIVE, "time after which a sender with data and without credit requests credit \
+        again, and a sender whose stop is not answered sends the stop again")
+        .default("10ms", "deviation: the excerpt of the paper gives no value; this one is above the gap \
+            between the credits of one of 2048 flows over 10 Gb/s, 2.7 ms"),
+    time("idle_timeout", POSITIVE, "time without data after which a receiver stops sending credits")
+        .default("100ms", "deviation: the excerpt of the paper gives no value; this one limits the cost of a \
+            lost stop or a forged request"),
+    rtt::RTO_GAIN.default("0.25", "deviation: no paper; Swift's value, so that runs are comparable"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: no paper; Swift's value, so that runs are comparable"),
     rtt::MIN_RTO
-        .default("100ms", "deviation: ExpressPass loses no data; above the gap between credits, \
-            which acknowledge it"),
-    rtt::INITIAL_RTO.default("100ms", "deviation: as min_rto, for the same reason"),
+        .default("100ms", "deviation: ExpressPass loses no data; this value is above the gap between credits, \
+            which acknowledge data"),
+    rtt::INITIAL_RTO.default("100ms", "deviation: the value of min_rto, for the same reason"),
 ];
 
 /// The default of `request_timeout`.
@@ -101,7 +102,7 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     parameter: "request_timeout",
     profiles: &[PAPER, CODE, CODE_2018],
     rule: "the larger of 10ms and twice the time of 2048 full packets on the slowest link of the longest path",
-    source: "deviation: no rule is published; it must be above the gap between the credits of a flow",
+    source: "deviation: no rule is published; the timeout must be above the gap between the credits of a flow",
     value: |network, _| {
         let gap = network.path_rate.serialization_time(network.packet).mul_f64(FLOWS);
         format!("{}", gap.mul_f64(2.0).max(REQUEST_TIMEOUT))
@@ -113,7 +114,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("alpha"),
     profiles: &[PAPER, CODE, CODE_2018],
     range: "1/32 to 1",
-    source: "unverified: ExpressPass §6.1 trades the convergence time for wasted credits by it, from 1/2 to \
+    source: "unverified: ExpressPass §6.1 trades convergence time for wasted credits by alpha, from 1/2 to \
              1/32",
     bounds: |_| Range::Factor(1.0 / 32.0, 1.0),
 }];

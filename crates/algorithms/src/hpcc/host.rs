@@ -40,13 +40,13 @@ impl Algorithm for Hpcc {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "hpcc",
-        summary: "sets the window from the bytes in flight that switches report on packets",
+        summary: "sets the window from the bytes in flight of each link, which follow from the telemetry that switches add to packets",
         source: "Li et al., HPCC, SIGCOMM 2019",
         profiles: &[
             ProfileInfo { name: params::PAPER, doc: "Algorithm 1" },
             ProfileInfo {
                 name: params::BOLT,
-                doc: "as the authors of Bolt ran it, with the packets of HPCC's simulator",
+                doc: "as the authors of Bolt ran it, with the packet sizes of HPCC's simulator",
             },
         ],
         parameters: params::TABLE,

@@ -19,25 +19,25 @@ pub(super) const BOLT: &str = "bolt";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    time("base_rtt", POSITIVE, "T: the largest base RTT of the network; the first window is T at \
-        the host's rate")
+    time("base_rtt", POSITIVE, "T: the largest base RTT of the network; the initial window is T times the rate \
+        of the host")
         .default_of(PAPER, "13us", "HPCC §5.1: FatTree")
         .default_of(BOLT, "8us", "Bolt §2.1.1: the dumbbell"),
-    number("eta", FRACTION, "utilisation aimed at")
+    number("eta", FRACTION, "target utilisation")
         .default("0.95", "HPCC §5.1; 0.95 in Bolt ns-3"),
-    count("max_stage", ANY, "RTTs of additive increase before a multiplicative one")
+    count("max_stage", ANY, "number of RTTs of additive increase before a multiplicative adjustment")
         .default_of(PAPER, "5", "HPCC §5.1")
         .default_of(BOLT, "0", "Bolt ns-3: multiplicative every RTT"),
     rate("additive_rate", ANY, "additive increase W_AI as a rate: W_AI is this rate times base_rtt")
         .default_of(PAPER, "50Mbps", "deviation: HPCC §5.1 gives W_AI = 80 bytes at T = 13 us, \
             which is this rate")
         .default_of(BOLT, "50Mbps", "Bolt ns-3"),
-    rate("min_rate", POSITIVE, "minimum of the window, as a rate times base_rtt")
-        .default("100Mbps", "deviation: HPCC gives none; 100 Mb/s in its simulator"),
-    rtt::RTO_GAIN.default("0.25", "deviation: HPCC relies on PFC; as Swift's"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: HPCC relies on PFC; as Swift's"),
-    rtt::MIN_RTO.default("1ms", "deviation: HPCC relies on PFC; as Swift's"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: HPCC relies on PFC; as Swift's"),
+    rate("min_rate", POSITIVE, "smallest window, as a rate: the window is at least this rate times base_rtt")
+        .default("100Mbps", "deviation: HPCC gives no value; 100 Mb/s in its simulator"),
+    rtt::RTO_GAIN.default("0.25", "deviation: HPCC relies on PFC; Swift's value"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: HPCC relies on PFC; Swift's value"),
+    rtt::MIN_RTO.default("1ms", "deviation: HPCC relies on PFC; Swift's value"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: HPCC relies on PFC; Swift's value"),
 ];
 
 /// Number of flows that are expected to share a link, in the rule for W_AI. deviation: the paper
@@ -84,8 +84,8 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("eta"),
     profiles: &[PAPER, BOLT],
     range: "0.85 to 0.99",
-    source: "unverified: HPCC §3.2: eta is the utilisation to aim at, which leaves headroom (deviation: \
-             the paper uses 0.95 and varies it in no figure)",
+    source: "unverified: HPCC §3.2: eta is the target utilisation, which leaves headroom (deviation: the paper \
+             uses 0.95 and varies it in no figure)",
     bounds: |_| Range::Number(0.85, 0.99),
 }];
 

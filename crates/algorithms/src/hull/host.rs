@@ -33,7 +33,7 @@ impl Algorithm for Hull {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "hull",
-        summary: "DCTCP by marks of phantom queues, which leave some of each link unused; paced",
+        summary: "DCTCP with marks by phantom queues, which keep a part of each link unused, and with pacing",
         source: "Alizadeh et al., Less is More, NSDI 2012",
         profiles: &[ProfileInfo { name: params::PAPER, doc: "with the paper's constants" }],
         parameters: params::TABLE,

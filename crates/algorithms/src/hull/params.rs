@@ -16,38 +16,38 @@ pub(super) const PAPER: &str = "paper";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number("gamma", FRACTION, "rate at which a phantom queue drains over that of its link")
+    number("gamma", FRACTION, "rate at which a phantom queue drains, as a fraction of the rate of its link")
         .default("0.95", "HULL §3.1, §6: 950 Mb/s of 1 Gb/s"),
-    size("threshold_per_gbps", ANY, "bytes in a phantom queue above which it marks, per Gb/s of \
-        its link")
+    size("threshold_per_gbps", ANY, "bytes in a phantom queue above which it marks packets, per Gb/s of its \
+        link")
         .default("1kB", "unverified: HULL §6, about 1 kB per Gb/s"),
     flag("pacing", "whether flows that see marks are paced")
         .default("true", "HULL §4"),
-    number("pacer_probability", FRACTION, "probability that an acknowledgement with a mark has \
-        its flow paced")
+    number("pacer_probability", FRACTION, "probability that an acknowledgement with a mark starts the pacing \
+        of its flow")
         .default("0.125", "unverified: HULL §4.3, 1/8"),
-    time("pacer_timeout", POSITIVE, "how long a flow stays paced after that")
+    time("pacer_timeout", POSITIVE, "time for which the flow is then paced")
         .default("10ms", "unverified: HULL §4.3"),
     time("pacer_interval", POSITIVE, "T_r: interval at which the pacing rate is computed")
         .default("64us", "unverified: HULL §4.3"),
-    number("pacer_eta", FRACTION, "weight of the newest interval in the pace")
+    number("pacer_eta", FRACTION, "weight of the newest interval in the pacing rate")
         .default("0.125", "unverified: HULL §4.3"),
     number("pacer_beta", POSITIVE, "increase of the pacing rate per backlog, in kb/s per byte")
-        .default("16", "unverified: HULL §4.3 has 16, its unit is taken to be Mb/s per kB"),
+        .default("16", "unverified: HULL §4.3 has 16; its unit is assumed to be Mb/s per kB"),
     number("g", FRACTION, "weight of the newest window of data in the estimate of the marked \
         fraction")
         .default("0.0625", "RFC 8257 §4.2: 1/16 in the implementations it describes"),
-    number("initial_alpha", PROBABILITY, "estimate of the marked fraction before the first window \
-        of data has been acknowledged")
+    number("initial_alpha", PROBABILITY, "estimate of the marked fraction until the first window of data has \
+        been acknowledged")
         .default("1", "RFC 8257 §3.3: DCTCP.Alpha is initialized to 1"),
     bounds::INITIAL_CWND.default("10", "RFC 6928 §2"),
-    number("min_cwnd", AT_LEAST_1, "smallest window in packets, also the one after a timeout")
+    number("min_cwnd", AT_LEAST_1, "smallest window in packets, and the window after a timeout")
         .default("1", "RFC 5681 §3.1: the loss window is 1 segment"),
-    bounds::MAX_CWND.default("256", "deviation: as DCTCP's, so that runs compare"),
-    rtt::RTO_GAIN.default("0.25", "deviation: as DCTCP's, so that runs compare"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: as DCTCP's, so that runs compare"),
-    rtt::MIN_RTO.default("1ms", "deviation: as DCTCP's, so that runs compare"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: as DCTCP's, so that runs compare"),
+    bounds::MAX_CWND.default("256", "deviation: DCTCP's value, so that runs are comparable"),
+    rtt::RTO_GAIN.default("0.25", "deviation: DCTCP's value, so that runs are comparable"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: DCTCP's value, so that runs are comparable"),
+    rtt::MIN_RTO.default("1ms", "deviation: DCTCP's value, so that runs are comparable"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: DCTCP's value, so that runs are comparable"),
 ];
 
 /// The rules for the parameters that depend on the network. `threshold_per_gbps` scales with each
@@ -59,7 +59,7 @@ pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("gamma"),
     profiles: &[PAPER],
     range: "0.8 to 0.99",
-    source: "unverified: HULL §3.1, §6: gamma trades bandwidth for latency, and the range",
+    source: "unverified: HULL §3.1, §6: gamma trades bandwidth for latency; the range is from there too",
     bounds: |_| Range::Number(0.8, 0.99),
 }];
 

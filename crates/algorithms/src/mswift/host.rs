@@ -33,14 +33,14 @@ impl Algorithm for MSwift {
     type Switch = Plain;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "mswift",
-        summary: "Swift on the median of the last delays, for packets on several paths",
+        summary: "Swift with the median of the latest delays, for flows whose packets take several paths",
         source: "unverified: Gerstein, Silberstein, Keslassy, Congestion Control for Spraying with Congested \
                  Paths, arXiv 2509.07907",
         profiles: &[
             ProfileInfo { name: params::MSWIFT, doc: "the median of the delays of half a window" },
             ProfileInfo {
                 name: params::LSWIFT,
-                doc: "the latest delay; cuts after 5 late packets",
+                doc: "the latest delay; cuts after 5 consecutive late packets",
             },
         ],
         parameters: params::TABLE,

@@ -19,27 +19,29 @@ const ALL: &[&str] = &[MSWIFT, LSWIFT];
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    flag("median", "whether the delay is the median of the last ones")
+    flag("median", "whether the delay is the median of the latest delays")
         .default_of(MSWIFT, "true", "unverified: MSwift (arXiv 2509.07907) §IV")
         .default_of(LSWIFT, "false", "unverified: MSwift (arXiv 2509.07907) §III: the latest delay"),
-    number("history", FRACTION, "delays of which the median is taken, as a part of the window; at least one and \
-        at most 128")
+    number("history", FRACTION, "number of latest delays whose median is used, as a fraction of the window; at \
+        least one delay and at most 128")
         .default_of(MSWIFT, "0.5", "unverified: MSwift (arXiv 2509.07907) §IV: H = max(cwnd/2, 1)"),
-    count("late_packets", AT_LEAST_1, "late acknowledgements in a row from which on the window may be cut")
+    count("late_packets", AT_LEAST_1, "number of consecutive late acknowledgements from which the window may \
+        be cut")
         .default("5", "unverified: MSwift (arXiv 2509.07907) §III: LSwift waits for 5"),
-    number("ai", ANY, "additive increment in packets per RTT")
-        .default("1", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+    number("ai", ANY, "additive increase in packets per RTT")
+        .default("1", "unverified: MSwift (arXiv 2509.07907) changes only the delay; Swift's value"),
     number("beta", ANY, "multiplicative decrease constant")
-        .default("0.8", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
-    number("max_mdf", ANY, "largest fraction of the window that one decrease takes away")
-        .default("0.5", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
-    time("base_target", ANY, "target of the fabric delay for one hop")
+        .default("0.8", "unverified: MSwift (arXiv 2509.07907) changes only the delay; Swift's value"),
+    number("max_mdf", ANY, "largest fraction by which one decrease reduces the window")
+        .default("0.5", "unverified: MSwift (arXiv 2509.07907) changes only the delay; Swift's value"),
+    time("base_target", ANY, "base target of the fabric delay, before hop scaling")
         .default("25us", "Swift §5.2"),
-    time("hop_scale", ANY, "target added per switch on the forward path")
-        .default("1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3"),
-    bounds::INITIAL_CWND.default("16", "unverified: MSwift (arXiv 2509.07907): the first window is a BDP; without a \
-        network 64 KiB"),
-    bounds::MAX_CWND.default("256", "unverified: MSwift (arXiv 2509.07907) changes only the delay; as Swift's"),
+    time("hop_scale", ANY, "amount added to the target per switch on the forward path")
+        .default("1us", "deviation: Swift §3.5 gives no value; 1us in Bolt ns-3"),
+    bounds::INITIAL_CWND.default("16", "unverified: MSwift (arXiv 2509.07907): the initial window is a BDP; 64 \
+        KiB if the network is unknown"),
+    bounds::MAX_CWND.default("256", "unverified: MSwift (arXiv 2509.07907) changes only the delay; Swift's \
+        value"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -58,7 +60,7 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "initial_cwnd",
         profiles: ALL,
         rule: "the BDP in packets, at most max_cwnd",
-        source: "unverified: MSwift (arXiv 2509.07907): the first window is a BDP",
+        source: "unverified: MSwift (arXiv 2509.07907): the initial window is a BDP",
         value: |network, settings| {
             whole(network.bdp_packets().max(1.0).min(settings.number("max_cwnd")))
         },

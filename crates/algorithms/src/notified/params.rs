@@ -18,32 +18,32 @@ pub(super) const STUDY: &str = "study";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    time("base_rtt", POSITIVE, "RTT without queues; with the reported queue it is the RTT that \
-        the packet will observe")
+    time("base_rtt", POSITIVE, "RTT without queues; together with the time that the reported queue takes, it \
+        is the RTT that the packet will observe")
         .default("8us", "Bolt §2.1.1, footnote 1: the dumbbell"),
-    time("delay", ANY, "from the signal's arrival to the reaction")
+    time("delay", ANY, "delay of the reaction, counted from `point`")
         .default("0us", "Bolt Fig. 2: varied"),
-    choice("point", &["arrival", "departure"], "whether the delay counts from the packet's \
-        arrival at the queue or from when it has left it")
+    choice("point", &["arrival", "departure"], "whether the delay counts from the arrival of the packet at the \
+        queue (`arrival`), or from the time at which the link has sent the queue in front of it (`departure`)")
         .default("arrival", "Bolt Fig. 2: Ing and Egr"),
-    choice("reaction", &["swift", "ideal"], "Swift's Algorithm 1, or division of the window by \
-        the load, once per RTT")
+    choice("reaction", &["swift", "ideal"], "Swift's Algorithm 1 (`swift`), or division of the window by the \
+        load, once per RTT (`ideal`)")
         .default("swift", "Bolt §2.1.1: Swift; ideal: Bolt §5.1.1, Fig. 10"),
-    number("initial_cwnd", AT_LEAST_1, "first window in packets")
+    number("initial_cwnd", AT_LEAST_1, "initial window in packets")
         .default("66", "deviation: one BDP, as in Bolt ns-3: 8 us at 100 Gb/s in 1.5 kB packets"),
     time("base_target", ANY, "Swift's base target")
-        .default("6us", "deviation: Bolt ns-3 has 2us and the sign of flow scaling's beta \
-            reversed; 6us with the correct sign has the same standing queue"),
-    time("fs_range", ANY, "most that Swift's flow scaling adds to the target")
+        .default("6us", "deviation: Bolt ns-3 has 2us, and the sign of beta in its flow scaling is reversed; \
+            6us with the correct sign has the same standing queue"),
+    time("fs_range", ANY, "largest amount that Swift's flow scaling adds to the target")
         .default("100us", "Bolt ns-3"),
-    number("fs_min_cwnd", ANY, "window at which flow scaling adds all of its range")
+    number("fs_min_cwnd", ANY, "window at or below which flow scaling adds all of its range")
         .default("0.1", "Bolt ns-3"),
-    number("fs_max_cwnd", ANY, "window from which on flow scaling adds nothing")
+    number("fs_max_cwnd", ANY, "window at or above which flow scaling adds nothing")
         .default("256", "Bolt ns-3"),
-    rtt::RTO_GAIN.default("0.25", "deviation: Bolt gives none for its study; as Swift's"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: Bolt gives none for its study; as Swift's"),
-    rtt::MIN_RTO.default("1ms", "deviation: Bolt gives none for its study; as Swift's"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: Bolt gives none for its study; as Swift's"),
+    rtt::RTO_GAIN.default("0.25", "deviation: Bolt gives no value for its study; Swift's value"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: Bolt gives no value for its study; Swift's value"),
+    rtt::MIN_RTO.default("1ms", "deviation: Bolt gives no value for its study; Swift's value"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: Bolt gives no value for its study; Swift's value"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -52,14 +52,14 @@ pub(super) const DERIVED: &[Derivation] = &[
         parameter: "base_rtt",
         profiles: &[STUDY],
         rule: "the unloaded RTT of the longest path",
-        source: "deviation: Bolt §2.1.1, footnote 1 gives the RTT of its network and no rule",
+        source: "deviation: Bolt §2.1.1, footnote 1 gives the RTT of its network but no rule",
         value: |network, _| format!("{}", network.base_rtt),
     },
     Derivation {
         parameter: "initial_cwnd",
         profiles: &[STUDY],
         rule: "1 BDP",
-        source: "Bolt ns-3: the first window is one BDP; Bolt §5.1.1 has flows start at line rate",
+        source: "Bolt ns-3: the initial window is one BDP; in Bolt §5.1.1, flows start at line rate",
         value: |network, _| format!("{}", network.bdp_packets().max(1.0)),
     },
 ];

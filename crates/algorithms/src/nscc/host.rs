@@ -30,7 +30,7 @@ impl Algorithm for Nscc {
     type Switch = Plain;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "nscc",
-        summary: "starts at line rate, and follows marks, queueing delay and trimmed packets",
+        summary: "starts at line rate, then reacts to marks, queueing delay and trimmed packets",
         source: "uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.13; profile median: \
                  MNSCC (arXiv 2509.07907)",
         profiles: &[
@@ -38,7 +38,7 @@ impl Algorithm for Nscc {
             ProfileInfo { name: params::DROP_TAIL, doc: "for switches that drop packets" },
             ProfileInfo {
                 name: params::MEDIAN,
-                doc: "MNSCC: the median of the last delays, for switches that drop packets",
+                doc: "MNSCC: the median of the latest delays, for switches that drop packets",
             },
         ],
         parameters: params::TABLE,

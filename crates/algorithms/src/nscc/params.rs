@@ -33,53 +33,59 @@ pub(super) const TABLE: &[ParamInfo] = &[
         .default_of(TRIMMING, "9us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: 0.75 network_rtt with trimming")
         .default_of(DROP_TAIL, "12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: network_rtt without trimming")
         .default_of(MEDIAN, "12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: network_rtt without trimming"),
-    number("window_factor", AT_LEAST_1, "first and largest window over line rate times RTT")
+    number("window_factor", AT_LEAST_1, "initial and largest window, as a multiple of line rate times RTT")
         .default("1.5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    number("proportional", NOT_NEGATIVE, "payloads that a window of acknowledgements without delay \
+    number("proportional", NOT_NEGATIVE, "payloads that a window of acknowledgements without queueing delay \
         adds to the window, before scaling to the network")
         .default("4", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: alpha"),
-    number("fair", NOT_NEGATIVE, "payloads that a window of late but unmarked acknowledgements adds")
+    number("fair", NOT_NEGATIVE, "payloads that a window of late but unmarked acknowledgements adds to the \
+        window, before scaling to the network")
         .default("5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: fi"),
-    number("eta", NOT_NEGATIVE, "payloads added once per network_rtt")
+    number("eta", NOT_NEGATIVE, "payloads added to the window once per network_rtt, before scaling to the \
+        network")
         .default("0.15", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    number("fast", NOT_NEGATIVE, "part of the acknowledged bytes added while nothing queues")
+    number("fast", NOT_NEGATIVE, "fraction of the acknowledged bytes that is added to the window while queues \
+        are empty, before scaling to the network")
         .default("0.25", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    time("fast_delay", POSITIVE, "queueing delay below which nothing queues")
+    time("fast_delay", POSITIVE, "queueing delay below which queues count as empty")
         .default("1us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
     number("gamma", NOT_NEGATIVE, "factor of the multiplicative decrease")
         .default("0.8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    number("max_decrease", FRACTION, "largest part of the window that one decrease takes")
+    number("max_decrease", FRACTION, "largest fraction by which one decrease reduces the window")
         .default("0.5", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
     number("delay_gain", FRACTION, "weight of a new sample in the average queueing delay")
         .default("0.0125", "uet-htsim 40ccb05"),
-    flag("quick_adapt", "set the window to the bytes received in the last RTT if those are few")
+    flag("quick_adapt", "whether the window is set to the bytes received in the last RTT if these are few, and \
+        a packet was trimmed or had a delay above 4 times target_queueing")
         .default("true", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
     number("quick_adapt_part", AT_LEAST_1, "quick adaptation needs fewer bytes received than the \
         largest window divided by this")
         .default("8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    number("adjust_packets", NOT_NEGATIVE, "full packets received after which increases take effect")
+    number("adjust_packets", NOT_NEGATIVE, "number of full packets received after which increases take effect, \
+        unless network_rtt passes first")
         .default("8", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13"),
-    count("median_samples", SAMPLES, "number of delays of which the median is taken; 1 is the delay \
-        itself")
+    count("median_samples", SAMPLES, "largest number of latest delays whose median is used; 1: the latest \
+        delay itself")
         .default_of(TRIMMING, "1", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the delay of each acknowledgement")
         .default_of(DROP_TAIL, "1", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the delay of each acknowledgement")
         .default_of(MEDIAN, "4", "unverified: MSwift and MNSCC (arXiv 2509.07907): at most 4, at most half \
             a window"),
-    flag("receiver_penalty", "obey receivers whose buffers fill: the window shrinks by up to the bytes that are acknowledged")
+    flag("receiver_penalty", "whether the flow obeys receivers whose buffers fill: each acknowledgement then \
+        shrinks the window by up to the acknowledged bytes")
         .default("false", "uet-htsim 40ccb05: `rcv_cwnd_pen` is neutral"),
-    number("penalty_from", FRACTION, "filled part of the receiver's buffer from which on it penalises")
+    number("penalty_from", FRACTION, "filled fraction of the receiver's buffer above which the penalty begins")
         .default("0.25", "unverified: UE Specification 1.0 §3.6.13.2 leaves it open; 25 to 75 % in the manual of a \
             simulated NIC"),
-    number("penalty_full", FRACTION, "filled part of the receiver's buffer with the largest penalty")
+    number("penalty_full", FRACTION, "filled fraction of the receiver's buffer at which the penalty is largest")
         .default("0.75", "unverified: UE Specification 1.0 §3.6.13.2 leaves it open; 25 to 75 % in the manual of a \
             simulated NIC"),
-    flag("restore_window", "after the penalty the window is what it was before")
-        .default("true", "unverified: UE Specification 1.0 §3.6.13.2: the receiver says so with each acknowledgement; \
-            deviation: a setting of the flow"),
+    flag("restore_window", "whether the window returns to its previous value after the penalty")
+        .default("true", "unverified: UE Specification 1.0 §3.6.13.2: the receiver states it with each \
+            acknowledgement; deviation: here it is a setting of the flow"),
     time("rto", POSITIVE, "retransmission timeout, without back-off")
-        .default_of(TRIMMING, "100us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
-        .default_of(DROP_TAIL, "450us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues")
-        .default_of(MEDIAN, "450us", "deviation: as in profile drop-tail, so that runs compare"),
+        .default_of(TRIMMING, "100us", "uet-htsim 40ccb05: 15 us plus the drain time of 6 full queues")
+        .default_of(DROP_TAIL, "450us", "uet-htsim 40ccb05: 15 us plus the drain time of 6 full queues")
+        .default_of(MEDIAN, "450us", "deviation: as in profile drop-tail, so that runs are comparable"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -108,14 +114,14 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "rto",
         profiles: &[TRIMMING],
-        rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path",
-        source: "uet-htsim 40ccb05: a trimming queue holds one BDP",
+        rule: "15 us plus 6 times the time that a BDP, rounded up to whole packets, takes on the path",
+        source: "uet-htsim 40ccb05: a queue with trimming holds one BDP",
         value: |network, settings| rto(network, settings, 1),
     },
     Derivation {
         parameter: "rto",
         profiles: DROPPING,
-        rule: "15 us and 6 times the time that 5 BDP, in whole packets, take on the path",
+        rule: "15 us plus 6 times the time that 5 BDPs, each rounded up to whole packets, take on the path",
         source: "uet-htsim 40ccb05: a queue without trimming holds 5 BDP",
         value: |network, settings| rto(network, settings, 5),
     },

@@ -65,11 +65,11 @@ impl Algorithm for Rccc {
     const FIELDS: Option<FieldLayout> = Some(LAYOUT);
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "rccc",
-        summary: "sends while the receiver grants credit; receivers grant in turns, a little below their rate",
+        summary: "sends only with credit from the receiver, which grants credit to its flows in turn, slightly below its line rate",
         source: "uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.14",
         profiles: &[
-            ProfileInfo { name: params::CREDITS, doc: "credits alone" },
-            ProfileInfo { name: params::BOTH, doc: "credits, and the window of NSCC" },
+            ProfileInfo { name: params::CREDITS, doc: "only credits" },
+            ProfileInfo { name: params::BOTH, doc: "credits and the congestion window of NSCC" },
         ],
         parameters: params::TABLE,
     };

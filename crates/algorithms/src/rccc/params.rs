@@ -26,24 +26,26 @@ pub(super) const TABLE: &[ParamInfo] = &[
     time("network_rtt", POSITIVE, "RTT of a full packet and its acknowledgement over the longest \
         path without queues")
         .default("12us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: the reference network"),
-    number("window_factor", AT_LEAST_1, "most credit, also that of a flow that begins, over line rate times RTT")
+    number("window_factor", AT_LEAST_1, "largest credit of a flow, which is also its initial credit, as a \
+        multiple of line rate times RTT")
         .default("1.5", "uet-htsim 40ccb05, `maxwnd`"),
-    number("pace", FRACTION, "part of its line rate at which a host grants")
+    number("pace", FRACTION, "fraction of its line rate at which a host grants credit")
         .default("0.99", "uet-htsim 40ccb05, `main_uec.cpp`"),
-    count("grant_packets", AT_LEAST_1, "payloads of full packets that a turn grants")
+    count("grant_packets", AT_LEAST_1, "credit granted per turn, in payloads of full packets")
         .default("4", "uet-htsim 40ccb05, `_mtus_per_pull`"),
-    choice("window", &[NO_WINDOW, NSCC], "\"nscc\": packets in flight are limited by NSCC's window too, for which \
-        packets trimmed at the last hop do not count")
+    choice("window", &[NO_WINDOW, NSCC], "\"nscc\": the congestion window of NSCC limits the packets in flight \
+        too; packets trimmed at the last hop do not reduce this window")
         .default_of(CREDITS, "none", "uet-htsim 40ccb05, `-receiver_cc_only`")
         .default_of(BOTH, "nscc", "uet-htsim 40ccb05, `-sender_cc -receiver_cc`; unverified: UE Specification 1.0 \
             §3.6.13.5"),
     time("target_queueing", POSITIVE, "with `window = \"nscc\"`: queueing delay above which marked packets shrink the window")
         .default("9us", "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13: 0.75 network_rtt with trimming"),
-    flag("regulated", "lower the rate of grants by marks, and by trims before the last hop: for networks \
-        with less capacity within than at hosts")
+    flag("regulated", "whether marks, and trims before the last hop, lower the rate of grants: for networks \
+        with less capacity inside than at hosts")
         .default("false", "uet-htsim 40ccb05, `_oversubscribed_cc`"),
-    time("rto", POSITIVE, "retransmission timeout, without back-off; after it a sender without credit asks for some")
-        .default("100us", "uet-htsim 40ccb05: 15 us and the drain time of 6 full queues"),
+    time("rto", POSITIVE, "retransmission timeout, without back-off; after this time, a sender without credit \
+        requests credit")
+        .default("100us", "uet-htsim 40ccb05: 15 us plus the drain time of 6 full queues"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -58,7 +60,7 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "target_queueing",
         profiles: &[BOTH],
-        rule: "0.75 network_rtt with switches that trim, network_rtt with others",
+        rule: "0.75 network_rtt if switches trim, otherwise network_rtt",
         source: "uet-htsim 40ccb05; unverified: UE Specification 1.0 §3.6.13",
         value: |network, settings| {
             let part = if network.trims { 0.75 } else { 1.0 };
@@ -68,8 +70,9 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "rto",
         profiles: &[CREDITS, BOTH],
-        rule: "15 us and 6 times the time that a BDP, in whole packets, takes on the path; 5 BDPs with switches that do not trim",
-        source: "uet-htsim 40ccb05: a trimming queue holds one BDP, another one five",
+        rule: "15 us plus 6 times the time that a BDP, rounded up to whole packets, takes on the path; 5 BDPs \
+            if switches do not trim",
+        source: "uet-htsim 40ccb05: a queue with trimming holds one BDP, a queue without trimming holds 5 BDP",
         value: |network, settings| nscc::rto_of(network, settings),
     },
 ];

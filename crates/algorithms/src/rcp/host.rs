@@ -33,7 +33,7 @@ impl Algorithm for Rcp {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "rcp",
-        summary: "paces at the smallest rate that the ports of its path give to every flow",
+        summary: "paces at the smallest of the rates that the ports on its path offer to every flow",
         source: "Dukkipati et al., Processor Sharing Flows in the Internet, IWQoS 2005; ns-2 rcp.cc",
         profiles: &[ProfileInfo { name: params::PAPER, doc: "with the constants of ns-2" }],
         parameters: params::TABLE,

@@ -19,21 +19,22 @@ const GAIN: Limits = Limits::new("above 0 and below 2", |x| x > 0.0 && x < 2.0);
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number("alpha", GAIN, "gain of the capacity that is left over")
+    number("alpha", GAIN, "gain of the spare capacity")
         .default("0.4", "ns-2 rcp.cc (Zhang and Dukkipati); stable for all loads"),
     number("beta", GAIN, "gain of the queue")
         .default("0.4", "ns-2 rcp.cc (Zhang and Dukkipati)"),
-    number("initial_rate", FRACTION, "a port's first rate over that of its link")
+    number("initial_rate", FRACTION, "initial rate of a port as a fraction of the rate of its link")
         .default("0.05", "ns-2 rcp.cc: INIT_RATE_FACT"),
-    number("rtt_gain", FRACTION, "weight of a packet's RTT in a port's average of them")
-        .default("0.02", "deviation: RTT_GAIN of ns-2 rcp.cc, which takes the mean of an \
+    number("rtt_gain", FRACTION, "weight of the RTT of a packet in the average RTT of a port")
+        .default("0.02", "deviation: RTT_GAIN of ns-2 rcp.cc, where it is the weight of the mean of an \
             interval, weighted by bytes, once per interval; a weight per packet needs no sums"),
-    time("initial_rtt", POSITIVE, "a port's average RTT before any packet has stated one")
+    time("initial_rtt", POSITIVE, "average RTT of a port before any packet has stated its RTT")
         .default("50us", "deviation: 200 ms in ns-2 rcp.cc, for the Internet"),
-    rtt::RTO_GAIN.default("0.25", "deviation: RCP gives none; as Swift's, so that runs compare"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: RCP gives none; as Swift's, so that runs compare"),
-    rtt::MIN_RTO.default("1ms", "deviation: RCP gives none; as DCTCP's, so that runs compare"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: as min_rto, for the same reason"),
+    rtt::RTO_GAIN.default("0.25", "deviation: RCP gives no value; Swift's value, so that runs are comparable"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: RCP gives no value; Swift's value, so that runs are \
+        comparable"),
+    rtt::MIN_RTO.default("1ms", "deviation: RCP gives no value; DCTCP's value, so that runs are comparable"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: the value of min_rto, for the same reason"),
 ];
 
 /// The rules for the parameters that depend on the network.
@@ -42,7 +43,7 @@ pub(super) const DERIVED: &[Derivation] = &[Derivation {
     profiles: &[PAPER],
     rule: "the unloaded RTT of the longest path",
     source: "deviation: no rule is published; d_0 is the average RTT of the flows (RCP's control equation), \
-             which without queues is at most this",
+             which without queues is at most this RTT",
     value: |network, _| format!("{}", network.base_rtt),
 }];
 

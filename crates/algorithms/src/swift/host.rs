@@ -43,7 +43,7 @@ impl Algorithm for Swift {
     type Switch = Plain;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "swift",
-        summary: "AIMD on delay against a target that scales with hops and flows",
+        summary: "AIMD on the delay, relative to a target that scales with hops and flows",
         source: "Kumar et al., Swift, SIGCOMM 2020; profile falcon: falcon-transport/isekai v1.1",
         profiles: params::PROFILES,
         parameters: params::TABLE,

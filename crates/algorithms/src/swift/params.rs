@@ -43,7 +43,7 @@ pub(super) const PROFILES: &[ProfileInfo] = &[
     ProfileInfo { name: PAPER, doc: "Algorithm 1 with a fabric and an endpoint window" },
     ProfileInfo {
         name: FALCON,
-        doc: "as in Google's Falcon simulator: buffer window, path change",
+        doc: "as in Google's Falcon simulator, with a receiver-buffer window and changes of the path",
     },
 ];
 
@@ -55,89 +55,89 @@ const PACE_BELOW_ONE: &str = "below-one";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    number("ai", ANY, "additive increment in packets per RTT")
-        .default("1", "deviation: Swift §3.2 gives the unit and no value; 1 in Falcon and Bolt ns-3, and the \
-            value that fits Table 3, Table 4 and Fig. 21 (Fig. 17 alone is closer with 0.25)"),
+    number("ai", ANY, "additive increase in packets per RTT")
+        .default("1", "deviation: Swift §3.2 gives the unit but no value; 1 in Falcon and Bolt ns-3, and the \
+            value that fits Table 3, Table 4 and Fig. 21 (only Fig. 17 is closer with 0.25)"),
     number("beta", ANY, "multiplicative decrease constant")
-        .default("0.8", "deviation: Swift gives none; 0.8 in Falcon and Bolt ns-3"),
-    number("max_mdf", ANY, "largest fraction of the window that one decrease takes away")
-        .default("0.5", "deviation: Swift's text gives none, its talk says at most half; 0.5 in \
+        .default("0.8", "deviation: Swift gives no value; 0.8 in Falcon and Bolt ns-3"),
+    number("max_mdf", ANY, "largest fraction by which one decrease reduces the window")
+        .default("0.5", "deviation: the text of Swift gives no value, its talk says at most half; 0.5 in \
             Falcon and Bolt ns-3"),
-    time("base_target", ANY, "target of the fabric delay for one hop and few flows (of the \
-        end-to-end delay if not decomposed)")
+    time("base_target", ANY, "base target of the fabric delay, before hop and flow scaling; of the end-to-end \
+        delay if `decompose` is false")
         .default("25us", "Swift §5.2; 25us in Falcon"),
-    time("hop_scale", ANY, "target added per switch on the forward path")
-        .default_of(PAPER, "1us", "deviation: Swift §3.5 gives none; 1us in Bolt ns-3")
+    time("hop_scale", ANY, "amount added to the target per switch on the forward path")
+        .default_of(PAPER, "1us", "deviation: Swift §3.5 gives no value; 1us in Bolt ns-3")
         .default_of(FALCON, "1.05us", "Falcon default"),
-    time("fs_range", ANY, "most that flow scaling adds to the target; `0us` turns flow scaling off")
-        .default("100us", "deviation: Swift §3.5 gives none; 100us in Falcon and Bolt ns-3"),
-    number("fs_min_cwnd", ANY, "window in packets at which flow scaling adds all of fs_range")
-        .default_of(PAPER, "0.01", "deviation: Swift §3.5 gives none; with 0.1 the 5000 flows of \
-            Table 3 all sit on the flat end of the curve and Jain's index is 0.61, not 0.91")
+    time("fs_range", ANY, "largest amount that flow scaling adds to the target; `0us` turns flow scaling off")
+        .default("100us", "deviation: Swift §3.5 gives no value; 100us in Falcon and Bolt ns-3"),
+    number("fs_min_cwnd", ANY, "window in packets at or below which flow scaling adds all of fs_range")
+        .default_of(PAPER, "0.01", "deviation: Swift §3.5 gives no value; with 0.1, all 5000 flows of Table 3 \
+            are on the flat end of the curve, and Jain's index is 0.61 instead of 0.91")
         .default_of(FALCON, "0.1", "Falcon default"),
-    number("fs_max_cwnd", ANY, "window in packets from which on flow scaling adds nothing")
-        .default_of(PAPER, "100", "deviation: Swift §3.5 gives none; the value at which Table 3 \
-            comes out")
+    number("fs_max_cwnd", ANY, "window in packets at or above which flow scaling adds nothing")
+        .default_of(PAPER, "100", "deviation: Swift §3.5 gives no value; this value reproduces Table 3")
         .default_of(FALCON, "256", "Falcon default"),
     number("min_cwnd", ANY, "smallest window in packets")
         .default_of(PAPER, "0.001", "Swift §3.4")
         .default_of(FALCON, "0.01", "Falcon default"),
-    number("max_cwnd", ANY, "largest window in packets, of each window: guards the one that is \
-        not the bottleneck")
-        .default("256", "deviation: Swift §3.3 footnote 3 gives no ceiling; 256 in Falcon"),
-    number("initial_cwnd", ANY, "first window in packets")
-        .default("1", "deviation: Swift §3.2 says it has little effect and gives none; the last \
-            window that is not paced"),
-    flag("decompose", "two windows for fabric and endpoint delay; `false` is Swift-v0, one window \
-        for the end-to-end delay")
+    number("max_cwnd", ANY, "largest value of each window, in packets; it bounds the window that is not the \
+        bottleneck")
+        .default("256", "deviation: Swift §3.3 footnote 3 gives no upper limit; 256 in Falcon"),
+    number("initial_cwnd", ANY, "initial window in packets")
+        .default("1", "deviation: Swift §3.2 says that it has little effect and gives no value; this is the \
+            smallest window that is not paced"),
+    flag("decompose", "whether there are two windows, for the fabric and the endpoint delay; `false` is \
+        Swift-v0, with one window for the end-to-end delay")
         .default_of(PAPER, "true", "Swift §3.3, and §5.4 for Swift-v0"),
     time("endpoint_target", ANY, "target of the endpoint delay")
         .default_of(PAPER, "100us", "Swift §5.4, Table 4"),
-    number("endpoint_min_cwnd", ANY, "smallest endpoint window in packets, if that is more than \
-        min_cwnd; 0 for min_cwnd")
+    number("endpoint_min_cwnd", ANY, "smallest endpoint window in packets, if larger than min_cwnd; 0: \
+        min_cwnd applies")
         .default_of(PAPER, "0", "Swift §3.4 has one minimum for both windows"),
     number("endpoint_gain", ANY, "weight of a new sample in the average of the endpoint delay")
-        .default_of(PAPER, "0.5", "deviation: Swift §3.3 says EWMA and gives no gain; 0.5 fits \
-            Table 4, and 0.125 alike"),
-    count("buffer_target", ANY, "target of the receiver's buffer level in 32nds")
+        .default_of(PAPER, "0.5", "deviation: Swift §3.3 names an EWMA but gives no gain; 0.5 fits Table 4, \
+            and so does 0.125"),
+    count("buffer_target", ANY, "target fill level of the receiver's buffer, in 32nds")
         .default_of(FALCON, "15", "Falcon default"),
-    number("buffer_increase", ANY, "packets added to the receiver-buffer window per ACK below the \
-        target")
+    number("buffer_increase", ANY, "packets added to the receiver-buffer window per ACK with a fill level \
+        below the target")
         .default_of(FALCON, "1", "Falcon default"),
-    choice("pacing", &[PACE_BELOW_ONE, PACE_ALWAYS], "when packets leave RTT/cwnd apart: at \
-        windows below one packet or always")
+    choice("pacing", &[PACE_BELOW_ONE, PACE_ALWAYS], "when packets leave RTT/cwnd apart: with windows below \
+        one packet, or always")
         .default("below-one", "Swift §3.4, Alg. 1 l. 29-32"),
     time("max_pacing_delay", ANY, "longest delay between two packets of a paced flow")
-        .default("1s", "deviation: Alg. 1 l. 30 has no bound, so that one RTT of 4 s stops a flow of 0.001 packets \
-            for over an hour; the value at that window and an RTT of 1ms, ten times Swift's targets"),
-    count("retx_reset_threshold", ANY, "timeouts in a row from which on the window falls to its \
+        .default("1s", "deviation: Alg. 1 l. 30 has no bound, so that one RTT of 4 s stops a flow with a \
+            window of 0.001 packets for over an hour; this is the delay at that window and an RTT of 1ms, ten \
+            times Swift's targets"),
+    count("retx_reset_threshold", ANY, "number of consecutive timeouts from which the window falls to its \
         minimum")
-        .default("3", "deviation: Swift Alg. 1 l. 17 names it and gives no value; 3 in Falcon"),
-    flag("max_decrease_on_loss", "whether a loss seen by SACK cuts the window by max_mdf")
+        .default("3", "deviation: Swift Alg. 1 l. 17 names it but gives no value; 3 in Falcon"),
+    flag("max_decrease_on_loss", "whether a loss detected by SACK cuts the window by max_mdf")
         .default_of(PAPER, "true", "Swift Alg. 1 l. 22-25")
         .default_of(FALCON, "false", "Falcon default"),
-    number("plb_delay_factor", ANY, "a packet counts as delayed above this multiple of the target")
+    number("plb_delay_factor", ANY, "multiple of the target delay; a packet with a longer delay counts as \
+        delayed")
         .default_of(FALCON, "1.01", "Falcon default"),
-    number("plb_delayed_fraction", ANY, "a round counts as delayed from this fraction of delayed \
-        packets on")
+    number("plb_delayed_fraction", ANY, "fraction of delayed packets at or above which a round counts as \
+        delayed")
         .default_of(FALCON, "0.5", "Falcon default"),
-    count("plb_rounds", ANY, "delayed rounds in a row after which the flow changes its path")
+    count("plb_rounds", ANY, "number of consecutive delayed rounds after which the flow changes its path")
         .default_of(FALCON, "5", "Falcon default"),
     rtt::RTO_GAIN
-        .default_of(PAPER, "0.25", "deviation: Swift §3.6 says EWMA and gives no gain; 1/4 in \
-            Falcon")
-        .default_of(FALCON, "0.25", "Falcon default: 3/4 of the old value are kept"),
+        .default_of(PAPER, "0.25", "deviation: Swift §3.6 names an EWMA but gives no gain; 1/4 in Falcon")
+        .default_of(FALCON, "0.25", "Falcon default: 3/4 of the old value is kept"),
     rtt::RTO_MULTIPLIER
-        .default_of(PAPER, "2", "deviation: Swift §3.6 gives none; 2 in Falcon")
+        .default_of(PAPER, "2", "deviation: Swift §3.6 gives no value; 2 in Falcon")
         .default_of(FALCON, "2", "Falcon default"),
     rtt::MIN_RTO
-        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives none; with it GCN in the same \
-            stack loses the 5.1 % of Swift §5.3")
+        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives no value; with this one, GCN in the same stack \
+            loses the 5.1 % of Swift §5.3")
         .default_of(FALCON, "250us", "Falcon default"),
     rtt::INITIAL_RTO
-        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives none; as min_rto")
-        .default_of(FALCON, "250us", "deviation: Falcon states none; its rule at an RTT not yet \
-            known, as min_rto"),
+        .default_of(PAPER, "1ms", "deviation: Swift §3.6 gives no value; as min_rto")
+        .default_of(FALCON, "250us", "deviation: Falcon states no value; its rule while the RTT is unknown, as \
+            min_rto"),
 ];
 
 /// The default of `base_target` (§5.2).
@@ -147,13 +147,13 @@ const BASE_TARGET: Span = Span::from_us(25);
 /// or more, to which flow scaling adds nothing, never grows.
 const BASE_TARGET_PACKETS: u64 = 3;
 /// The name of the rule for `base_target`, for all algorithms with Swift's target.
-pub(crate) const BASE_TARGET_RULE: &str = "the larger of 25us and, for the longest path, the unloaded RTT, the rest of the hosts' jitter and the \
-     time of 3 packets on the slowest link, without its share of hop scaling";
+pub(crate) const BASE_TARGET_RULE: &str = "the larger of 25us and the following value for the longest path: the unloaded RTT, plus the hosts' jitter \
+     above its mean, plus the time of 3 packets on the slowest link, minus the hop scaling";
 /// Its source.
-pub(crate) const BASE_TARGET_SOURCE: &str = "Swift §3.3, §3.5: the smallest target for 100 % utilisation with a small number of flows; it covers \
-     propagation, serialisation, queueing of a small number of flows and errors of measurement (deviation: the \
-     paper gives no numbers; with 1 to 8 flows at 10 Gb/s and RTTs of 27 to 607 us, 3 packets of queue \
-     give 99.96 % of the link; 25us is §5.2's value)";
+pub(crate) const BASE_TARGET_SOURCE: &str = "Swift §3.3, §3.5: the smallest target for 100 % utilisation with \
+     a small number of flows. It covers propagation, serialisation, queueing of a small number of flows, and \
+     measurement errors (deviation: the paper gives no numbers; with 1 to 8 flows at 10 Gb/s and RTTs of 27 to \
+     607 us, a queue of 3 packets gives 99.96 % of the link; 25us is the value of §5.2)";
 
 /// The rules for the parameters that depend on the network.
 pub(super) const DERIVED: &[Derivation] = &[
@@ -193,8 +193,8 @@ pub(crate) fn fabric_target(network: &NetworkInfo) -> Span {
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("base_target"),
     profiles: &[PAPER, FALCON],
-    range: "1 to 5.4 unloaded RTTs of the longest path",
-    source: "Swift §5.1: the target sets the tradeoff of throughput and latency; Fig. 17 varies it from \
-             15 to 70 us (deviation: at a base RTT of about 13 us, which the paper does not give)",
+    range: "1 to 5.4 times the unloaded RTT of the longest path",
+    source: "Swift §5.1: the target sets the trade-off between throughput and latency; Fig. 17 varies it from \
+             15 to 70 us (deviation: for a base RTT of about 13 us, which the paper does not give)",
     bounds: |network| Range::Time(network.fabric_rtt, network.fabric_rtt.mul_f64(5.4)),
 }];

@@ -5,7 +5,7 @@ use apus_units::Span;
 /// The parameters of the target (Swift Table 2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TargetConfig {
-    /// Target for one hop and few flows.
+    /// Target before hop scaling and flow scaling.
     pub base_target: Span,
     /// Added per switch on the forward path.
     pub hop_scale: Span,

@@ -47,7 +47,7 @@ impl Algorithm for Timely {
     const FINE_TIMERS: bool = true;
     const INFO: AlgorithmInfo = AlgorithmInfo {
         name: "timely",
-        summary: "adapts a rate to the gradient of the RTT between two thresholds",
+        summary: "adapts a rate to the gradient of the RTT while the RTT is between two thresholds",
         source: "Mittal et al., TIMELY, SIGCOMM 2015; profile patched: Zhu et al., ECN or Delay, \
                  CoNEXT 2016",
         profiles: &[

@@ -19,37 +19,37 @@ pub(super) const PATCHED: &str = "patched";
 /// Every parameter.
 #[rustfmt::skip]
 pub(super) const TABLE: &[ParamInfo] = &[
-    time("t_low", ANY, "below this RTT the rate grows for any gradient")
+    time("t_low", ANY, "RTT below which the rate grows, whatever the gradient")
         .default("50us", "ECN or Delay §4: as TIMELY's authors recommend"),
-    time("t_high", ANY, "above this RTT the rate falls for any gradient")
+    time("t_high", ANY, "RTT above which the rate falls, whatever the gradient")
         .default("500us", "ECN or Delay §4: as TIMELY's authors recommend"),
-    time("t_ref", POSITIVE, "RTT that the patched decrease is measured from")
+    time("t_ref", POSITIVE, "reference RTT of the patched decrease")
         .default_of(PATCHED, "50us", "ECN or Delay Alg. 2, §4.3: q' is C * T_low"),
     time("min_rtt", POSITIVE, "D_minRTT: divisor of the gradient, and minimum time between two \
         changes of the rate")
         .default("20us", "ECN or Delay §4"),
     rate("delta", POSITIVE, "additive increase of the rate")
         .default("10Mbps", "TIMELY §4.3; ECN or Delay §4"),
-    number("alpha", FRACTION, "weight of a new difference of RTTs in their average")
+    number("alpha", FRACTION, "weight of a new RTT difference in the average difference")
         .default("0.875", "ECN or Delay §4"),
-    number("beta", FRACTION, "multiplicative decrease")
+    number("beta", FRACTION, "multiplicative decrease factor")
         .default_of(PAPER, "0.8", "TIMELY §4.3")
         .default_of(PATCHED, "0.008", "ECN or Delay §4.3: for its stability"),
-    count("hai_thresh", AT_LEAST_1, "changes of rate without a positive gradient after which the \
-        increase is five times as large")
+    count("hai_thresh", AT_LEAST_1, "number of consecutive rate changes without a positive gradient after \
+        which the increase is five times as large")
         .default_of(PAPER, "5", "TIMELY §4.3, Alg. 1: N = 5 if gradient <= 0 for five completion \
             events"),
     size("segment", POSITIVE, "payload bytes whose acknowledgement is a completion event")
         .default("16KiB", "ECN or Delay §4; TIMELY §5 uses 16 to 64 KB"),
-    number("initial_share", FRACTION, "first rate as a fraction of the host's line")
-        .default("0.1", "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, which a \
-            flow does not know; this is the value for N = 9"),
+    number("initial_share", FRACTION, "initial rate as a fraction of the line rate of the host")
+        .default("0.1", "deviation: TIMELY §4 starts at C/(N+1) with N flows of the host, a number that a flow \
+            does not know; this is the value for N = 9"),
     rate("min_rate", POSITIVE, "smallest rate")
-        .default("10Mbps", "deviation: TIMELY gives none; one additive step"),
-    rtt::RTO_GAIN.default("0.25", "deviation: TIMELY runs on a lossless network; as Swift's"),
-    rtt::RTO_MULTIPLIER.default("2", "deviation: TIMELY runs on a lossless network; as Swift's"),
-    rtt::MIN_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; as Swift's"),
-    rtt::INITIAL_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; as Swift's"),
+        .default("10Mbps", "deviation: TIMELY gives no value; this is one additive step"),
+    rtt::RTO_GAIN.default("0.25", "deviation: TIMELY runs on a lossless network; Swift's value"),
+    rtt::RTO_MULTIPLIER.default("2", "deviation: TIMELY runs on a lossless network; Swift's value"),
+    rtt::MIN_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; Swift's value"),
+    rtt::INITIAL_RTO.default("1ms", "deviation: TIMELY runs on a lossless network; Swift's value"),
 ];
 
 /// `T_low` over `D_minRTT` in ECN or Delay §4: 50 us over 20 us.
@@ -69,8 +69,8 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "t_low",
         profiles: &[PAPER, PATCHED],
-        rule: "2.5 min_rtt, at most t_high",
-        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (50us, 20us; \
+        rule: "2.5 times min_rtt, at most t_high",
+        source: "deviation: no rule is published; this is the ratio to min_rtt in ECN or Delay §4 (50us, 20us; \
                  unverified)",
         value: |_, settings| {
             let low = settings.time("min_rtt").mul_f64(LOW);
@@ -81,9 +81,9 @@ pub(super) const DERIVED: &[Derivation] = &[
     Derivation {
         parameter: "t_high",
         profiles: &[PAPER, PATCHED],
-        rule: "25 min_rtt, at least t_low",
-        source: "deviation: no rule is published; the ratio to min_rtt of ECN or Delay §4 (500us, 20us; \
-                 unverified)",
+        rule: "25 times min_rtt, at least t_low",
+        source: "deviation: no rule is published; this is the ratio to min_rtt in ECN or Delay §4 (500us, \
+                 20us; unverified)",
         value: |_, settings| {
             let high = settings.time("min_rtt").mul_f64(HIGH);
             format!("{}", high.max(settings.time("t_low")))
@@ -102,9 +102,9 @@ pub(super) const DERIVED: &[Derivation] = &[
 pub(super) const TUNED: &[Tunable] = &[Tunable {
     setting: TunedSetting::Parameter("t_low"),
     profiles: &[PAPER, PATCHED],
-    range: "1 to 10 unloaded RTTs of the longest path",
-    source: "unverified: TIMELY §4.3: below T_low the rate grows for any gradient (deviation: no range \
-             is given; four times the ratio of T_low to min_rtt of ECN or Delay §4)",
+    range: "1 to 10 times the unloaded RTT of the longest path",
+    source: "unverified: TIMELY §4.3: below T_low, the rate grows whatever the gradient (deviation: no range \
+             is given; the upper end is four times the ratio of T_low to min_rtt in ECN or Delay §4)",
     bounds: |network| Range::Time(network.base_rtt, network.base_rtt.mul_f64(10.0)),
 }];
 

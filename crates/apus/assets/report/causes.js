@@ -34,7 +34,7 @@ function causeOf(run, flow, op, submit) {
 function causePictures() {
   const withCauses = runs.filter(run => run.causes);
   if (!withCauses.length) return null;
-  const box = section("cause", "Why were the slowest ops slow?", null);
+  const box = section("cause", "Causes of the slowest ops", null);
   const body = h("div"), all = h("div", { class: "grid" });
   box.append(all, body);
   const run = () => runs[runIndex()].causes ? runs[runIndex()] : withCauses[0];
@@ -140,10 +140,10 @@ function followed(run, causes, op, place) {
   const head = h("div", { class: "card cause" },
     h("div", { class: "head" }, h("h3", { text: `${nameOf(run, op.flow)}, ${bytes(op.size)}` }), h("div", { class: "controls" }, runs.filter(one => one.causes).length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].causes), runs.indexOf(run), value => setState({ run: value, op: null, hop: null })) : null, move(-1), chooser, move(1))),
     h("p", { class: "answer" }, state.op === undefined && causes.ops.length > 1 ? h("span", { class: "soft", text: "A typical one of the slowest ops: " }) : null, h("b", { text: op.op === null ? `not ended after ${unit(op.latency_us)}` : unit(op.latency_us) }), ideal ? ` instead of ${unit(ideal)} on an empty network: ${number(op.slowdown, 3)} times as long. ` : ". ", reason, second, faulty.length ? h("span", { class: "bad", text: ` Fault on its path: ${[...new Set(faulty)].join("; ")}.` }) : null),
-    h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them again.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, ${count(causes.run_events)} simulator events on one thread as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
+    h("p", { class: "note", text: `Submitted at ${unit(op.submit_us)}. ${plural(op.sent, "packet")} sent, ${op.retransmitted} of them as retransmissions.${op.cut ? " The ports of its path were recorded in its first 0.5 ms and its last 1.5 ms." : ""} Recorded by a second run with the same seed, on one thread and with the same ${count(causes.run_events)} simulator events as the first: ${count(causes.packets)} packets and ${count(causes.events)} events of flows around ${plural(causes.ops.length, "op")}.${causes.left_out.length ? ` Left out: ${causes.left_out.join("; ")}.` : ""}` }));
   const sync = "op";
   const domain = [Math.min(0, ...op.packets.map(packet => packet[3])), Math.max(op.latency_us, ...op.packets.map(packet => packet[4] ?? 0)) * 1.01];
-  const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The way of the packet whose acknowledgement ended the op: from the submission of the op to that acknowledgement. The parts add up to the latency.",
+  const parts = picture({ id: "op-parts", title: "Where the time went", wide: true, about: "The course of the packet whose acknowledgement ended the op, from the submission of the op to that acknowledgement. The parts add up to the latency.",
     draw: width => {
       const left = 4, scale = (width - 8) / total, space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
       const shown = op.parts.filter(part => part[2] > 0), height = 32;
@@ -185,7 +185,7 @@ function followed(run, causes, op, place) {
   };
   const queues = op.ports.map((port, i) => ({ name: pretty(port.name), colour: portColours(op)[i], ...broken(...(op.gap ? [port.at_us.filter(t => t < op.gap[0] || t > op.gap[1]), port.queue.filter((_, n) => port.at_us[n] < op.gap[0] || port.at_us[n] > op.gap[1])] : [port.at_us, port.queue])) })).filter(one => one.x.length);
   simple("op-queues", "Queues on its path", "Wire bytes in each port of the path at that moment, sampled when packets leave it.", queues, "queue", { yFormat: bytes, gap: op.gap });
-  const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Who was in the queue", about: `The packets that left the port while ${op.op === null ? "the packet of the op that waited longest" : "the op's last packet"} waited in it: in a FIFO queue those before it. Choose the port of the path.`,
+  const who = waits.some(one => one.us > 0) ? picture({ id: "op-queue-members", title: "Packets ahead in the queue", about: `The packets that left the port while ${op.op === null ? "the packet of the op that waited longest" : "the op's last packet"} waited in it: in a FIFO queue those before it. Choose the port of the path.`,
     controls: [select("Port of the path", waits.map((one, i) => [i, `${one.name}: ${unit(one.us)}`]), hop, value => { hop = Number(value); setState({ hop }, true); who.refresh(); })],
     draw: width => members(width, run, op, wait()), note: () => `${unit(wait().us)} at ${wait().name}, from ${unit(wait().arrived_us)} of simulated time: ${bytes(wait().bytes)} of ${plural(wait().flows, "flow")} left before it.${wait().flows > wait().named.length ? ` The ${wait().named.length} largest are named.` : ""}`,
     rows: () => [["port", "flow", "packets", "bytes"], ...wait().named.map(([flow, packets, size]) => [wait().name, nameOf(run, flow), packets, size])] }) : null;

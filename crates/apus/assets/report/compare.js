@@ -38,7 +38,7 @@ function comparePictures() {
     return { by, mean, half, seeds: n, clear: large && (half === null || Math.abs(mean) > half && mean * by > 0), few: large && apart && half !== null && Math.abs(mean) <= half };
   };
   const seeds = Math.max(...rows.flatMap(row => row.numbers.map(number => number?.[5]?.length ?? 1)));
-  const rule = `${seeds > 1 ? "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. Where the ranges over the seeds are apart all the same, there are too few seeds to tell." : "A difference is clear if it is above 1 %; more seeds would tell it from chance."} Not compared: numbers of which a seed has only a lower bound.`;
+  const rule = `${seeds > 1 ? "A difference is clear if it is above 1 %, and the 95 % confidence interval of its mean over the seeds (Student’s t, paired by seed) excludes 0. If the interval includes 0 although the ranges over the seeds do not overlap, there are too few seeds to tell." : "A difference is clear if it is above 1 %; more seeds are needed to rule out chance."} Not compared: numbers of which a seed has only a lower bound.`;
   const ends = (row, i) => [row.numbers[i][3] ?? valueOf(row, i), row.numbers[i][4] ?? Infinity];
   // Of many rows most pairs are decided by this.
   const larger = (row, other, i) => (metrics[i].better || 1) * (valueOf(row, i) - valueOf(other, i)) > 0.01 * Math.abs(valueOf(other, i));
@@ -67,7 +67,7 @@ function comparePictures() {
     const places = new Map((kept.length ? kept : all).map(row => [row, place(row, x) + place(row, y)]));
     return [...places.keys()].sort((a, b) => places.get(a) - places.get(b));
   };
-  const against = picture({ id: "trade-off", title: "One number against another", about: `Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other one is clearly better in one of both numbers and not clearly worse in the other. ${rule}`,
+  const against = picture({ id: "trade-off", title: "Two metrics against each other", about: `Each point is a row of the table, the bars its spread over the seeds. Filled points are the Pareto front: no other point is clearly better in one of the two metrics without being clearly worse in the other. ${rule}`,
     controls: [select("Across", options, x, value => { x = Number(value); against.refresh(); }), select("Up", options, y, value => { y = Number(value); against.refresh(); })],
     draw: width => {
       const best = new Set(front());
@@ -108,7 +108,7 @@ function comparePictures() {
       });
       return svg;
     },
-    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [rows.some(row => [x, y].some(i => row.numbers[i] && row.numbers[i][3] < row.numbers[i][4])) ? "Thin bars: smallest to largest value over the seeds." : "", beside ? "The nearer the points, the better the simulator meets the kernel." : best.length ? `Filled, not beaten: ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
+    note: () => { const open = rows.filter(row => isOpen(row, x) || isOpen(row, y)); const best = front(); return [rows.some(row => [x, y].some(i => row.numbers[i] && row.numbers[i][3] < row.numbers[i][4])) ? "Thin bars: smallest to largest value over the seeds." : "", beside ? "The closer the points, the better the simulator matches the kernel." : best.length ? `Filled (Pareto front): ${best.map(row => short(row)).slice(0, 8).join(", ")}.` : "", open.length ? `${open.map(row => short(row)).slice(0, 6).join(", ")}: ops had not ended. The lower bound is drawn; the arrow shows where the true value lies.` : ""].join(" ").trim(); },
     rows: () => tableRows() });
   const arrow = (better, up, down) => better > 0 ? ` (better ${up})` : better < 0 ? ` (better ${down})` : "";
   // Values of settings may have commas: labels are not taken apart.
@@ -138,22 +138,22 @@ function comparePictures() {
     const list = all => all.join("; ");
     const loser = row => {
       const by = comparable().includes(row) ? best.find(other => beats(other, row)) ?? beaten(row) : null;
-      if (!by) return `: ${[x, y].filter(i => isOpen(row, i) || valueOf(row, i) === null).map(i => `${name(i)} ${isOpen(row, i) ? "is not known, since ops had not ended" : "was not measured"}`).join("; ")}`;
+      if (!by) return `: ${[x, y].filter(i => isOpen(row, i) || valueOf(row, i) === null).map(i => `${name(i)} ${isOpen(row, i) ? "is not known, because ops had not ended" : "was not measured"}`).join("; ")}`;
       const behind = [x, y].filter(i => clearly(by, row, i)), open = [x, y].filter(i => !behind.includes(i)), loss = clear(row, by, true, [x, y]), gain = clear(row, by, false, [x, y]);
       return `: behind ${short(by)}: ${list([...behind.map(i => change(row, by, i)), ...loss])}${open.length ? ` (${open.map(i => unsure(row, by, i)).join("; ")})` : ""}${gain.length ? `. In return: ${list(gain)}` : ""}`;
     };
     const winner = row => {
       const [dearest] = others.map(other => [other, clear(row, other, true, [x, y])]).filter(([, cost]) => cost.length);
-      return `: ${both(row)}${dearest ? `. Its price against ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
+      return `: ${both(row)}${dearest ? `. Cost compared with ${short(dearest[0])}: ${list(dearest[1])}` : ""}`;
     };
     const between = best.length === 2 ? (() => { const [a, b] = best, gain = clear(a, b, false, []), loss = clear(a, b, true, []), few = measured.filter(i => usable(i) && paired(a, b, i)?.few && sizeable(a, b, i)).sort((m, n) => factor(a, b, n) - factor(a, b, m)).slice(0, 3); return h("li", {}, `${short(a)} against ${short(b)}: ${gain.length ? `better: ${list(gain)}` : ""}${gain.length && loss.length ? ". " : ""}${loss.length ? `${gain.length ? "W" : "w"}orse: ${list(loss)}` : ""}${gain.length || loss.length ? "" : "no clear difference of 5 % or more in any number"}${few.length ? ` (too few seeds to tell: ${list(few.map(i => change(a, b, i)))})` : ""}.`); })() : null;
     return h("div", { class: "verdict" }, h("p", { class: "answer" }, h("b", { text: best.map(short).join(" or ") }), best.length > 1 ? (even ? `: no clear difference in ${name(y)} and ${name(x)}.` : `: each is better in one of ${name(y)} and ${name(x)}, or cannot be compared in one.`) : ` is not beaten in ${name(y)} and ${name(x)}.`),
-      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` Of ${seeds} seeds intervals are wide; more seeds make them narrower.` : ""}` }),
+      h("p", { class: "note", text: `Ranked by ${name(y)} and ${name(x)}. ${rule}${seeds > 1 && seeds < 5 ? ` With ${seeds} seeds, intervals are wide; more seeds make them narrower.` : ""}` }),
       h("ul", { class: "reasons" }, ...best.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), winner(row) + ".")), between, ...others.slice(0, 6).map(row => h("li", {}, h("b", { text: short(row) }), loser(row) + "."))));
   };
 
-  const parallel = picture({ id: "parallel-coordinates", title: "Numbers side by side", wide: false, about: "Each line is a row of the table. Every axis is turned so that better is up, where one direction is better. Point at a line or a name to follow it.",
-    draw: width => drawParallel(width), note: () => `${beside ? "All axes grow upwards." : "Up is better, except for numbers without a better direction, which grow upwards."} Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}: the pictures and the table below have all.` : ""}`, rows: () => tableRows() });
+  const parallel = picture({ id: "parallel-coordinates", title: "All metrics in parallel", wide: false, about: "Each line is a row of the table. Axes are oriented so that better is up, if one direction is better. Point at a line or a name to follow it.",
+    draw: width => drawParallel(width), note: () => `${beside ? "All axes grow upwards." : "Up is better, except for numbers without a better direction, which grow upwards."} Axes end at the smallest and the largest value.${left ? ` There is no room for ${plural(left, "more number")}; the pictures and the table below show all.` : ""}`, rows: () => tableRows() });
   let left = 0;
   function drawParallel(width) {
     // Where there is room for few, a queue and an RTT are among them.
@@ -220,7 +220,7 @@ function comparePictures() {
   // Two settings: a small picture for each value of the second one, with equal axes.
   function smallMultiples() {
     let i = measured[0];
-    const one = picture({ id: "small-multiples", title: `Over ${axes[0].key}, for each ${axes[1].key}`, wide: true, about: "Every small picture has the same axes.",
+    const one = picture({ id: "small-multiples", title: `Over ${axes[0].key}, for each ${axes[1].key}`, wide: true, about: "All small pictures have the same axes.",
       controls: [select("Number", options, i, value => { i = Number(value); one.refresh(); })],
       draw: width => {
         const per = Math.max(1, Math.min(axes[1].values.length, Math.floor(width / 240))), own = Math.floor(width / per) - 17;
@@ -242,7 +242,7 @@ function comparePictures() {
   // Algorithms: a small picture per number, with bars and the spread over the seeds.
   function barPictures() {
     let whole = false;
-    const one = picture({ id: "bars", title: "Number by number", wide: true, about: "Median over the seeds; the line is the smallest to the largest value. An arrow marks a lower bound: ops had not ended.",
+    const one = picture({ id: "bars", title: "Metrics one by one", wide: true, about: "Median over the seeds; the line is the smallest to the largest value. An arrow marks a lower bound: ops had not ended.",
       draw: width => {
         const per = Math.max(1, Math.floor(width / 300)), own = Math.floor(width / per) - 16, all = measured.filter(varied), shown = whole ? all : all.slice(0, 9);
         const more = all.length > shown.length ? h("button", { type: "button", class: "quiet", text: `Show ${all.length - shown.length} more numbers`, onclick: () => { whole = true; one.refresh(); } }) : null;
@@ -298,14 +298,14 @@ function comparePictures() {
     h("tbody", {}, ...rows.slice(0, limit).map((row, r) => h("tr", { class: row.chosen ? "current" : null }, h("th", { scope: "row" }, rows.length <= 8 ? h("i", { class: "dot", style: { background: colours[r] } }) : null, full(row) + (row.chosen ? " ← chosen" : "")),
       ...measured.map(i => cell(row, i)))))));
   // Few rows are the columns, as in the table of a run with variants.
-  const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${reference ? ` Then the difference from ${reference.label}: green is better, red is worse; hovering shows the interval.` : ""} Bold: clearly better than each other one. ${rule}`;
+  const about = () => beside ? capital(comparison.caption) + "." : `${comparison.caption}, with the range over the seeds below.${reference ? ` Then the difference from ${reference.label}: green is better, red is worse; point at a difference for its interval.` : ""} Bold: clearly better than all others. ${rule}`;
   const turned = () => h("div", { class: "card" }, h("p", { class: "note", text: about() }), h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" }, h("table", { class: "wide-numbers" },
     h("thead", {}, h("tr", {}, h("td"), ...rows.map((row, r) => h("th", { scope: "col", class: "n" }, h("i", { class: "dot", style: { background: colours[r] } }), row.label)))),
     h("tbody", {}, ...measured.map(i => h("tr", { "data-metric": metrics[i].name }, h("th", { scope: "row" }, define(name(i), definition(metrics[i].name))), ...rows.map(row => cell(row, i))))))));
   const chosen = rows.find(row => row.chosen);
   // Equal sentences of several runs are one; of many, a few are shown at once.
   const reasons = [...new Set(comparison.reasons.map(text => pretty(data.command === "compare" ? text : capital(text))))], few = reasons.length > 7 ? 4 : reasons.length;
-  return section("comparison", { tune: "Which value?", sweep: "Settings side by side", emulate: "Simulator beside kernel" }[data.command] ?? "Side by side", null,
+  return section("comparison", { tune: "Chosen value", sweep: "Settings side by side", emulate: "Simulator and kernel" }[data.command] ?? "Side by side", null,
     chosen ? h("div", { class: "verdict" }, h("p", { class: "answer" }, "Chosen: ", h("b", { text: full(chosen) }), "."), h("ul", { class: "reasons" }, ...reasons.map(text => h("li", { text: text.replace(/(\d)us\b/g, "$1\u00a0µs") })))) : data.command === "compare" ? verdict() : null,
     reasons.length && !chosen ? h("ul", { class: "reasons" }, ...reasons.slice(0, few).map(text => h("li", { text }))) : null,
     reasons.length > few && !chosen ? h("details", {}, h("summary", { text: `${reasons.length - few} more` }), h("ul", { class: "reasons" }, ...reasons.slice(few).map(text => h("li", { text })))) : null,

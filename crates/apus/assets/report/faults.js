@@ -31,7 +31,7 @@ function faultTable(run) {
   const rows = shown.map(fault => faultRow(run, fault, i => overlaps(i, fault)));
   const head = ["fault", "when", "packets lost", "ops outstanding", "flows that it stopped", "other flows slowed meanwhile"];
   return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Faults" }, h("table", { class: "faults stacked" }, h("thead", {}, h("tr", {}, ...head.map((text, i) => h("th", { scope: "col", class: i === 2 ? "n" : null, text })))), h("tbody", {}, ...rows))),
-    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. Stopped is a flow without progress whose path led over the link. Slowed is a flow with an op that was at least twice as slow and outstanding during the fault, on whatever path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds one by one; slowed flows are counted among all.` : ""}${events.size > shown.length ? ` faults.csv has ${events.size - shown.length} more.` : ""}` })];
+    h("p", { class: "note", text: `${usual === null ? "No op was outstanding outside of these faults" : `Outside of these faults the median slowdown is ${slowness(usual)}`}. A flow is stopped if it made no progress and its path led over the link. A flow is slowed if one of its ops was at least twice as slow and outstanding during the fault, on any path: traffic that moves to other links slows down flows there.${ops.kept < ops.count ? ` Outstanding ops and medians are those of the ${count(ops.kept)} ops that the page holds individually; slowed flows are counted among all flows.` : ""}${events.size > shown.length ? ` faults.csv has ${events.size - shown.length} more.` : ""}` })];
 }
 
 function faultRow(run, fault, overlaps) {
@@ -56,7 +56,7 @@ function faultRow(run, fault, overlaps) {
   const first = [...stopped].sort((a, b) => (slowOf.get(b.flow) ?? 0) - (slowOf.get(a.flow) ?? 0)), time = one => one.until_us === null ? "to the end" : `for ${micros(one.until_us - one.since_us)}`;
   const others = all - both, cell = (label, ...children) => h("td", { "data-label": label }, ...children);
   return h("tr", {}, h("th", { scope: "row" }, h("b", { text: name }), ...places.slice(0, 4).map(place => h("div", { text: place })), more(places.length - 4)),
-    cell("when", h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? soft(`felt until ${micros(fault.slowed_until_us)}`) : null),
+    cell("when", h("div", { text: `${micros(fault.at_us)} to ${fault.until_us === null ? "the end" : micros(fault.until_us)}` }), fault.slowed_until_us > (fault.until_us ?? 0) ? soft(`effects until ${micros(fault.slowed_until_us)}`) : null),
     h("td", { class: "n", "data-label": "packets lost", text: count(fault.lost) }),
     cell("ops outstanding", h("div", { text: count(inside.length) }), inside.length ? soft(`median slowdown ${slowness(middle(inside))}`) : null),
     cell("flows that it stopped", ...(stopped.length ? [h("b", { text: (cut ? "at least " : "") + plural(stopped.length, "flow") }), ...first.slice(0, 4).map(one => link(one.flow, one.host, one.peer, `, ${time(one)}${slowOf.has(one.flow) ? ` (${slowness(slowOf.get(one.flow))})` : ""}`)), cut ? soft("and more") : more(stopped.length - 4)] : [soft("none")])),

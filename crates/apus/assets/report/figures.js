@@ -11,7 +11,7 @@ function paperFigures() {
   if (single.length) more.push(ratioPicture(single).figure);
   if (!drawn.length && !more.length) return null;
   const own = h("div", { class: "grid two-wide" }, ...more);
-  return section("figures", drawn.length ? "The paper's figures" : "Numbers beside the paper's", null,
+  return section("figures", drawn.length ? "The paper's figures" : "Numbers compared with the paper", null,
     drawn.length ? h("div", { class: "grid two-wide" }, ...drawn) : null,
     drawn.length && more.length > 2 ? h("details", {}, h("summary", { text: `${plural(more.length, "more picture")} of single numbers` }), own) : more.length ? own : null);
 }
@@ -48,11 +48,11 @@ function figurePicture(figure, place) {
     },
     note: () => {
       const known = paper.filter(point => point.deviation !== null);
-      if (!paper.length) return "The paper gives no number in this figure that could be a point.";
+      if (!paper.length) return "The paper gives no number for a point of this figure.";
       if (!known.length) return "◇ paper.";
       const far = known.reduce((a, b) => Math.abs(b.deviation) > Math.abs(a.deviation) ? b : a);
       const sizes = known.map(point => Math.abs(point.deviation)).sort((a, b) => a - b);
-      return `◇ ${plural(paper.length, "number")} of the paper. Simulated ${distribution ? "at the same fraction" : "at the same place"}: ${known.length > 1 ? `within ${number(sizes[Math.ceil(sizes.length / 2) - 1], 2)} % for half of them, the furthest ` : ""}${signed(far.deviation)} (${figure.curves.length > 1 ? figure.curves[far.curve].name + ", " : ""}${across(far.x)}).`;
+      return `◇ ${plural(paper.length, "number")} of the paper. Simulated ${distribution ? "at the same fraction" : "at the same place"}: ${known.length > 1 ? `within ${number(sizes[Math.ceil(sizes.length / 2) - 1], 2)} % for half of them, the largest deviation ` : ""}${signed(far.deviation)} (${figure.curves.length > 1 ? figure.curves[far.curve].name + ", " : ""}${across(far.x)}).`;
     },
     rows: () => [["curve", figure.across, figure.title, "of the paper", "deviation_percent"], ...figure.curves.flatMap(curve => curve.x.map((x, i) => [curve.name, named ? figure.names[x] : x, curve.y[i], "", ""])), ...paper.map(point => [figure.curves[point.curve].name, named ? figure.names[point.x] : point.x, point.y, "yes", point.deviation])] });
   return self;
@@ -85,7 +85,7 @@ function panelPicture(panel, place) {
       draw: width => h("div", {}, lineChart(width, { series, height: 260, points: true, diamonds: papers, xLabel: "", yLabel: unit.slice(2), xType: log ? "log" : "linear", xDomain: log ? [values[0] / pad, values.at(-1) * pad] : [values[0] - pad, values.at(-1) + pad],
         areas: [...spreads.map(([all, n]) => ({ x: all.map(one => one.value), low: all.map(one => one.spread[0]), high: all.map(one => one.spread[1]), colour: colour(n) })), ...(banded.length > 1 ? [{ x: banded.map(one => one.value), low: banded.map(one => one.low), high: banded.map(one => one.high), colour: theme.good, opacity: 0.16 }] : [])],
         xTicks: values.filter((_, i) => i % Math.ceil(values.length * 58 / width) === 0), xFormat: v => named.get(v) ?? number(v, 3), readout: v => named.get(v) ?? number(v) }), series.length > 1 ? legend(series, () => self.refresh()) : null),
-      note: () => { const known = papers.filter(one => one.deviation !== null); return known.length ? `◇ paper. The furthest deviation is ${signed(known.reduce((a, b) => Math.abs(b.deviation) > Math.abs(a.deviation) ? b : a).deviation)}.` : ""; },
+      note: () => { const known = papers.filter(one => one.deviation !== null); return known.length ? `◇ paper. The largest deviation is ${signed(known.reduce((a, b) => Math.abs(b.deviation) > Math.abs(a.deviation) ? b : a).deviation)}.` : ""; },
       rows: () => panelRows(panel) });
     return self;
   }

@@ -50,7 +50,7 @@ function verdictLine() {
   const bad = of("fail") + of("stale"), near = checks.filter(one => one.kind === "reproduction" && !one.fitted && one.deviation_percent !== null && one.deviation_percent !== undefined);
   const half = near.length ? near.map(one => Math.abs(one.deviation_percent)).sort((a, b) => a - b)[Math.ceil(near.length / 2) - 1] : null;
   const parts = [`${of("pass")} of ${plural(checks.length, "check")} pass`, of("differs") ? `${of("differs")} differ for a stated reason` : null, bad ? `${bad} fail` : null].filter(Boolean);
-  const text = parts.join(", "), more = near.length > 1 ? `half of the ${near.length} numbers of the paper are met within ${number(half, 2)} %` : near.length ? `the paper's number is met within ${number(half, 2)} %` : "";
+  const text = parts.join(", "), more = near.length > 1 ? `half of the ${near.length} numbers of the paper are reproduced within ${number(half, 2)} %` : near.length ? `the paper's number is reproduced within ${number(half, 2)} %` : "";
   return { level: bad ? "bad" : of("differs") ? "warn" : "good", text, more, of: [] };
 }
 
@@ -72,7 +72,7 @@ function overSeeds(run, text) {
 
 const LEVELS = { bad: ["✕", "Problem"], warn: ["!", "Warning"], info: ["i", "Note"], good: ["✓", "Finished"] };
 function statusBlock() {
-  const list = h("ul", { class: "status", "aria-label": "Did it finish?" });
+  const list = h("ul", { class: "status", "aria-label": "Status" });
   // Equal sentences of several runs are one.
   const lines = new Map();
   for (const run of runs) {
@@ -122,7 +122,7 @@ function settingsLine() {
   const partial = all.rows.filter(row => row.numbers[i]?.[5]?.includes(null));
   const show = (level, text) => h("li", { class: level }, h("span", { class: "mark", "aria-hidden": "true", text: LEVELS[level][0] }), h("span", { class: "unseen", text: LEVELS[level][1] + ": " }), h("span", {}, h("b", { text })));
   const named = rows => `${rows.slice(0, 3).map(row => row.values.length ? row.values.join(" · ") : row.label).join("; ")}${rows.length > 3 ? `; and ${rows.length - 3} more` : ""}`;
-  return h("ul", { class: "status", "aria-label": "Did it finish?" },
+  return h("ul", { class: "status", "aria-label": "Status" },
     missing.length ? show("bad", `${missing.length} of ${all.rows.length} settings have no results: ${named(missing)}`) : null,
     partial.length ? show("bad", `${partial.length} of ${all.rows.length} settings have seeds without results: ${named(partial)}`) : null,
     open.length ? show("warn", `Ops had not ended with ${open.length} of ${all.rows.length} settings, so that latencies are lower bounds: ${named(open)}`) : null,
@@ -214,7 +214,7 @@ function checksBlock() {
       h("td", { text: one.fitted ? "fitted" : one.kind || "" }),
       h("td", { class: "why", text: i > 0 && reason(one) && reason(one) === reason(all[i - 1]) ? "as above" : reason(one) }));
   });
-  const head = ["", "paper", "simulated (median)", "over the seeds", "off by", "accepted", "verdict", "kind", "source, and why it differs"];
+  const head = ["", "paper", "simulated (median)", "over the seeds", "deviation", "accepted", "verdict", "kind", "source, and reason for a difference"];
   const failed = data.checks.filter(one => one.verdict === "fail" || one.verdict === "stale").length;
   return section("checks", "Paper and simulation", `${data.checks.length} checks: ${data.checks.filter(one => one.verdict === "pass").length} pass, ${failed} fail, ${data.checks.filter(one => one.verdict === "differs").length} differ for a stated reason.`,
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Checks" }, h("table", { id: "check-table" },
@@ -228,7 +228,7 @@ function jobsTable(of) {
   const head = ["job", ...(runs.length > 1 ? ["run"] : []), "completion", "ideal", "slowdown", "bus bandwidth", "compute", "send", "wait", "unfinished"];
   const rows = of.map(([run, job]) => [job.name, ...(runs.length > 1 ? [run.label] : []), us(job.completion_us), us(job.ideal_us), job.slowdown === null ? "–" : number(job.slowdown, 3),
     job.bus_bandwidth_gbps === null ? "–" : number(job.bus_bandwidth_gbps, 3) + " Gb/s", us(job.compute_us), us(job.send_us), us(job.wait_us), count(job.unfinished)]);
-  return plainTable([head, ...rows], "Completion of each job beside the ideal on the fabric without other traffic; compute, send and wait are means over the ranks");
+  return plainTable([head, ...rows], "Completion time of each job, and its ideal on the fabric without other traffic; compute, send and wait are means over the ranks");
 }
 
 // A comparison has its own numbers, over all seeds.
@@ -258,7 +258,7 @@ function firstScreen() {
 }
 
 function details() {
-  const box = section("details", "Everything else", null);
+  const box = section("details", "Details", null);
   for (const run of runs) {
     const own = h("details", {}, h("summary", { text: runs.length > 1 ? `All numbers of ${run.label}` : "All numbers of the run" }), h("pre", { tabindex: 0, text: run.text }));
     if (runs.length > 1 && run.workloads.length) own.append(plainTable(timed(run.workloads), "Workloads side by side"));

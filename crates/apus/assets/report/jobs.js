@@ -3,14 +3,14 @@
 function jobBars(job, id) {
   const bars = () => [["Ranks, mean", [["computing", job.compute_us, theme.series[0]], ["sending", job.send_us, theme.series[1]], ["waiting", job.wait_us, theme.edge]]],
     job.critical_steps === null ? null : [`Critical path: ${count(job.critical_steps)} operations and messages`, [["computing", job.critical_compute_us, theme.series[0]],
-      ["messages as without other traffic", job.critical_wire_us, theme.series[2]], ["messages held up", job.critical_delay_us, theme.series[1]]]]].filter(Boolean);
+      ["messages without other traffic", job.critical_wire_us, theme.series[2]], ["messages held up", job.critical_delay_us, theme.series[1]]]]].filter(Boolean);
   const bar = ([title, pieces]) => {
     const whole = pieces.reduce((sum, piece) => sum + piece[1], 0) || 1, shown = pieces.filter(piece => piece[1] > 0), share = value => `${micros(value)}, ${percent(value / whole)}`;
     return h("div", { class: "share-row" }, h("div", { class: "share-name", text: title }),
       h("div", { class: "share-bar" }, ...shown.map(([name, value, own]) => h("i", { title: `${name}: ${share(value)}`, style: { display: "block", width: `${100 * value / whole}%`, background: own } }))),
       h("div", { class: "legend" }, ...shown.map(([name, value, own]) => h("span", { class: "item" }, patch(own), `${name} ${share(value)}`))));
   };
-  return picture({ id: `job-bars-${id}`, title: "Where the time of the job went", wide: true, about: "What the ranks did, as a mean over them, and what the longest chain of operations that wait for each other consists of.",
+  return picture({ id: `job-bars-${id}`, title: "Time of the job by activity", wide: true, about: "Mean times of the ranks, and the parts of the critical path: the longest chain of operations that wait for each other.",
     draw: () => h("div", {}, ...bars().map(bar)), rows: () => [["bar", "part", "us"], ...bars().flatMap(([title, pieces]) => pieces.map(([name, value]) => [title, name, value]))] }).figure;
 }
 
@@ -69,7 +69,7 @@ function jobDetails(run, job) {
       ...job.stragglers.map(one => [String(one.rank), String(one.host), micros(one.end_us), micros(one.compute_us), micros(one.send_us), micros(one.wait_us)])],
     "Ranks that waited least: the others waited for them"));
   }
-  for (const [title, list] of [["Operations that have not ended", job.stuck], ["Messages that no receive took", job.leftover]]) {
+  for (const [title, list] of [["Operations that have not ended", job.stuck], ["Messages without a matching receive", job.leftover]]) {
     if (list.length) parts.push(h("h4", { text: title }), h("ul", {}, ...list.map(text => h("li", { text }))));
   }
   if (job.timeline) parts.push(h("div", { class: "grid" }, jobTimeline(run, job.timeline, id)));

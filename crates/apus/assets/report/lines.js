@@ -228,6 +228,6 @@ function legend(series, change) {
       event.currentTarget.setAttribute("aria-pressed", String(!one.hidden));
       change(one);
     } }, h("i", { style: { borderTopColor: one.colour, borderTopStyle: one.dash ? "dashed" : "solid" } }), one.name)));
-  if (many) list.append(h("span", { class: "more", text: `and ${series.length - 9} more; hover over the picture names them` }));
+  if (many) list.append(h("span", { class: "more", text: `and ${series.length - 9} more; point at the picture for their names` }));
   return list;
 }

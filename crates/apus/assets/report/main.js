@@ -33,7 +33,7 @@ const links = content.filter(part => part.id).map(({ id }) => h("a", { href: "#"
   part.scrollIntoView({ behavior: "smooth" });
   part.querySelector("h2, h3")?.setAttribute("tabindex", "-1");
   part.querySelector("h2, h3")?.focus({ preventScroll: true });
-}, text: { summary: "Summary", faults: "Faults", figures: "Figures", checks: "Checks", jobs: "Jobs", comparison: "Comparison", slowdown: "Slowdown", cause: "Cause", network: "Network", time: "Over time", details: "Everything else" }[id] ?? id }));
+}, text: { summary: "Summary", faults: "Faults", figures: "Figures", checks: "Checks", jobs: "Jobs", comparison: "Comparison", slowdown: "Slowdown", cause: "Cause", network: "Network", time: "Over time", details: "Details" }[id] ?? id }));
 const themeButton = h("button", { type: "button", id: "theme", onclick: () => {
   const dark = document.documentElement.dataset.theme === "dark" || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   document.documentElement.dataset.theme = dark ? "light" : "dark";

@@ -54,7 +54,7 @@ function networkPictures() {
   const levelSelect = select("Rows", levels, level, value => { level = value; setState({ level: value }, true); map.refresh(); });
   const runSelect = all.length > 1 ? select("Run", runs.map((one, i) => [i, one.label]).filter(([i]) => runs[i].recording), runIndex(), value => setState({ run: value, op: null, hop: null })) : null;
 
-  const map = picture({ id: "network-heat-map", title: "Links over time", wide: true, about: "A row per link, or per group of links of equal pod and tier; a column per interval. A click chooses the time of the topology below.",
+  const map = picture({ id: "network-heat-map", title: "Links over time", wide: true, about: "A row per link, or per group of links of equal pod and tier; a column per interval. Click to choose the time of the topology below.",
     controls: [runSelect, measureSelect, levelSelect],
     draw: width => drawHeat(width, heat(), measure, run(), time(), place => setState({ t: number(run().recording.network.times_us[place], 7).replace(/\u202f/g, "") })),
     note: () => {
@@ -73,7 +73,7 @@ function networkPictures() {
     play.textContent = "❚❚ Pause";
     playing = setInterval(() => { slider.value = (Number(slider.value) + 1) % (Number(slider.max) + 1); slider.dispatchEvent(new Event("input")); }, 120);
   } });
-  const topology = picture({ id: "topology", title: "Topology at a moment", wide: true, about: "Each line is a link, or a bundle of the links between two groups of nodes; colour and width are the chosen quantity in the busier direction. Broken links are dashed in red.",
+  const topology = picture({ id: "topology", title: "Topology at the chosen time", wide: true, about: "Each line is a link, or a bundle of the links between two groups of nodes; colour and width are the chosen quantity in the busier direction. Broken links are dashed in red.",
     draw: width => { slider.max = run().recording.network.times_us.length - 1; slider.value = time(); shownTime.textContent = micros(run().recording.network.times_us[time()]); slider.setAttribute("aria-valuetext", shownTime.textContent); return drawTopology(width, run(), measure, time()); },
     note: () => { const { nodes, port_count } = run().recording.network; return nodes.nodes ? "" : `${count(nodes.count)} nodes and ${count(port_count / 2)} links, folded by pod and tier.`; },
     rows: () => { const net = run().recording.network, top = topTier(net), { values } = heatOf(run(), "groups", measure); return [["from", "to", "links", measure], ...net.groups.map(([from, to, ports], i) => [placeName(from, top), placeName(to, top), ports, values.at(i, time())])]; } });

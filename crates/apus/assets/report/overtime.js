@@ -103,14 +103,14 @@ function overTime() {
         self.chart = lineChart(width, { ...base, series, yLabel: text });
         return h("div", {}, self.chart, legend(series, () => self.refresh()));
       },
-      note: () => overlay ? "The port that carried most of each run." : `The ${plural(common().recording.ports.length, "switch port")} that carried most; port_samples.csv has their samples.`,
+      note: () => overlay ? "Of each run, the port that carried the most traffic." : `The ${plural(common().recording.ports.length, "switch port")} that carried the most traffic; port_samples.csv has their samples.`,
       rows: () => { const { shown, recording } = common(); return table(overlay ? shown.filter(run => run.recording.ports.length).map(run => ({ name: `${run.label}: ${run.recording.ports[0].name}`, x: run.recording.times_us, y: run.recording.ports[0][key] })) : recording.ports.map(port => ({ name: port.name, x: recording.times_us, y: port[key] }))); } });
     view.reset = () => { series = null; };
     grid.append(view.figure);
   }
   const bands = all.some(run => faultsOf(run.recording).length), lasting = [...new Set(all.flatMap(run => lastingOf(run.recording)))];
   const faults = `${bands ? " Red bands are faults; paler ones last until the ops that they slowed had ended, and lines show when loads were even again." : ""}${lasting.length ? ` During the whole run: ${lasting.slice(0, 3).join("; ")}${lasting.length > 3 ? ` and ${lasting.length - 3} more` : ""}.` : ""}`;
-  const box = section("time", "Over time", "A drag over a picture zooms all of them; a double click shows the whole run again." + faults,
+  const box = section("time", "Over time", "Drag over a picture to zoom all of them; double-click to show the whole run again." + faults,
     h("div", { class: "bar" }, h("label", {}, `Flows and ports (at most ${MOST_MATCHES}) whose name contains `, h("input", { id: "filter", type: "search", placeholder: "flow 7, host 3…", oninput: event => {
       filter = event.target.value.trim().toLowerCase();
       again();

@@ -28,7 +28,7 @@ const LEAD = "From the whole to the cause: drag over a tail in the first picture
 function slowdownPictures() {
   if (!recorded().some(run => run.recording.ops.count > 0)) return null;
   const series = curvesOf().filter(one => one.y.some(v => v !== null));
-  if (!series.length) return section("slowdown", "How slow were ops?", "No op of the measured phase ended, so that there is no slowdown. The oldest ops come first.", opList());
+  if (!series.length) return section("slowdown", "Slowdown of ops", "No op of the measured phase ended, so there is no slowdown. The oldest ops come first.", opList());
   // Beyond the last known value there is nothing to see.
   const most = Math.max(...series.map(one => one.x[one.y.findLastIndex(v => v !== null)])) + 0.04;
   const ticks = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(f => nines(f) <= most + 0.05 && (f > 0 || innerWidth > 600));
@@ -58,7 +58,7 @@ function slowdownPictures() {
   const single = recorded().filter(run => run.recording.ops.count > 0).every(run => run.recording.ops.sizes.every(one => one.bins.length < 2));
   if (single) {
     // One size has no picture by size.
-    return section("slowdown", "How slow were ops?", LEAD, h("div", { class: "grid two-wide" }, tail.figure, delayPicture()), opList());
+    return section("slowdown", "Slowdown of ops", LEAD, h("div", { class: "grid two-wide" }, tail.figure, delayPicture()), opList());
   }
   let stat = "p99";
   const stats = [["p50", "median"], ["p95", "p95"], ["p99", "p99"], ["p99_9", "p99.9"], ["max", "slowest"]];
@@ -87,11 +87,11 @@ function slowdownPictures() {
     },
     note: () => {
       const bins = sets.flatMap(([, bins]) => bins), n = bins.reduce((sum, bin) => sum + bin.unfinished, 0), least = { p95: 20, p99: 100, p99_9: 1000 }[stat], few = least && several ? bins.filter(bin => bin.ops < least).length : 0;
-      return [n && !several ? `${plural(n, "op")} had not ended; a percentile among them is left out.` : "", few ? `Of fewer than ${count(least)} ops the slowest one is shown: at ${few} of ${plural(bins.length, "point")}; pointing at one says how many ops it has.` : ""].join(" ").trim();
+      return [n && !several ? `${plural(n, "op")} had not ended; a percentile among them is left out.` : "", few ? `For fewer than ${count(least)} ops, the slowest one is shown: at ${few} of ${plural(bins.length, "point")}. Point at one for its number of ops.` : ""].join(" ").trim();
     },
     rows: () => [["run or workload", "size_bytes", "ops", "unfinished", ...stats.map(([, name]) => name)], ...sets.flatMap(([name, bins]) => bins.map(bin => [name, bin.size, bin.ops, bin.unfinished, ...stats.map(([key]) => bin[key])]))],
   });
-  return section("slowdown", "How slow were ops?", LEAD,
+  return section("slowdown", "Slowdown of ops", LEAD,
     h("div", { class: "grid two-wide" }, tail.figure, bySize.figure), opList(), h("div", { class: "grid" }, delayPicture()));
 }
 

@@ -21,27 +21,27 @@ use crate::output::{OutputDir, print, to_json};
 use crate::progress::Meter;
 use crate::results::{Judged, Runs, keep, keep_cost};
 
-/// Repeat the runs of a bundle and compare the results with its own.
+/// Repeat the runs of a bundle, and compare the results with those of the bundle.
 ///
-/// A scenario and a seed give the same results on every machine, so every number must be equal. The exit status is
-/// 0 if the effective configuration, the events and all numbers are, and 1 otherwise.
+/// A scenario and a seed give the same results on every machine, so every number must be equal. The exit status is 0 if the
+/// effective configuration, the events and all numbers are equal, and 1 otherwise.
 #[derive(Args)]
 pub struct Rerun {
-    /// A bundle of `apus run --bundle`.
+    /// Bundle that `apus run --bundle` wrote.
     bundle: PathBuf,
-    /// Write all results to this directory, as `apus run --out` does.
+    /// Write all results to DIR, as `apus run --out` does.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Maximum number of parallel runs [default: one per core].
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// End a run in which no packet is delivered for this simulated time while ops are outstanding,
-    /// and report the waiting flow; `off` disables this check [default: that of the bundle].
+    /// End a run if no packet is delivered for SPAN of simulated time while ops are outstanding, and report the waiting flow.
+    /// `off` disables this check [default: the span of the bundle].
     #[arg(long, value_name = "SPAN", value_parser = read_silence)]
     watchdog: Option<Silence>,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -16,28 +16,28 @@ use fit::Fit;
 use measured::{Perf, Ping};
 use model::Setting;
 
-/// Make a scenario of a cluster from measurements of `apus ping` and `apus perf` between two of its machines.
+/// Create a scenario of a cluster from measurements of `apus ping` and `apus perf` between two of its machines.
 ///
-/// The delay of a link and the jitter of hosts follow from the fabric RTT of the ping. The costs of a host's engine are
-/// those with which the simulator reproduces the round trip of the ping and the goodput of the writes.
+/// Link delay and host jitter follow from the fabric RTT of the ping. The costs of a host engine are fitted so that the
+/// simulator reproduces the round trip of the ping and the goodput of the writes.
 #[derive(Args)]
 pub struct Calibrate {
-    /// Output of `apus ping --json`.
+    /// File with the output of `apus ping --json`.
     #[arg(long, value_name = "FILE")]
     ping: PathBuf,
-    /// Output of `apus perf --json` with writes.
+    /// File with the output of `apus perf --json`, for writes.
     #[arg(long, value_name = "FILE")]
     perf: PathBuf,
-    /// Rate of the machines' links.
+    /// Rate of the links of the machines.
     #[arg(long)]
     rate: Rate,
-    /// Payload of a packet; that of full packets of the measurement of writes if not given.
+    /// Payload of a packet [default: that of full packets in the measurement of the writes].
     #[arg(long)]
     payload: Option<Bytes>,
-    /// Hosts of the scenario.
+    /// Number of hosts of the scenario.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=65_536))]
     hosts: u32,
-    /// Write the scenario into this file, and print what was measured beside what the scenario gives.
+    /// Write the scenario to FILE, and print measured and simulated values side by side. Without it, print the scenario.
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
 }

@@ -13,31 +13,31 @@ use crate::batch::{Execute, Job, read_percent};
 /// What is compared, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Contest {
-    /// Algorithms by name, each with a profile if it is not the default one (`swift,dctcp:gcn`), or by
-    /// their label in the scenario.
+    /// Algorithms to compare: names, each with a profile if it is not the default (`swift,dctcp:gcn`), or labels of the
+    /// scenario.
     #[arg(long, value_name = "NAME[:PROFILE],...", required = true, value_delimiter = ',')]
     pub algorithms: Vec<String>,
-    /// Change a setting of all runs (`--set duration=50ms`), or a parameter of one algorithm of the
-    /// comparison (`--set hpcc.base_rtt=13us`). May be given several times.
+    /// Set KEY to VALUE in all runs (`--set duration=50ms`), or for one algorithm of the comparison
+    /// (`--set hpcc.base_rtt=13us`). May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Compare on this variant of the scenario.
+    /// Compare on the variant NAME of the scenario.
     #[arg(long, value_name = "NAME")]
     pub variant: Option<String>,
-    /// Number of seeds, from the scenario's own upwards; all algorithms run with each. The table shows
-    /// medians, and differences with a confidence interval.
+    /// Number of seeds, from the seed of the scenario upwards; all algorithms run with each. The table shows medians, and
+    /// differences with their confidence intervals.
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,
-    /// Additional metric for the table (see `apus list metrics`); may be given several times.
+    /// Additional metric for the table (see `apus list metrics`). May be given several times.
     #[arg(long, value_name = "NAME")]
     pub metric: Vec<String>,
-    /// First search the best value of each algorithm's own parameter, with one objective and one number
-    /// of runs for all. The comparison then uses these values.
+    /// First search for the best value of one parameter of each algorithm, with the same objective and number of runs for all.
+    /// The comparison then uses these values.
     #[arg(long)]
     pub tune_each: bool,
-    /// The metric to search for: the lowest value, or the highest of goodput, throughput, utilisation,
-    /// fairness and completed ops.
+    /// Metric to optimise. Goodput, throughput, utilisation, fairness and completed ops are maximised, all other metrics are
+    /// minimised.
     #[arg(
         long,
         value_name = "METRIC",
@@ -45,15 +45,15 @@ pub struct Contest {
         requires = "tune_each"
     )]
     pub objective: String,
-    /// Minimum goodput of a value, in percent of the algorithm's best.
+    /// Minimum goodput of a value, in percent of the best goodput of the algorithm.
     #[arg(long, value_name = "PERCENT", default_value_t = 98.0, requires = "tune_each",
           value_parser = read_percent)]
     pub keep: f64,
-    /// Values per algorithm, including its present parameters.
+    /// Number of values per algorithm, its present parameters included.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "tune_each",
           value_parser = clap::value_parser!(u32).range(2..=100))]
     pub tune_values: u32,
-    /// Seeds per value; they differ from the seeds of the comparison.
+    /// Number of seeds per value; they differ from the seeds of the comparison.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "tune_each",
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub tune_seeds: u64,

@@ -23,17 +23,18 @@ use crate::tables::TableFormat;
 
 /// Run one scenario with several algorithms and compare their results.
 ///
-/// Each algorithm carries all of the scenario's traffic, with switches that do what it needs. The
-/// parameters that the scenario sets hold for the algorithm of that name; parameters that depend on
-/// the network follow from it, by each algorithm's own rule. DIR gets compare.json, compare.csv and
-/// report.html. DIR/runs keeps each finished run: the same command repeats none of them.
+/// Each algorithm carries all traffic of the scenario, over switches that provide what it needs. Parameters that the scenario
+/// sets apply to the algorithm of that name; those that depend on the network are derived from it by a rule of each algorithm.
+///
+/// DIR gets compare.json, compare.csv and report.html. DIR/runs keeps each finished run: the same command does not repeat
+/// these runs.
 #[derive(Args)]
 pub struct Compare {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     file: String,
     #[command(flatten)]
     contest: Contest,
-    /// Directory of results.
+    /// Write the results to DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -42,7 +43,7 @@ pub struct Compare {
     tables: TableFormat,
     #[command(flatten)]
     limits: Limits,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -76,7 +77,7 @@ impl Compare {
         print(&if self.json { json } else { report.text() })?;
         self.page.show(self.out.as_deref())?;
         if interrupt::interrupted(&watch) {
-            let message = "interrupted; the numbers above are of the runs that are complete";
+            let message = "interrupted; the numbers above cover the completed runs only";
             return Err(interrupt::failure(message.to_owned(), &failures));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }

@@ -113,7 +113,7 @@ impl Report<'_> {
         let lines = self.contestants.iter().filter_map(|one| {
             let search = one.search.as_ref()?;
             let setting = search.setting().unwrap_or("-").to_owned();
-            let found = search.found().unwrap_or("as it is").to_owned();
+            let found = search.found().unwrap_or("unchanged").to_owned();
             let range = search.tunable.map_or(String::new(), |tunable| {
                 format!("range: {} ({})", tunable.range, tunable.source)
             });

@@ -12,7 +12,7 @@ use super::table::Contestant;
 use crate::paired::known;
 
 /// Quantities of which a search looks for the largest value; of others it looks for the smallest.
-const LARGER_IS_BETTER: [&str; 7] = [
+const LARGER_IS_BETTER: [&str; 9] = [
     "goodput_gbps",
     "throughput_gbps",
     "utilisation",
@@ -20,6 +20,8 @@ const LARGER_IS_BETTER: [&str; 7] = [
     "fair_share_jain",
     "ops",
     "ops_per_s",
+    "algorithm_bandwidth_gbps",
+    "bus_bandwidth_gbps",
 ];
 
 /// The objective of a search.
@@ -131,7 +133,7 @@ impl Search {
         let best = kept.min_by(|a, b| a.1.total_cmp(&b.1));
         (self.best, self.why) = match best {
             Some((index, _)) => (index, ""),
-            None => (0, "no value has the objective measured and uncensored: nothing is changed"),
+            None => (0, "the objective is unmeasured or censored; the parameters are unchanged"),
         };
     }
 
@@ -212,6 +214,7 @@ mod tests {
             assert!(rises(metric), "{metric}");
         }
         assert!(rises("workload.web.ops_per_s") && rises("span.late.throughput_gbps.mean"));
+        assert!(rises("jobs.0.bus_bandwidth_gbps") && rises("jobs.0.algorithm_bandwidth_gbps"));
         for metric in ["op_latency_us.p99", "loss_rate", "workload.web.ops_failed"] {
             assert!(!rises(metric), "{metric}");
         }

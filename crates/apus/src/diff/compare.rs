@@ -146,7 +146,7 @@ impl Comparison {
 /// Returns name, both values and the relative difference.
 fn row(difference: &Difference) -> Vec<String> {
     let value = |value: &Option<Value>| match value {
-        None => "nothing".to_owned(),
+        None => "missing".to_owned(),
         Some(Value::String(text)) if text.chars().count() > WIDEST => {
             text.chars().take(WIDEST).chain("...".chars()).collect()
         }

@@ -19,23 +19,23 @@ use crate::output::{print, to_json};
 
 /// Compare the results of two runs, sweeps or bundles, metric by metric.
 ///
-/// Runs are paired by name, seed and settings; two single runs are always a pair. The exit status is 0 if every
-/// metric is equal or within its tolerance, and 1 otherwise.
+/// Runs are paired by name and seed, those of sweeps by settings, variant and seed; two single runs are always a pair. The exit
+/// status is 0 if every metric is equal or within its tolerance, and 1 otherwise.
 #[derive(Args)]
 pub struct Diff {
-    /// Results: a directory of `--out`, a summary.json, a sweep.json, or a bundle of `apus run --bundle`.
+    /// Results: a summary.json or sweep.json, a directory with one of these files, or a bundle of `apus run --bundle`.
     a: PathBuf,
-    /// Other results.
+    /// Results to compare with A, in any of these forms.
     b: PathBuf,
-    /// Accept a difference of every number (`1%`), or of one metric and those below it
-    /// (`op_latency_us=5%`, `fabric_rtt_us.p99=2`): in percent of the larger value, or in the unit of the metric. The
-    /// longest name decides. May be given several times.
+    /// Accept differences of all numbers up to a limit (`1%`), or of a metric and the metrics below it (`op_latency_us=5%`,
+    /// `fabric_rtt_us.p99=2`). The limit is in percent of the larger value, or in the unit of the metric; the longest matching
+    /// name applies. May be given several times.
     #[arg(long, value_name = "[METRIC=]TOLERANCE", value_parser = read_rule)]
     tolerance: Vec<Rule>,
-    /// Leave out a metric and those below it, like notes. May be given several times.
+    /// Ignore a metric and the metrics below it, such as notes. May be given several times.
     #[arg(long, value_name = "METRIC", value_parser = read_ignored)]
     ignore: Vec<Rule>,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -32,24 +32,24 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     let delay = plan.topology.links.iter().map(|link| link.delay).max().unwrap_or_default();
     notes.push(if delay > SHORT_DELAY {
-        format!("links: those that take more than {SHORT_DELAY} have netem; the kernel's own time comes on top")
+        format!("links: netem adds delays of more than {SHORT_DELAY} to the time that the kernel takes")
     } else {
         format!(
-            "links: the simulator's take {delay}, those of the network of namespaces what the kernel \
+            "links: {delay} in the simulator; in the network of namespaces, only the time that the kernel \
              takes"
         )
     });
     if plan.connections.iter().any(|c| matches!(c.load, Load::Open(_))) {
         notes.push(
-            "open loads: ops come at the simulator's times, but a thread has to be woken for each, \
-             which takes some 100 us and counts in their latency; in the drain only the simulator's \
+            "open loads: ops arrive at the simulator's times, but a thread has to be woken for each, \
+             which takes about 100 us and counts in their latency; in the drain, only the simulator's \
              load continues"
                 .to_owned(),
         );
     }
     notes.push(
-        "hosts' NICs: the simulator's send at the rate of their link, a veth as fast as the core; \
-         queues are at the switches' ports alone"
+        "hosts' NICs: those of the simulator send at the rate of their link, a veth as fast as the core; \
+         only switch ports have queues"
             .to_owned(),
     );
     notes.push(
@@ -65,12 +65,12 @@ pub fn left_out(plan: &Plan) -> Vec<String> {
     if let Some(costs) = plan.host.engine {
         notes.push(if costs.receive_packet >= SLOW_RECEIVER {
             format!(
-                "hosts: those that only receive spend {} on each packet, as the scenario says; all \
-                 other costs are the machine's own",
+                "hosts: those that only receive spend {} on each packet, as in the scenario; all \
+                 other costs are those of the machine",
                 costs.receive_packet
             )
         } else {
-            "hosts: the scenario's costs are a model, the machine has its own".to_owned()
+            "hosts: the costs of the scenario are a model; the machine has its own".to_owned()
         });
     }
     notes

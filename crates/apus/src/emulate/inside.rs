@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Inside {}
 
 impl Inside {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let mut line = String::new();
         let read = io::stdin().read_line(&mut line);

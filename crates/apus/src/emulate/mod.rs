@@ -45,33 +45,34 @@ use side::Side;
 use spec::{Outcome, Spec};
 
 /// Run a scenario in the simulator and with real processes on this machine, and compare the results.
+///
 /// The processes run in network namespaces joined by veth pairs, with HTB at every switch port.
 #[derive(Args)]
 pub struct Emulate {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     file: String,
-    /// Changes a setting: `--set algorithm.base_target=500us`. May be given several times.
+    /// Set KEY to VALUE, as in `--set algorithm.base_target=500us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Fixes everything random in the simulation, and who sends when in both.
+    /// Seed of all random numbers of the simulation, and of the times of ops in both.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Runs this variant only.
+    /// Run only the variant NAME.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// What seals the real packets: aes-256-gcm (if it is not given) or aegis-128x.
+    /// Cipher of the real packets: aes-256-gcm or aegis-128x.
     #[arg(long, value_name = "CIPHER", default_value_t = SessionConfig::default().cipher)]
     #[arg(value_parser = str::parse::<Cipher>)]
     cipher: Cipher,
-    /// Also runs the kernel's TCP with this congestion control ("cubic") through the same network:
-    /// a closed loop is a stream that never ends there, ops of an open loop are sent at their times.
+    /// Also run the TCP of the kernel with the congestion control NAME, such as "cubic", over the same network. There, a closed
+    /// loop is an endless stream, and the ops of an open loop are sent at their times.
     #[arg(long, value_name = "NAME")]
     tcp: Option<String>,
-    /// Also writes the report to this file: a page if its name ends with .html, otherwise Markdown.
+    /// Also write the report to FILE: an HTML page if its name ends with .html, otherwise Markdown.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Follow this number of the slowest simulated ops of each workload to their causes in the page: the simulation is
-    /// repeated, and everything around these ops is recorded [default: 20]. 0 turns this off.
+    /// Follow the N slowest simulated ops of each workload to their causes in the page. For this, the simulation is repeated,
+    /// and everything around these ops is recorded; 0 disables this [default: 20].
     #[arg(long, value_name = "N", requires = "report",
           value_parser = clap::value_parser!(u32).range(0..=60))]
     worst: Option<u32>,
@@ -80,13 +81,13 @@ pub struct Emulate {
     open: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Prints JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
 
 impl Emulate {
-    /// Does it.
+    /// Runs the command.
     pub fn execute(&self) -> Result<(), Failure> {
         let options = Options {
             set: self.set.clone(),

@@ -37,7 +37,7 @@ impl Comparisons {
         let metrics: Vec<String> = ROWS.iter().map(|(heading, _)| metric(heading)).collect();
         let place = report::Comparison::place;
         let comparison = report::Comparison {
-            caption: "the simulator, real processes in network namespaces, and the kernel's TCP if it was asked for".to_owned(),
+            caption: "the simulator, real processes in network namespaces, and the kernel's TCP if requested".to_owned(),
             headings: ROWS.iter().map(|(heading, _)| bare(heading)).collect(),
             axes: Vec::new(),
             rows,

@@ -226,17 +226,17 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
     }
     if let Some((s, r)) = differ(simulated.queue_us, real.queue_us, 5.0) {
         let why = if real.fabric_rtt_over_target.is_some_and(|ratio| (0.9..1.1).contains(&ratio)) {
-            "the algorithm holds the RTT, so the queue is what the path leaves of the target"
+            "the algorithm keeps the RTT at the target, so the queue is the target less the delay of the path"
         } else {
-            "the RTT is not at its target on the real side, see there"
+            "the RTT is not at its target on the real side (fabric RTT over target)"
         };
         all.push(format!("queue: {} us against {} us: {why}", number(r), number(s)));
     }
     let rtts = (simulated.fabric_rtt_over_target, real.fabric_rtt_over_target);
     if let Some((s, r)) = differ(rtts.0, rtts.1, 0.0) {
         all.push(format!(
-            "fabric RTT over target: {} against {}: what the algorithm does not control, in the \
-             real network the path and packets that leave in bursts",
+            "fabric RTT over target: {} against {}: parts of the RTT that the algorithm does not control, \
+             in the real network the path and packets that leave in bursts",
             number(r),
             number(s)
         ));
@@ -252,7 +252,7 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
     }
     if let Some((s, r)) = differ(Some(simulated.goodput_gbps), Some(real.goodput_gbps), 0.0) {
         all.push(format!(
-            "goodput: {} against {} Gb/s at a port that is used to {} and {}: {}",
+            "goodput: {} against {} Gb/s at port utilisations of {} and {}: {}",
             number(r),
             number(s),
             number(real.utilisation),
@@ -260,21 +260,21 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
             if real.utilisation < 0.9 * simulated.utilisation {
                 "the real senders leave the port idle at times"
             } else {
-                "headers differ, and bytes of ops that end after the measured time do not count on the real side"
+                "headers differ, and bytes of ops that end after the measured phase do not count on the real side"
             }
         ));
     }
     if let Some((s, r)) = differ(simulated.fabric_cwnd, real.fabric_cwnd, 0.0) {
         all.push(format!(
             "fabric window: {} against {} packets: a window is rate times RTT, and grows without \
-             an effect while the other window is the smaller",
+             effect while the other window is smaller",
             number(r),
             number(s)
         ));
     }
     if let Some((s, r)) = differ(simulated.endpoint_cwnd, real.endpoint_cwnd, 0.0) {
         all.push(format!(
-            "endpoint window: {} against {} packets: follows the endpoint delay",
+            "endpoint window: {} against {} packets: it follows the endpoint delay",
             number(r),
             number(s)
         ));
@@ -283,8 +283,8 @@ fn differences(simulated: &Side, real: &Side) -> Vec<String> {
     let latencies = (p50(simulated), p50(real));
     if let Some((s, r)) = differ(latencies.0, latencies.1, 0.0) {
         all.push(format!(
-            "op latency: {} against {} us: in a closed loop it is the bytes under way over goodput, with \
-             an open load what network, hosts and ops before it take",
+            "op latency: {} against {} us: in a closed loop, it is the outstanding bytes over the goodput; in \
+             an open loop, the time in the network, in the hosts and behind earlier ops",
             number(r),
             number(s)
         ));

@@ -179,7 +179,7 @@ fn utilisation(state: &State) -> BarChart<'_> {
         .bar_gap(0)
         .bar_style(Style::new().fg(Color::Green))
         .data(BarGroup::default().bars(&bars))
-        .block(Block::bordered().title(" ports by share of their rate in use "))
+        .block(Block::bordered().title(" ports by utilisation "))
 }
 
 fn count_line(state: &State) -> String {

@@ -18,16 +18,16 @@ const VARIABLE: &str = "RUST_LOG";
 /// Format of a line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Time, level, target, message and fields, for people.
+    /// Time, level, target, message and fields as text.
     Text,
-    /// An object per line.
+    /// One JSON object per line.
     Json,
 }
 
 /// Options of the log.
 #[derive(Args)]
 pub struct LogOptions {
-    /// What to log on standard error: off, error, warn, info or debug; or for targets, as in
+    /// Level of the log on standard error: off, error, warn, info or debug, or levels of targets as in
     /// warn,apus_udp::connection=info [default: the variable RUST_LOG, or warn].
     #[arg(long = "log", value_name = "FILTER", value_parser = filter)]
     filter: Option<Targets>,

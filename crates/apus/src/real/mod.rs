@@ -31,28 +31,27 @@ use crate::failure::Failure;
 /// Port of `apus serve`.
 pub const PORT: u16 = 48_700;
 
-/// Who drives the engine.
+/// Which thread drives the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeName {
-    /// Threads that wait drive the engine and sleep in the kernel.
+    /// Waiting threads drive the engine and sleep in the kernel.
     Shared,
     /// Each engine has a thread that sleeps only while another thread wants its core.
     Spinning,
-    /// The command's thread drives the engine and never sleeps.
+    /// The thread of the command drives the engine and never sleeps.
     Inline,
 }
 
 /// Options of all commands of the real transport.
 #[derive(Args)]
 pub struct Basics {
-    /// Key file (see `apus key`): shared keys, and the keys of this host and its peers, if they have some.
+    /// Key file (see `apus key`): shared keys, and the keys of this host and its peers, if they have their own.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Disable encryption and authentication: for benchmarks.
+    /// Disable encryption and authentication, for benchmarks.
     #[arg(long, conflicts_with = "key_file")]
     insecure: bool,
-    /// Cipher: aes-256-gcm (client default) or aegis-128x. A server accepts all unless one is
-    /// given.
+    /// Cipher: aes-256-gcm (default of clients) or aegis-128x. A server accepts every cipher unless one is given.
     #[arg(long, value_name = "CIPHER", conflicts_with = "insecure")]
     #[arg(value_parser = str::parse::<Cipher>)]
     cipher: Option<Cipher>,
@@ -113,7 +112,7 @@ pub fn failure(error: StartError) -> Failure {
 /// Options of commands that connect.
 #[derive(Args)]
 pub struct Towards {
-    /// Name of the server in the key file, if that lists several peers with keys of their own.
+    /// Name of the server in the key file, if the file lists several peers with keys of their own.
     #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
     peer_name: Option<String>,
 }
@@ -125,44 +124,43 @@ pub struct Common {
     basics: Basics,
     #[command(flatten)]
     log: log::LogOptions,
-    /// Who drives the engine, and how it waits for work.
+    /// Mode of the engine: which thread drives it, and how it waits for work.
     #[arg(long, value_enum, default_value = "shared")]
     mode: ModeName,
-    /// Number of engines, each with a thread and a socket; the kernel divides peers among them.
+    /// Number of engines. If there are several, each has a thread and a socket, and the kernel divides the peers among them.
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     engines: u32,
     /// DSCP of all packets, 0 to 63.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=63))]
     dscp: u8,
-    /// Write every datagram to this file, in the pcapng format.
+    /// Write every datagram to FILE, in the pcapng format.
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Record each connection in this directory, in the qlog format: at most 64 connections, 16 MiB each.
+    /// Record each connection in DIR, in the qlog format: at most 64 connections, 16 MiB each.
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
-    /// Serve metrics for Prometheus at http://ADDRESS/metrics.
+    /// Serve Prometheus metrics at http://ADDRESS/metrics.
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
-    /// Maximum number of connections, and of peers, that the metrics of an engine list one by one [default: 64].
+    /// Maximum number of connections, and of peers, that the metrics of an engine list individually [default: 64].
     #[arg(long, value_name = "N", requires = "metrics")]
     metrics_limit: Option<u32>,
-    /// Use departure times of the kernel or NIC, so that queues of this host do not count as fabric
-    /// delay; costs at least a microsecond per send.
+    /// Use departure timestamps of the kernel or NIC, so that queues in this host do not count as fabric delay. Costs at least
+    /// one microsecond per send.
     #[arg(long)]
     departure_timestamps: bool,
-    /// Clock device of the NIC, to use its timestamps.
+    /// Use the timestamps of the NIC whose clock is the device FILE, such as /dev/ptp0.
     #[arg(long, value_name = "FILE")]
     nic_clock: Option<PathBuf>,
     /// Congestion control algorithm [default: swift].
     #[arg(long)]
     algorithm: Option<String>,
-    /// Parameter of the algorithm; other parameters of Swift are those of docs/udp.md. May be given
-    /// several times.
+    /// Set the parameter NAME of the algorithm to VALUE; docs/udp.md lists the defaults of Swift. May be given several times.
     #[arg(long, value_name = "NAME=VALUE")]
     param: Vec<String>,
-    /// Allow an algorithm that needs fields written by switches (hpcc, rcp): every path leads through an `apus switch`
-    /// with this algorithm.
+    /// Allow an algorithm that needs fields written by switches (hpcc, rcp). Every path must lead through an `apus switch` with
+    /// this algorithm.
     #[arg(long, requires = "algorithm")]
     behind_switch: bool,
     #[command(flatten)]

@@ -29,11 +29,11 @@ use crate::tables::TableFormat;
 /// The ops to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// One-sided, to the servers.
+    /// One-sided write to the servers.
     Write,
-    /// One-sided, from the servers: with several servers, an incast into this host.
+    /// One-sided read from the servers; with several servers, an incast to this host.
     Read,
-    /// Atomic: adds 1 to the first word of each server's region.
+    /// Atomic op that adds 1 to the first word of the region of each server.
     FetchAdd,
 }
 
@@ -51,37 +51,37 @@ impl Kind {
 /// Measure throughput and op rates against one `apus serve` or several.
 #[derive(Args)]
 pub struct Perf {
-    /// HOST or HOST:PORT of the servers.
+    /// Servers, each as HOST or HOST:PORT.
     #[arg(required = true)]
     peers: Vec<String>,
     #[command(flatten)]
     towards: Towards,
     #[command(flatten)]
     common: Common,
-    /// What to do.
+    /// Kind of op.
     #[arg(long, value_enum, default_value = "write")]
     op: Kind,
-    /// Bytes of each write or read [default: 1048576].
+    /// Size of each write or read, in bytes [default: 1048576].
     #[arg(long)]
     size: Option<usize>,
-    /// Flows per server.
+    /// Number of flows per server.
     #[arg(long, default_value_t = 1)]
     flows: u32,
-    /// Ops under way per flow.
+    /// Number of outstanding ops per flow.
     #[arg(long, default_value_t = 4)]
     outstanding: usize,
-    /// How long.
+    /// Duration of the measurement.
     #[arg(long, default_value = "5s", value_parser = duration)]
     duration: Duration,
-    /// How long ops that were submitted in this time may take to end after it.
+    /// Maximum time to wait for outstanding ops after the measurement.
     #[arg(long, default_value = "1s", value_parser = duration)]
     drain: Duration,
-    /// Write the tables of ops, flows and samples, as the simulator does, into this directory.
+    /// Write the tables of ops, flows and samples to DIR, as the simulator does.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     tables: TableFormat,
-    /// Time from one sample to the next.
+    /// Interval between samples.
     #[arg(long, default_value = "10ms", value_parser = duration, requires = "out")]
     interval: Duration,
     /// Print the results as JSON.
@@ -223,7 +223,7 @@ impl Perf {
             .and_then(|flows| flows.checked_mul(self.outstanding as u64));
         if under_way.is_none_or(|ops| ops > MOST_UNDER_WAY) {
             return Err(Failure::Input(format!(
-                "--outstanding {} with --flows {}: at most {MOST_UNDER_WAY} ops may be under way over all servers",
+                "--outstanding {} with --flows {}: at most {MOST_UNDER_WAY} ops may be outstanding over all servers",
                 self.outstanding, self.flows
             )));
         }

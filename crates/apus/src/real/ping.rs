@@ -20,7 +20,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(20);
 /// Measure round trips of messages to an `apus serve`.
 #[derive(Args)]
 pub struct Ping {
-    /// HOST or HOST:PORT of the server.
+    /// Server, as HOST or HOST:PORT.
     peer: String,
     #[command(flatten)]
     towards: Towards,
@@ -29,11 +29,11 @@ pub struct Ping {
     /// Number of messages.
     #[arg(long, default_value_t = 1000)]
     count: u32,
-    /// Bytes of each message.
+    /// Size of each message, in bytes.
     #[arg(long, default_value_t = 64)]
     size: usize,
-    /// Interval between messages; without it, each follows the previous answer. A message never leaves before the previous
-    /// answer: answers that take longer than the interval delay the messages after them, whose waiting is not measured.
+    /// Interval between messages; without it, each message follows the previous answer. A message is never sent before the
+    /// previous answer: an answer that takes longer than the interval delays the next message, and this delay is not measured.
     #[arg(long, value_parser = duration)]
     interval: Option<Duration>,
     /// Print the results as JSON.

@@ -18,24 +18,23 @@ use super::{Common, PORT, any_duration, filled};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::output::print;
 
-/// Answer `apus ping` and `apus perf`: return messages, and provide a region to write and read.
+/// Serve `apus ping` and `apus perf`: return messages, and provide a region to write and read.
 #[derive(Args)]
 pub struct Serve {
     #[command(flatten)]
     common: Common,
-    /// Address to listen on; may be given several times [default: [::]:48700, which serves IPv4 too, or 0.0.0.0:48700 on
-    /// a system without IPv6].
+    /// Address to listen on. May be given several times [default: [::]:48700, which also serves IPv4, or 0.0.0.0:48700 on a
+    /// system without IPv6].
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
-    /// Accept only the peer of this name in the key file; may be given several times. Without it every listed peer may
-    /// connect.
+    /// Accept only the peer NAME of the key file. May be given several times; without it, every listed peer may connect.
     #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
     accept: Vec<String>,
-    /// Maximum time for which the first Ctrl-C or SIGTERM waits for outstanding ops before connections are closed; a second
-    /// one ends the process at once.
+    /// Maximum time to wait for outstanding ops after the first Ctrl-C or SIGTERM, before connections are closed. A second
+    /// signal ends the process at once.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = any_duration)]
     drain: Duration,
-    /// Bytes of the region.
+    /// Size of the region, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     region: usize,
 }

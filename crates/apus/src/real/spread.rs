@@ -12,31 +12,32 @@ use crate::failure::Failure;
 /// Options that spread the packets of a flow over source ports.
 #[derive(Args)]
 pub struct SpreadOptions {
-    /// Spread the packets of each flow over source ports by this path policy: a name, and parameters as `key=value` after it, like
-    /// "reps" or "reps freeze=10ms". Policies: ecmp, plb, flowlet, oblivious, bitmap, reps, mixed.
+    /// Spread the packets of each flow over source ports by a path policy: its name, and parameters as `key=value` after it, such
+    /// as "reps" or "reps freeze=10ms". Policies: ecmp, plb, flowlet, oblivious, bitmap, reps, mixed.
     #[arg(long, value_name = "POLICY")]
     balancer: Option<String>,
-    /// Number of source ports of an engine, a power of two from 2 to 256 [default: 64].
+    /// Number of source ports per engine, a power of two from 2 to 256 [default: 64].
     #[arg(long, value_name = "N", requires = "balancer")]
     ports: Option<u16>,
-    /// First of the source ports beside the one of the address [default: the system chooses them].
+    /// First source port after the listening port; the others follow it [default: ports that the system chooses].
     #[arg(long, value_name = "PORT", requires = "balancer")]
     source_port: Option<u16>,
-    /// What declares a packet lost before its timeout: time, ev-order or timeout [default: time].
+    /// Rule that declares a packet lost before its timeout: time, ev-order, or timeout for none [default: time].
     #[arg(long, value_name = "RULE", requires = "balancer")]
     loss: Option<String>,
-    /// With `--loss time`: a packet that was sent this much later is acknowledged [default: 5ms].
+    /// With `--loss time`: declare a packet lost if a packet sent TIME later is acknowledged [default: 5ms].
     #[arg(long, value_name = "TIME", requires = "balancer")]
     loss_delay: Option<Span>,
-    /// Packet numbers that a flow with several ports remembers, a power of two from 128 to 16384; the smaller one of both hosts'
-    /// holds [default: 1024].
+    /// Maximum range of packet numbers in flight of a flow with several ports, a power of two from 128 to 16384. The smaller
+    /// value of the two hosts applies [default: 1024].
     #[arg(long, value_name = "N")]
     range: Option<u32>,
-    /// Path of acknowledgements to a peer with several ports: symmetric, to where the packet came from, or own, by this host's own
-    /// ports [default: symmetric].
+    /// Path of acknowledgements to a peer with several ports: symmetric (back to the port that the packet came from) or own (by
+    /// the ports of this host) [default: symmetric].
     #[arg(long, value_name = "PATH", value_parser = str::parse::<AckPath>)]
     ack_path: Option<AckPath>,
-    /// Maximum number of source ports of a peer, a power of two; 1 refuses further ones [default: 256].
+    /// Maximum number of source ports of a peer, a power of two; 1 refuses further ports [default: 256, or 1 with several
+    /// engines].
     #[arg(long, value_name = "N")]
     accept_ports: Option<u16>,
 }

@@ -19,41 +19,41 @@ const SLICE: Duration = Duration::from_millis(100);
 
 /// Forward datagrams between clients and an `apus serve`, as a switch with the switch half of an algorithm.
 ///
-/// Clients (`apus ping`, `apus perf`) use the address of the switch in place of the server's. Each direction is a port
-/// with a rate, a buffer that drops at its tail, and a link delay. The totals follow on Ctrl-C.
+/// Clients (`apus ping`, `apus perf`) use the address of the switch instead of that of the server. Each direction is a port with
+/// a rate, a tail-drop buffer and a link delay. Ctrl-C prints the totals and ends the command.
 #[derive(Args)]
 pub struct SwitchCommand {
-    /// HOST or HOST:PORT of the server.
+    /// Server, as HOST or HOST:PORT.
     peer: String,
-    /// Where clients send to; by default all addresses, at the port of `apus serve`.
+    /// Address for the clients [default: all addresses, at the port of `apus serve`].
     #[arg(long)]
     bind: Option<SocketAddr>,
-    /// Rate of each port, of packets with Ethernet's headers, preamble and gap.
+    /// Rate of each port, Ethernet headers, preamble and gap included.
     #[arg(long)]
     rate: Rate,
-    /// Buffer of each port.
+    /// Size of the buffer of each port.
     #[arg(long, value_name = "SIZE", default_value = "256KiB")]
     buffer: Bytes,
     /// Propagation delay of the link behind each port.
     #[arg(long, default_value = "0s")]
     delay: Span,
-    /// Algorithm whose switch half the ports have; without it, they only forward.
+    /// Algorithm whose switch half the ports run; without it, they only forward.
     #[arg(long)]
     algorithm: Option<String>,
-    /// Parameter of the algorithm; may be given several times.
+    /// Set the parameter NAME of the algorithm to VALUE. May be given several times.
     #[arg(long, value_name = "NAME=VALUE", requires = "algorithm")]
     param: Vec<String>,
-    /// Queue of a port above which it marks packets (ECN), for algorithms that need marks.
+    /// Queue size above which a port marks packets (ECN), for algorithms that need marks.
     #[arg(long, value_name = "SIZE")]
     ecn_threshold: Option<Bytes>,
-    /// The longest IP packet of the hosts, in bytes.
+    /// Maximum length of the IP packets of the hosts, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 9000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1280..=65_535))]
     mtu: u32,
-    /// Also print the counters of each period of this length.
+    /// Also print the counters of each interval of this length.
     #[arg(long, value_parser = duration)]
     interval: Option<Duration>,
-    /// Print reports as JSON.
+    /// Print the counters as JSON.
     #[arg(long)]
     json: bool,
 }

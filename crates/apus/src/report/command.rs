@@ -11,16 +11,16 @@ use crate::failure::Failure;
 use crate::open;
 use crate::output::{print, write_file};
 
-/// Make one report of stored results.
+/// Combine stored results in one report.
 ///
-/// Each DIR is a directory that a command has written with `--out`. The runs of all directories are side by side in the
+/// Each DIR is a directory with the report.html that a command wrote with `--out`. The runs of all directories are drawn in the
 /// same axes.
 #[derive(Args)]
 pub struct ReportCommand {
-    /// Directories of results.
+    /// Directories with results.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Page to write.
+    /// Write the page to FILE.
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     page: PathBuf,
     /// Open the page in a browser.

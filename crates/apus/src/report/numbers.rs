@@ -43,7 +43,7 @@ pub(super) const METRICS: [Metric; 15] = [
     },
     Metric {
         name: "busiest_port.max_queue_bytes",
-        heading: "busiest port, longest queue",
+        heading: "busiest port, max queue",
         part: "Queues",
     },
     Metric { name: "stalled.at_end", heading: "flows without progress at the end", part: "Queues" },
@@ -97,7 +97,7 @@ fn beside(name: &str, summary: &Summary) -> Value {
                 return summary
                     .fabric_rtt_us
                     .min
-                    .map_or(Value::Null, |min| with(min, "smallest seen"));
+                    .map_or(Value::Null, |min| with(min, "smallest measured"));
             };
             let flows = recording.flows.iter().map(|flow| flow.ideal.base_rtt.as_us_f64());
             median(flows.collect()).map_or(Value::Null, |rtt| with(rtt, "unloaded"))
@@ -190,8 +190,7 @@ pub(super) fn status(summary: &Summary) -> Value {
         lines.push(Line::new("bad", text));
     }
     if stalled.at_end == 0 && stalled.noticed > 0 {
-        let text =
-            format!("{} made no progress for a time, and then went on", flows(stalled.noticed));
+        let text = format!("{} made no progress for a time, then resumed", flows(stalled.noticed));
         lines.push(Line::new("warn", text).with(first_of(stalled)));
     }
     for warning in summary.offered.warnings() {
@@ -206,7 +205,7 @@ pub(super) fn status(summary: &Summary) -> Value {
         // The time that the port takes to send its mean queue.
         let rate_gbps = port.throughput_gbps / port.utilisation;
         let more = format!(
-            "its mean queue was {} kB, {} us at its rate",
+            "its mean queue was {} kB, which takes {} us at its rate",
             number(port.mean_queue_bytes * 1e-3),
             number(port.mean_queue_bytes * 8e-3 / rate_gbps)
         );

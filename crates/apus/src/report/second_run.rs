@@ -136,7 +136,7 @@ impl SecondRun {
         }
         if again.work.event_hash != self.hash {
             return failed(
-                "the second run with the same seed had other events than the first; this is a bug of apus",
+                "the second run with the same seed had other events than the first; this is a bug in apus",
             );
         }
         let Some(recording) = again.recording.as_deref() else {

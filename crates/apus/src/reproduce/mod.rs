@@ -40,47 +40,46 @@ use picture::Curves;
 use pool::{Finished, Pool};
 use result::ExperimentResult;
 
-/// Reproduce tables and figures of the papers and check them.
+/// Reproduce tables and figures of the papers, and check the results.
 #[derive(Args)]
 #[command(group = ArgGroup::new("which").required(true).args(["names", "all"]))]
 pub struct Reproduce {
-    /// Experiments (see `apus list experiments`), or scenario files with checks or numbers to show.
+    /// Experiments (see `apus list experiments`), or scenario files (.toml) with `[[check]]` or `[[show]]`.
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
-    /// All built-in experiments.
+    /// Run all built-in experiments.
     #[arg(long, conflicts_with = "open")]
     all: bool,
-    /// Use one seed instead of five, and the shortened runs of the scenarios.
+    /// Run the shortened versions of the scenarios, with one seed instead of five.
     #[arg(long)]
     quick: bool,
-    /// Write a report with charts, and the tables of each variant's first seed, to one directory
-    /// per experiment in DIR.
+    /// Write the results, a report with charts, and the tables of the first seed of each variant to one directory per
+    /// experiment in DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     page: PageOptions,
     #[command(flatten)]
     tables: TableFormat,
-    /// Write the results as a Markdown page: values of the papers, simulated values, and reasons
-    /// for differences, with a figure per experiment in the folder `figures` next to it. Sections
-    /// of other experiments stay.
+    /// Write the results to FILE as a Markdown page: values of the papers, simulated values, and reasons for differences, with
+    /// a figure per experiment in the folder `figures` next to FILE. Sections of other experiments are kept.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Compare the events of quick runs with this file. A difference means that results have
-    /// changed; it ends the command with an error.
+    /// Compare the events of quick runs with FILE. A difference means that results have changed; the command then ends with
+    /// an error.
     #[arg(long, value_name = "FILE", requires = "quick")]
     expect_events: Option<PathBuf>,
-    /// Write the events of quick runs to this file, for `--expect-events`. Lines of other
-    /// experiments stay; with `--all` the file then has the built-in ones only.
+    /// Write the events of quick runs to FILE, for `--expect-events`. Lines of other experiments are kept, but with `--all`
+    /// only those of built-in experiments.
     #[arg(long, value_name = "FILE", requires = "quick", conflicts_with = "expect_events")]
     write_events: Option<PathBuf>,
-    /// Remove each mechanism from the quick runs of the experiments that show it, and name the
-    /// checks that notice. With `--report` the table is written as a page.
+    /// Remove each mechanism from the quick runs of the experiments that show it, and name the checks that then fail. With
+    /// `--report`, also write the table as a page.
     #[arg(long, conflicts_with_all = ["quick", "out", "json"])]
     mutations: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -30,45 +30,44 @@ use crate::output::{OutputDir, print, to_json};
 use crate::store::Store;
 use crate::tables::Format;
 
-/// Run a scenario with every combination of settings and write one table and one chart of the
-/// results.
+/// Run a scenario with every combination of settings, and write one table and one chart of the results.
 ///
-/// DIR gets sweep.csv (all metrics of each run), sweep.json (the same with separate settings) and
-/// sweep.svg (medians over seeds). sweep.csv grows during the sweep. DIR/runs keeps each finished run: the
-/// same command repeats none of them, but runs those again that failed.
+/// DIR gets sweep.csv (all metrics of each run), sweep.json (settings and summary of each run), sweep.svg (medians over the
+/// seeds) and report.html. sweep.csv grows during the sweep. DIR/runs keeps each finished run: the same command does not
+/// repeat these runs, but repeats failed ones.
 ///
-/// Several processes, on one machine or on many, can share the work: each runs a shard (`--shard 1/3` to
-/// `--shard 3/3`), and `apus sweep --merge` makes the table of all shards, at any time.
+/// Several processes, on one machine or on several, can share the work: each runs a shard (`--shard 1/3` to `--shard 3/3`).
+/// At any time, `apus sweep --merge` combines the finished runs of all shards in one table.
 #[derive(Args)]
 pub struct Sweep {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     #[arg(required_unless_present = "merge")]
     file: Option<String>,
-    /// A setting and its values: `--vary algorithm.base_target=20us,30us,50us`. May be given several
-    /// times: all combinations are run, and the first setting is the horizontal axis of the chart.
+    /// Vary the setting KEY over the values, as in `--vary algorithm.base_target=20us,30us,50us`. May be given several times:
+    /// all combinations are run, and the first setting is the horizontal axis of the chart.
     #[arg(long, value_name = "KEY=A,B,C", required_unless_present = "merge",
           value_parser = read_axis)]
     vary: Vec<Axis>,
-    /// Change a setting of all runs: `--set duration=50ms`. May be given several times.
+    /// Set KEY to VALUE in all runs, as in `--set duration=50ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Number of seeds per combination, from the scenario's own upwards [default: 1].
+    /// Number of seeds per combination, from the seed of the scenario upwards [default: 1].
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: Option<u64>,
-    /// Metric of the table and the chart (see `apus list metrics`); may be given several times.
+    /// Metric of the table and the chart (see `apus list metrics`). May be given several times.
     #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
-    /// Run only part I of N parts of the combinations, with I from 1 to N. Shards may have the same directory
-    /// or one each; a shard writes only DIR/runs.
+    /// Run only shard I of N, with I from 1 to N. Shards may share one directory or have one each; a shard writes only
+    /// DIR/runs.
     #[arg(long, value_name = "I/N", value_parser = read_shard)]
     shard: Option<Shard>,
-    /// Run nothing, but make the table and the chart of the shards in these directories.
+    /// Write the table and the chart of the shards in these directories, without running anything.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     #[arg(conflicts_with_all = ["file", "vary", "set", "seeds", "metric", "shard"])]
     #[arg(conflicts_with_all = ["threads", "watchdog", "max_memory"])]
     merge: Vec<PathBuf>,
-    /// Directory of results; with `--merge` that of the shards if they share one.
+    /// Write the results to DIR. With `--merge` of a single directory, the default is that directory.
     #[arg(long, value_name = "DIR", required_unless_present = "merge")]
     out: Option<PathBuf>,
     /// Open report.html in a browser.
@@ -79,7 +78,7 @@ pub struct Sweep {
     format: Format,
     #[command(flatten)]
     limits: Limits,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

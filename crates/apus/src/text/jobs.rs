@@ -41,7 +41,7 @@ pub(super) fn rows(job: &JobSummary) -> Vec<Vec<String>> {
         rows.push(row("", text));
     }
     for (title, total, list) in
-        [("STUCK", job.unfinished, &job.stuck), ("NO RECEIVE TOOK", job.unexpected, &job.leftover)]
+        [("STUCK", job.unfinished, &job.stuck), ("NOT RECEIVED", job.unexpected, &job.leftover)]
     {
         let named = list.iter().take(NAMED);
         rows.extend(named.map(|item| row("", format!("{title}: {item}"))));
@@ -92,7 +92,7 @@ fn done(word: &str) -> &'static str {
     match word {
         "local" => "its last byte has left",
         "acknowledged" => "it is acknowledged",
-        "loggops" => "the LogGOPS model of its host says",
+        "loggops" => "the LogGOPS model of its host says so",
         _ => "its message has arrived",
     }
 }

@@ -26,31 +26,33 @@ use crate::store::Store;
 /// Find the smallest base target of Swift, and the smallest flow-scaling range for it, that keep the
 /// throughput of your traffic on your topology.
 ///
-/// The scenario is first run with flow scaling off (as in Swift §5.1) and targets around its unloaded
-/// RTT, then with targets closer to the one at which goodput begins to fall. With the target found, it
-/// is run with ranges of flow scaling. The output has both curves. DIR gets tune.json, tune.svg and
-/// tune-fs_range.svg, and report.html, for which the first seed is run once more as the scenario has it and as it is
-/// tuned, and again around its slowest ops. DIR/runs keeps each finished run: the same command repeats none of them.
+/// The scenario is first run with flow scaling off (as in Swift §5.1) and targets around its unloaded RTT, then with targets
+/// closer to the one at which goodput begins to fall. With the target found, it is run with several flow-scaling ranges. The
+/// output has both curves.
+///
+/// DIR gets tune.json, tune.svg, tune-fs_range.svg and report.html. For the report, the first seed is run again with the
+/// original and with the tuned parameters, and once more each with records around its slowest ops. DIR/runs keeps each
+/// finished run: the same command does not repeat these runs.
 #[derive(Args)]
 pub struct Tune {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     file: String,
-    /// Change a setting of all runs: `--set duration=50ms`. May be given several times.
+    /// Set KEY to VALUE in all runs, as in `--set duration=50ms`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Tune for this variant of the scenario.
+    /// Tune for the variant NAME of the scenario.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
-    /// Directory of results.
+    /// Write the results to DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     page: PageOptions,
     #[command(flatten)]
     limits: Limits,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -58,13 +60,13 @@ pub struct Tune {
 /// Which algorithm is tuned, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Wanted {
-    /// Label of the algorithm to tune, if several algorithms of the scenario have a base target.
+    /// Label of the algorithm to tune; required if several algorithms of the scenario have a base target.
     #[arg(long, value_name = "LABEL")]
     pub algorithm: Option<String>,
     /// Minimum goodput, in percent of the best goodput.
     #[arg(long, value_name = "PERCENT", default_value_t = 98.0, value_parser = read_percent)]
     pub keep: f64,
-    /// Number of seeds per value, from the scenario's own upwards; medians are compared.
+    /// Number of seeds per value, from the seed of the scenario upwards; medians are compared.
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub seeds: u64,

@@ -50,7 +50,7 @@ impl Report<'_> {
 
     /// Returns the run as the scenario has it and as it is tuned, each with its name.
     pub(super) fn runs(&self) -> Vec<Setup> {
-        let present = self.setup.clone().with_name("as it is");
+        let present = self.setup.clone().with_name("original");
         let Some(base) = self.base() else { return vec![present] };
         let values = [
             Some((Parameter::BaseTarget, base)),

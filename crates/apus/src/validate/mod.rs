@@ -18,28 +18,29 @@ use crate::{api, text};
 
 /// Check scenarios without running them, and estimate the time and memory of their runs.
 ///
-/// Time is estimated from the first events of each run, which are simulated: their number per simulated time and
-/// their cost on this machine hold for the rest. The drain after `duration` ends when the last op ends, which only the
-/// run shows: its limit, `drain`, gives the most that it takes, as a number of its own.
-/// Memory is what the network, hosts, flows and known ops take; packets in switches and recorded tables come on top. The
-/// exit status is 2 if a scenario has an error.
+/// The time is extrapolated from the first events of each run, which are simulated: from their number per simulated time and
+/// their cost on this machine. Only the run itself shows how long the drain after `duration` takes; the time with a drain up to
+/// its limit (`drain`) is given separately. Memory is that of the network, hosts, flows and known ops, without packets in
+/// switches and recorded tables.
+///
+/// The exit status is 2 if a scenario has an error.
 #[derive(Args)]
 pub struct Validate {
     /// Scenario files, or names of built-in scenarios.
     #[arg(required = true)]
     files: Vec<String>,
-    /// Change a setting: `--set algorithm.base_target=50us`. May be given several times.
+    /// Set KEY to VALUE, as in `--set algorithm.base_target=50us`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Check the shortened version of the scenarios: with their `[quick]`.
+    /// Check the shortened versions of the scenarios, with their `[quick]` settings.
     #[arg(long)]
     quick: bool,
-    /// Only read the scenarios: estimate no time.
+    /// Check the scenarios without estimating the time of their runs.
     #[arg(long)]
     no_estimate: bool,
     #[command(flatten)]
     max_memory: MaxMemory,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -136,12 +137,12 @@ impl Checked {
             let (time, sum) = side_by_side(times.iter().map(|time| time.seconds));
             let (with_drain, _) =
                 side_by_side(times.iter().map(|time| time.seconds + time.drain_seconds));
-            out += &format!(", about {} here", duration(time));
+            out += &format!(", about {} on this machine", duration(time));
             if count > 1 {
                 out += &format!(" ({} on one core)", duration(sum));
             }
             if with_drain > time {
-                out += &format!(", with its whole drain {}", duration(with_drain));
+                out += &format!(", {} with a drain up to its limit", duration(with_drain));
             }
         }
         out += &format!(", about {} of memory", size(most));

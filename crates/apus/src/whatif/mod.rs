@@ -22,54 +22,55 @@ use harm::{Harm, Healthy};
 use report::Report;
 use units::{Case, Fault, read_fault};
 
-/// Fail each link of a scenario in turn, run it, and rank the harm.
+/// Fail each link of a scenario in turn, and rank the failures by their harm.
 ///
-/// The scenario runs once as it is, and once with each failure added. Failures are ranked by a metric over its
-/// value without the failure: the completion time of the first job, the makespan of traces, or the p99 of op
-/// latency. A run without progress, which the watchdog ends, is the worst and has no value. A flow counts as delayed if an
-/// op of it took over 10 % longer than its longest op without the failure.
-/// DIR gets whatif.json and a table of all failures.
+/// The scenario runs once without a failure, and once with each failure added. Runs that the watchdog ends for lack of progress
+/// are the worst and have no value, then come runs that leave more ops unfinished. All others are ranked by a metric over its
+/// value without the failure: the completion time of the first job, the makespan of traces, or the p99 of op latency.
+///
+/// A flow counts as delayed if one of its ops took over 10 % longer than its longest op without the failure. DIR gets
+/// whatif.json and whatif.csv, a table of all failures.
 #[derive(Args)]
 pub struct WhatIf {
-    /// A scenario file, or the name of a scenario of the library.
+    /// Scenario file, or name of a built-in scenario.
     file: String,
-    /// Links to fail, as `link` of `[[fault]]` names them: "agg * <-> core *", or with `->` one direction each.
-    /// May be given several times [default: every link between switches, both directions].
+    /// Links to fail, named as in `link` of `[[fault]]`: "agg * <-> core *", or with `->` one direction each. May be given
+    /// several times [default without `--switch`: every link between switches, both directions].
     #[arg(long, value_name = "LINKS")]
     link: Vec<String>,
-    /// Switches to fail, with all their links: "core *". May be given several times.
+    /// Switches to fail with all their links, such as "core *". May be given several times.
     #[arg(long, value_name = "SWITCHES")]
     switch: Vec<String>,
-    /// What happens to them: the kind and other keys of `[[fault]]`, like "slow fraction=0.25" or "down at=1ms
-    /// until=3ms".
+    /// Fault of these links and switches: its kind and other keys of `[[fault]]`, such as "slow fraction=0.25" or
+    /// "down at=1ms until=3ms".
     #[arg(long, value_name = "FAULT", default_value = "down", value_parser = read_fault)]
     fault: Fault,
-    /// Fail each pair of them at once.
+    /// Fail each pair of these links and switches at once.
     #[arg(long)]
     pairs: bool,
-    /// Only N failures, drawn by the seed.
+    /// Run only N failures, drawn by the seed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     sample: Option<u64>,
-    /// Metric to rank by (see `apus list metrics`), of which more is worse.
+    /// Metric to rank by (see `apus list metrics`); larger values count as worse.
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// Change a setting: `--set routing.balancer=reps`. May be given several times.
+    /// Set KEY to VALUE, as in `--set routing.balancer=reps`. May be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of all random streams, and of `--sample`.
+    /// Seed of all random number streams and of `--sample`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=1 << 53))]
     seed: Option<u64>,
-    /// Run this variant.
+    /// Run only the variant NAME.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Directory of results.
+    /// Write the results to DIR.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     tables: TableFormat,
     #[command(flatten)]
     limits: Limits,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }
@@ -132,7 +133,7 @@ impl WhatIf {
         print(&if self.json { json } else { report.text() })?;
         let failures = report.failures();
         if interrupt::interrupted(&watch) {
-            let message = "interrupted; the numbers above are of the runs that are complete";
+            let message = "interrupted; the numbers above cover the completed runs only";
             return Err(interrupt::failure(message.to_owned(), failures));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure::Run(failures.join("\n"))) }

@@ -110,7 +110,7 @@ impl<'a> Report<'a> {
             column(
                 "delayed_flows",
                 CellType::Number,
-                "flows with an op that took 10 % longer than any without the failure",
+                "flows with an op that took over 10 % longer than their longest op without the failure",
             ),
             column("worst_excess_us", CellType::Number, "largest excess of such an op"),
             column(
@@ -121,7 +121,7 @@ impl<'a> Report<'a> {
             column(
                 "even_after_us",
                 CellType::Number,
-                "until the load of the links beside was even again",
+                "until the load of the parallel links was even again",
             ),
         ];
         let table =
@@ -190,7 +190,7 @@ impl<'a> Report<'a> {
         let count = self.ranked.len();
         if count > SHOWN {
             text +=
-                &format!("and {} more with less harm; --json and --out have all\n", count - SHOWN);
+                &format!("and {} more with less harm; --json and --out list all\n", count - SHOWN);
         }
         for (name, why) in
             self.ranked.iter().filter_map(|(name, harm)| Some((name, harm.stopped.as_ref()?)))

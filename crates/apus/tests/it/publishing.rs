@@ -197,3 +197,12 @@ fn crates_outside_the_workspace_have_its_version_edition_compiler_and_licence() 
     }
     assert_eq!(names, ["apus-quinn"]);
 }
+
+#[test]
+fn the_citation_has_the_version_of_the_workspace() {
+    let root = crates().join("..");
+    let citation = fs::read_to_string(root.join("CITATION.cff")).expect("citation");
+    let version = manifest(&root)["workspace"]["package"]["version"].clone();
+    let line = format!("version: {}", version.as_str().expect("version"));
+    assert!(citation.lines().any(|found| found == line), "CITATION.cff lacks `{line}`");
+}

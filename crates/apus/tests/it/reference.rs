@@ -1,4 +1,4 @@
-//! `docs/scenario-reference.md` is what the code says.
+//! Checks that `docs/scenario-reference.md` agrees with the code.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,14 +10,14 @@ use apus_sim::columns::{STATS, unit_of};
 use apus_sim::results::{METRICS, SCOPED};
 use apus_sim::sizes::BUILT_IN;
 
-/// The documentation of the reader itself.
+/// Module documentation of the scenario reader.
 const READER: &str = include_str!("../../../scenario/src/lib.rs");
 
 const INTRODUCTION: &str = "\
 # Scenario reference
 
-This page is generated from the code (`APUS_WRITE_DOCS=1 cargo test -p apus --test it reference` rewrites it). The
-[tutorial](tutorial.md) introduces scenarios; `apus explain NAME` prints parts of this page.
+This page is generated from the code; `APUS_WRITE_DOCS=1 cargo test -p apus --test it reference` rewrites it. The
+[tutorial](tutorial.md) introduces scenarios. `apus explain NAME` prints parts of this page.
 
 ";
 
@@ -26,7 +26,7 @@ fn document() -> String {
     text += &reader();
     text += "\n";
     text += &apus_scenario::reference();
-    text += "\n## Named clusters\n\nA name stands for a kind of topology with these settings; those behind the name replace \
+    text += "\n## Named clusters\n\nA name selects a kind of topology with these settings. Settings after the name replace \
              them: `topology = \"hpn-7 nodes=32\"`.\n\n| name | `kind` | settings | meaning and source |\n|---|---|---|---|\n";
     for preset in &apus_scenario::PRESETS {
         let (name, kind, settings) = (preset.name, preset.kind, preset.settings);
@@ -59,7 +59,7 @@ fn document() -> String {
             }
         }
         if !Registry::BUILT_IN.derivations(name).is_empty() {
-            text += "\nIn a scenario these follow from the network unless they are set:\n\n\
+            text += "\nIn a scenario, these parameters are derived from the network unless they are set:\n\n\
                      | parameter | profile | rule | source |\n|---|---|---|---|\n";
         }
         for rule in Registry::BUILT_IN.derivations(name) {
@@ -80,10 +80,10 @@ fn document() -> String {
             );
         }
     }
-    text += "\n## Metrics that checks can name\n\n`<name>` is a name in the scenario, \
-             `<stat>` one of `";
+    text += "\n## Metrics that checks can name\n\n`<name>` stands for a name in the scenario, \
+             `<stat>` for one of `";
     text += &STATS.join("`, `");
-    text += "`, `<n>` a number from 0.\n\n| metric | unit |\n|---|---|\n";
+    text += "`, and `<n>` for a whole number from 0.\n\n| metric | unit |\n|---|---|\n";
     for name in METRICS.iter().chain(SCOPED.iter()) {
         let _ = writeln!(text, "| `{name}` | {} |", unit_of(name));
     }
@@ -94,8 +94,8 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The documentation at the top of the reader, as plain Markdown: one level further down, and
-/// without links into the code. Its last section is an example of the crate, which the page does not need.
+/// Returns the module documentation of the reader as plain Markdown, with headings one level lower and without
+/// links to the code. The last section, an example for users of the crate, is left out.
 fn reader() -> String {
     let lines = READER.lines().map_while(|line| line.strip_prefix("//!"));
     let lines = lines.take_while(|line| *line != " # Example");
@@ -109,7 +109,7 @@ fn reader() -> String {
     text + "\n"
 }
 
-/// `[`name`](place)` and `[`name`]` become `name` in the type of code.
+/// Replaces `[`name`](place)` and `[`name`]` by `name` in code type.
 fn without_links(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;
@@ -135,7 +135,7 @@ fn the_scenario_reference_is_what_the_code_says() {
     let found = fs::read_to_string(&path).expect("docs/scenario-reference.md");
     assert!(
         found == expected,
-        "docs/scenario-reference.md is not what the code says; write it with \
+        "docs/scenario-reference.md differs from the code; rewrite it with \
          APUS_WRITE_DOCS=1 cargo test -p apus --test it reference"
     );
 }

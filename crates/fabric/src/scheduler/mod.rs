@@ -48,11 +48,11 @@ macro_rules! schedulers {
         }
 
         impl SchedulerKind {
-            /// The word for each in scenarios.
+            /// Name of each scheduler in scenarios.
             pub const WORDS: [(&'static str, Self); [$($word),+].len()] =
                 [$(($word, Self::$variant)),+];
 
-            /// What a scenario chooses with these words.
+            /// Description of the scenario key that selects the scheduler.
             pub const DOC: &'static str = concat!(
                 "Order in which a port serves classes of the same priority",
                 $("; \"", $word, "\": ", $meaning),+

@@ -6,7 +6,7 @@ use super::weave::Weave;
 use super::{Algorithm, Collective, CollectiveError};
 use crate::graph::{Graph, GraphError, Op};
 
-/// Makes the programs of all ranks at once, as readers of traces with collectives need it.
+/// Builder of the programs of all ranks at once, for readers of traces with collectives.
 pub struct Composer(Weave);
 
 impl Composer {

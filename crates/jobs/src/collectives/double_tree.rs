@@ -1,5 +1,5 @@
-//! All-reduce over two binary trees, as NCCL builds them (`src/graph/trees.cc`): each rank is an inner node of
-//! one tree at most, but for rank 0 of an odd number.
+//! All-reduce over two binary trees, as NCCL builds them (`src/graph/trees.cc`): each rank is an inner node
+//! of at most one tree, except rank 0 if the number of ranks is odd.
 
 use alloc::vec::Vec;
 

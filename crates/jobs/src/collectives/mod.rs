@@ -34,10 +34,10 @@ pub enum Algorithm {
     RingReduceScatter,
     /// All-gather in a ring: N - 1 steps of a block; rank r begins with block r.
     RingAllGather,
-    /// All-reduce in a ring: the two behind each other.
+    /// All-reduce in a ring: a reduce-scatter followed by an all-gather.
     RingAllReduce,
-    /// All-reduce by recursive halving and doubling. If N is no power of two, the ranks from the largest power
-    /// of two M on give their data to rank r - M first, and get the result at the end.
+    /// All-reduce by recursive halving and doubling. If N is not a power of two, each rank r from M upwards,
+    /// the largest power of two, first gives its data to rank r - M and gets the result at the end.
     HalvingDoubling,
     /// All-reduce over NCCL's two binary trees, each for half of the data.
     DoubleBinaryTree {
@@ -67,9 +67,10 @@ pub enum Algorithm {
     AllToAllDirect,
     /// All-to-all in N - 1 steps: in step k to rank r + k, from rank r - k.
     AllToAllPairwise,
-    /// All-to-all with several blocks under way, to r + 1, r + 2 and so on: the next leaves when one is done.
+    /// All-to-all with several outstanding blocks, to r + 1, r + 2 and so on: the next block leaves when one
+    /// is done.
     AllToAllWindow {
-        /// Blocks under way, at least 1.
+        /// Outstanding blocks, at least 1.
         window: u32,
     },
     /// All-to-all by Bruck: in step k to rank r + 2^k, all blocks whose distance has bit k.
@@ -80,24 +81,26 @@ pub enum Algorithm {
         micro_batches: u32,
         /// Time of a stage for a micro-batch, forward.
         forward: Span,
-        /// The same backward.
+        /// Time of a stage for a micro-batch, backward.
         backward: Span,
     },
 }
 
-/// Most operations of a generated job. Rationale: at least 40 B each, so some 10 GB with their executor.
+/// Maximum number of operations of a generated job. Rationale: at least 40 B each, so about 10 GB with their
+/// executor.
 const MAX_OPS: u64 = 1 << 27;
 
 /// A collective, repeated with computations before each repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// How.
+    /// Algorithm of the collective.
     pub algorithm: Algorithm,
     /// N, at least 2.
     pub ranks: u32,
     /// S: the whole array of a rank. All-gather: the whole result. Pipeline: a micro-batch at a boundary.
     pub bytes: u64,
-    /// Equal parts of the data that run side by side, the k-th as messages of NIC k ([`Op::nic`](crate::Op::nic)); 1 to 256.
+    /// Number of equal parts of the data that run in parallel, the k-th as messages of NIC k
+    /// ([`Op::nic`](crate::Op::nic)); 1 to 256.
     pub channels: u32,
     /// Time that every rank computes before each repetition.
     pub compute: Span,
@@ -112,7 +115,7 @@ impl Collective {
         Self { algorithm, ranks, bytes, channels: 1, compute: Span::ZERO, iterations: 1 }
     }
 
-    /// Makes its graph.
+    /// Returns the graph of the collective.
     ///
     /// # Errors
     /// If a value is out of range, or if a message would be empty.
@@ -158,13 +161,13 @@ impl Collective {
     }
 }
 
-/// Why there is no graph of a collective.
+/// Reason why a collective has no graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveError {
     /// A value out of range.
     #[error("{what}: {value}; it must be {range}")]
     Range {
-        /// Which value.
+        /// Name of the value.
         what: &'static str,
         /// The value.
         value: u64,
@@ -213,7 +216,8 @@ impl Algorithm {
         Ok(pieces)
     }
 
-    /// Returns the most messages that a rank sends per channel and repetition; a lone rank sends none.
+    /// Returns the maximum number of messages that a rank sends per channel and repetition; a lone rank sends
+    /// none.
     #[must_use]
     pub fn messages(self, ranks: u32) -> u64 {
         if ranks < 2 {

@@ -45,7 +45,7 @@ fn long(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// Reads a binary file rank by rank, so that its caller need not hold all of it.
+/// Reads a binary file rank by rank, so the caller need not hold the whole file.
 #[derive(Debug)]
 pub struct BinaryReader {
     ranks: u32,
@@ -56,7 +56,7 @@ pub struct BinaryReader {
 }
 
 impl BinaryReader {
-    /// Returns how many bytes at the beginning of a file hold its table, from its first 14 bytes.
+    /// Returns the number of bytes at the beginning of a file that hold its table, from the first 14 bytes.
     ///
     /// # Errors
     /// If they do not begin a binary GOAL file.

@@ -7,7 +7,7 @@ use crate::graph::{Action, Graph, Op, Program};
 use super::error::UnwritableError;
 use super::{HEAD, MAGIC, NODE};
 
-/// The beginning of a binary file: all but the blocks of the ranks.
+/// The beginning of a binary file: everything except the blocks of the ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Highest stream and highest NIC of the file.
@@ -35,7 +35,7 @@ impl Header {
         Self { highest: [highest(Program::cpus), highest(Program::nics)], blocks }
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + 16 * self.blocks.len());

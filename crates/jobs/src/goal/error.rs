@@ -7,12 +7,12 @@ use thiserror::Error;
 
 use crate::graph::{GraphError, Prefix};
 
-/// Where in a file.
+/// Position in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Line of a text, from 1 on.
+    /// Line of a text, from 1.
     Line(u64),
-    /// Byte of a binary file, from 0 on.
+    /// Byte of a binary file, from 0.
     Offset(u64),
 }
 
@@ -25,16 +25,16 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why bytes are no GOAL file.
+/// Reason why bytes are not a GOAL file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoalError {
-    /// Where.
+    /// Position of the error.
     pub place: Place,
-    /// The rank that is read there.
+    /// The rank that is read at this position.
     pub rank: Option<u32>,
-    /// The operation that is read there.
+    /// The operation that is read at this position.
     pub op: Option<u32>,
-    /// What is wrong and what would be right.
+    /// The mistake, and a valid form.
     pub what: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for GoalError {
 impl core::error::Error for GoalError {}
 
 impl GoalError {
-    /// Returns rank, operation and what is wrong, without the place.
+    /// Returns rank, operation and mistake, without the position.
     #[must_use]
     pub fn detail(&self) -> String {
         alloc::format!("{}{}", Prefix(self.rank, self.op), self.what)
@@ -92,7 +92,7 @@ impl Wrong {
     }
 }
 
-/// Why a job cannot be written as a GOAL file.
+/// Reason why a job cannot be written as a GOAL file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "rank {rank}, op {op}: a computation of {time} cannot be written; GOAL counts whole nanoseconds"
@@ -102,6 +102,6 @@ pub struct UnwritableError {
     pub rank: u32,
     /// The operation.
     pub op: u32,
-    /// Its time.
+    /// Time of the operation.
     pub time: apus_units::Span,
 }

@@ -10,11 +10,12 @@
 //! label irequires label
 //! ```
 //!
-//! Differences from LogGOPSim's `txt2bin`: numbers that do not fit, equal labels in a rank, ranks out of order
-//! and cycles are errors; blanks may precede everything and follow `{`. What is written, `txt2bin` reads.
+//! Differences from LogGOPSim's `txt2bin`: numbers that do not fit, equal labels in a rank, ranks out of
+//! order and cycles are errors; blanks may precede everything and follow `{`. `txt2bin` reads every file that
+//! this crate writes.
 //!
-//! The binary form is that of LogGOPSim: little-endian, without padding. Times are in nanoseconds, labels are
-//! not in it. Its reader checks every number.
+//! The binary form is that of LogGOPSim: little-endian, without padding. Times are in nanoseconds, and labels
+//! are not stored. The reader checks every number.
 
 mod binary_read;
 mod binary_write;

@@ -12,7 +12,7 @@ use crate::graph::{ANY, Action, Graph, Op, Program, ProgramBuilder};
 use super::error::{GoalError, Place, Wrong};
 use super::line::{Line, Word};
 
-/// Most bytes of a line.
+/// Maximum number of bytes of a line.
 const MAX_LINE: usize = 1 << 16;
 
 /// Names that cannot be labels.
@@ -26,7 +26,7 @@ struct Current {
     opened: u64,
 }
 
-/// Reads GOAL text that comes in pieces. Its memory is that of the graph and the labels of one rank.
+/// Reads GOAL text that arrives in pieces. The reader needs memory for the graph and the labels of one rank.
 #[derive(Debug, Default)]
 pub struct TextReader {
     line: u64,

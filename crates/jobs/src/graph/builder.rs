@@ -8,7 +8,7 @@ use super::edges::Edges;
 use super::labels::Labels;
 use super::{ANY, Flaw, GraphError, Kind, Op, Packed, Program, cycle};
 
-/// Makes the program of one rank, operation by operation.
+/// Builder of the program of one rank, operation by operation.
 #[derive(Clone, Debug)]
 pub struct ProgramBuilder {
     rank: u32,
@@ -73,7 +73,7 @@ impl ProgramBuilder {
     /// Adds an operation and returns its number.
     ///
     /// # Errors
-    /// If the peer is no rank, or if there are too many operations.
+    /// If the peer is not a rank, or if there are too many operations.
     pub fn push(&mut self, op: Op) -> Result<u32, GraphError> {
         let number = u32::try_from(self.ops.len()).ok().filter(|number| *number < ANY);
         let Some(number) = number else { return Err(self.too_many()) };

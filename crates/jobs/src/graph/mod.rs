@@ -1,4 +1,4 @@
-//! A job as a graph of operations: what each rank sends, receives and computes, and in which order.
+//! A job as a graph of operations: the sends, receives and computations of each rank, and their order.
 
 mod builder;
 mod cycle;
@@ -16,10 +16,10 @@ use thiserror::Error;
 pub use builder::ProgramBuilder;
 pub use program::Program;
 
-/// As the source or the tag of a receive, or the tag of a send: any.
+/// Wildcard for the source or the tag of a receive, or the tag of a send.
 pub const ANY: u32 = u32::MAX;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Sends a message.
@@ -35,7 +35,7 @@ pub enum Action {
     Receive {
         /// The sending rank, or [`ANY`].
         from: u32,
-        /// Size of the expected message in bytes. It plays no part in the matching.
+        /// Size of the expected message in bytes. The matching ignores the size.
         bytes: u64,
         /// Tag of the message, or [`ANY`].
         tag: u32,
@@ -50,7 +50,7 @@ pub enum Action {
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What it does.
+    /// Kind of the operation.
     pub action: Action,
     /// The stream on which it computes, or which must be free for it to send: GOAL's cpu.
     pub cpu: u8,

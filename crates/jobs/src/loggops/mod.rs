@@ -51,7 +51,7 @@ pub struct Parameters {
 }
 
 impl Default for Parameters {
-    /// Those of LogGOPSim.
+    /// Returns the parameters of LogGOPSim.
     fn default() -> Self {
         Self {
             latency: Span::from_ns(2500),
@@ -76,13 +76,13 @@ fn time(fixed: Span, per_byte: Span, bytes: u64) -> Span {
 }
 
 impl Parameters {
-    /// Returns how long a message occupies the stream of its sender.
+    /// Returns the time for which a message occupies the stream of its sender.
     #[must_use]
     pub fn sending(&self, bytes: u64) -> Span {
         time(self.overhead, self.overhead_per_byte, bytes)
     }
 
-    /// Returns how long a message occupies the stream of its receiver.
+    /// Returns the time for which a message occupies the stream of its receiver.
     #[must_use]
     pub fn receiving(&self, bytes: u64) -> Span {
         let (stream, nic) = (self.overhead_per_byte, self.gap_per_byte);
@@ -94,7 +94,7 @@ impl Parameters {
         time(self.overhead, per_byte, bytes)
     }
 
-    /// Returns how long a message occupies a NIC.
+    /// Returns the time for which a message occupies a NIC.
     #[must_use]
     pub fn occupies(&self, bytes: u64) -> Span {
         time(self.gap, self.gap_per_byte, bytes)
@@ -117,12 +117,12 @@ impl Parameters {
     }
 }
 
-/// A job takes longer than the range of [`Time`].
+/// Error of a job that takes longer than the range of [`Time`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the job takes longer than 2^64 ps (213 days)")]
 pub struct TooLongError;
 
-/// The end of a job.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// When the last stream of each rank is free.

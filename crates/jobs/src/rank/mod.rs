@@ -1,4 +1,4 @@
-//! The executor of one rank: which operation starts when, and what the network has to do.
+//! The executor of one rank: it starts operations and returns the work for the network.
 //!
 //! Time is an argument, and nothing here does I/O. The owner calls [`Rank::start`], carries out what
 //! [`Rank::poll_command`] returns, and reports what happens: a message left, was delivered, was acknowledged
@@ -22,7 +22,7 @@ use apus_units::Time;
 use crate::graph::{ANY, Action, Program};
 use crate::matching::{Matching, Waiting};
 
-/// When a send is done. A receive is always done when its message has arrived.
+/// The moment at which a send is done. A receive is always done when its message has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Done {
     /// When the last byte of the message has left the sender.
@@ -46,8 +46,8 @@ impl Done {
         ("loggops", Self::LogGops),
     ];
 
-    /// Returns `true` if the end of a send may be that of its job. Otherwise its receive ends later, and the sender of a
-    /// message may hear of its delivery later than that.
+    /// Returns `true` if the end of a send may be the end of its job. Otherwise the receive ends later, and
+    /// the sender of a message may be informed of the delivery even later.
     #[must_use]
     pub const fn counts_sends(self) -> bool {
         matches!(self, Self::Acknowledged | Self::LogGops)
@@ -61,9 +61,9 @@ pub struct Message {
     pub op: u32,
     /// The receiving rank.
     pub to: u32,
-    /// Its size in bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
-    /// Its tag.
+    /// Tag of the message.
     pub tag: u32,
     /// The NIC of the operation ([`Op::nic`](crate::Op::nic)).
     pub nic: u8,
@@ -72,18 +72,18 @@ pub struct Message {
 /// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
-    /// It waits for other operations.
+    /// The operation waits for other operations.
     Waits,
-    /// Its dependencies allow it, but its stream is busy.
+    /// The dependencies of the operation are met, but its stream is busy.
     Ready,
-    /// It has started.
+    /// The operation has started.
     Started,
-    /// It is done.
+    /// The operation is done.
     Done,
 }
 
 impl Progress {
-    /// Returns it in words.
+    /// Returns the progress in words.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -95,16 +95,16 @@ impl Progress {
     }
 }
 
-/// When an operation started and ended; [`Time::MAX`]: it has not.
+/// Times at which an operation started and ended; [`Time::MAX`] if it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpTimes {
-    /// Its start.
+    /// Start of the operation.
     pub start: Time,
-    /// Its end.
+    /// End of the operation.
     pub end: Time,
 }
 
-/// When the operations of a rank in a part of the job started and ended.
+/// Times at which the operations of a rank in a part of the job started and ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartTimes {
     /// Start of the first send or computation, as receives are posted early; [`Time::MAX`]: none has started.
@@ -128,9 +128,9 @@ struct Kept {
 pub struct Unexpected {
     /// The sending rank.
     pub from: u32,
-    /// Its tag.
+    /// Tag of the message.
     pub tag: u32,
-    /// Its size in bytes.
+    /// Size of the message in bytes.
     pub bytes: u64,
 }
 
@@ -421,7 +421,7 @@ impl Rank {
         }
     }
 
-    /// Starts what waits for a stream, until a computation holds it.
+    /// Starts the operations that wait for a stream, until a computation holds the stream.
     fn begin_waiting(&mut self, cpu: u8, now: Time) {
         while !self.streams[usize::from(cpu)].busy {
             let Some(op) = self.streams[usize::from(cpu)].waiting.pop_front() else { break };
@@ -476,7 +476,7 @@ impl Rank {
         Self::release(self.program.after_end(op), &mut self.needs, &mut self.ready);
     }
 
-    /// Meets one dependency of each operation.
+    /// Marks one dependency of each operation as met.
     fn release(ops: &[u32], needs: &mut [u32], ready: &mut VecDeque<u32>) {
         for op in ops {
             needs[*op as usize] -= 1;

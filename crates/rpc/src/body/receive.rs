@@ -110,8 +110,8 @@ impl Receiving {
 /// Called once when a reader reads no further, with whether it has read the whole body.
 pub(crate) type OnEnd = Box<dyn FnOnce(bool) + Send + Sync>;
 
-/// The receiving end of a body. It fetches the bytes when it is asked for them, a few chunks ahead. Dropping it tells the
-/// sender that no further byte is needed.
+/// Receiving end of a body. It fetches bytes when they are requested, and a few chunks ahead. Dropping it tells the sender that
+/// no further byte is needed.
 pub struct BodyReader {
     body: Arc<Receiving>,
     link: BodyLink,
@@ -234,11 +234,11 @@ impl BodyReader {
         on_end(complete);
     }
 
-    /// Returns the next bytes of the body, at most 256 KiB; `None` after its end. Waits for them.
+    /// Returns the next bytes of the body, at most 256 KiB, and waits for them. Returns `None` after the end of the body.
     ///
     /// # Errors
-    /// If the sender has given up the body, the call was cancelled or its deadline passed, or the connection ended. Also if
-    /// this thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
+    /// If the sender has given up the body, the call was cancelled, its deadline passed, or the connection ended. Also if this
+    /// thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
     pub fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
         let link = self.link.clone();
         let next = poll_fn(|context| self.poll_next(context));
@@ -259,10 +259,10 @@ impl BodyReader {
         .await
     }
 
-    /// Returns the rest of the body, if it has at most `limit` bytes; waits for it.
+    /// Returns the rest of the body if it has at most `limit` bytes, and waits for it.
     ///
     /// # Errors
-    /// As [`BodyReader::next_chunk`]; [`BodyError::TooLong`] for a longer body.
+    /// As [`BodyReader::next_chunk`]; [`BodyError::TooLong`] if the rest is longer.
     pub fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, BodyError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.next_chunk()? {

@@ -176,8 +176,8 @@ impl Sending {
     }
 }
 
-/// The sending end of a body whose bytes are made while they are sent. Dropping it before [`BodyWriter::finish`] gives up
-/// the body; the receiver then gets [`BodyError::GivenUp`].
+/// Sending end of a body whose bytes are produced while they are sent. If it is dropped before [`BodyWriter::finish`], the body
+/// is given up, and the receiver gets [`BodyError::GivenUp`].
 pub struct BodyWriter {
     body: Arc<Sending>,
     link: BodyLink,
@@ -221,11 +221,11 @@ impl BodyWriter {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes all bytes. Waits while the receiver is more than a ring behind.
+    /// Writes all bytes. Waits while the receiver is more than one ring behind.
     ///
     /// # Errors
-    /// If the receiver has given up the body, the call was cancelled or its deadline passed, or the connection ended. Also if
-    /// this thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
+    /// If the receiver has given up the body, the call was cancelled, its deadline passed, or the connection ended. Also if this
+    /// thread would wait for itself ([`End::WouldDeadlock`](apus_udp::End::WouldDeadlock)).
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), BodyError> {
         let (mut rest, link) = (bytes, self.link.clone());
         let write = poll_fn(|context| self.poll_write(context, &mut rest));
@@ -247,7 +247,8 @@ impl BodyWriter {
         .await
     }
 
-    /// Has the receiver know of all bytes so far. Otherwise it knows of them when a quarter of the ring is filled.
+    /// Announces all bytes written so far to the receiver. Otherwise the writer announces them when a quarter of the ring is
+    /// filled.
     pub fn flush(&mut self) {
         self.announce(Progress::More);
     }

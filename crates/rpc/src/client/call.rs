@@ -55,37 +55,39 @@ impl<'a> CallBuilder<'a> {
         Self { slot, ..Self::new(shared, method, payload) }
     }
 
-    /// Sets the time after which the call is given up, from now on. The server gets the remaining time, and does not begin
-    /// the call when it has passed. Without a deadline the call ends with its answer or its connection. The time that the
-    /// request needs to the server is not subtracted. A deadline of more than 71 minutes is kept by this side only.
+    /// Sets the time after which the call is given up, counted from its beginning. Without a deadline, the call ends with its
+    /// answer or with its connection.
+    ///
+    /// The server gets the remaining time, and does not begin the call after that time. The transit time of the request is not
+    /// subtracted. If the deadline is more than 71 minutes, only this side enforces it.
     pub fn deadline(mut self, after: Duration) -> Self {
         self.deadline = Some(after);
         self
     }
 
-    /// Puts the call into an ordered lane: the server runs it after all calls that were begun in this lane before.
+    /// Puts the call into an ordered lane: the server runs it after all calls that were begun in this lane before it.
     pub fn lane(mut self, lane: &'a Lane) -> Self {
         self.lane = Some(lane);
         self
     }
 
-    /// Adds a body that is in memory. The handler fetches it by one-sided reads, from this memory.
+    /// Adds a body that is in memory. The handler fetches it from this memory by one-sided reads.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         self.body = Body::Whole(bytes.into());
         self
     }
 
-    /// Adds a body that is written while it is sent ([`Call::body`]), through a ring of 2 MiB. `length` is its length in
-    /// bytes, if it is known; the handler sees it.
+    /// Adds a body that is written while it is sent ([`Call::body`]), through a ring of 2 MiB. `length` is the length of the body
+    /// in bytes, if it is known; the handler can read this value.
     pub fn stream(mut self, length: Option<u64>) -> Self {
         self.body = Body::Ring { capacity: RING_BYTES, length };
         self
     }
 
-    /// Begins the call. The result is a future of its answer.
+    /// Begins the call. The result is a future of the answer.
     ///
     /// # Errors
-    /// If the call cannot begin. It did not run.
+    /// If the call cannot begin. Its handler has then not run.
     pub fn start(self) -> Result<Call, CallError> {
         let shared = self.shared;
         let Some(slot) = self.slot.or_else(|| shared.table.reserve()) else {
@@ -182,8 +184,8 @@ impl<'a> CallBuilder<'a> {
     /// Begins the call and waits for its answer.
     ///
     /// # Errors
-    /// How the call failed; [`CallError::executed`] says whether it may have run. A call whose thread would wait for itself
-    /// ([`End::WouldDeadlock`]) does not begin.
+    /// How the call failed; [`CallError::executed`] returns whether its handler may have run. If this thread would wait for
+    /// itself ([`End::WouldDeadlock`]), the call does not begin.
     pub fn wait(self) -> Result<Response, CallError> {
         if self.shared.outgoing.connection.would_deadlock() {
             return Err(CallError::Ended(End::WouldDeadlock, Executed::NotRun));
@@ -201,7 +203,7 @@ impl IntoFuture for CallBuilder<'_> {
     }
 }
 
-/// A future of a call's answer, which also reports that the call could not begin.
+/// A future of a call's answer. It also reports if the call could not begin.
 pub struct CallFuture(pub(super) Result<Call, Option<CallError>>);
 
 impl Future for CallFuture {
@@ -218,7 +220,7 @@ impl Future for CallFuture {
     }
 }
 
-/// A call that has begun: a future of its answer. Dropping it cancels the call at the server.
+/// A call that has begun, which is a future of its answer. Dropping it cancels the call at the server.
 #[must_use = "dropping a call cancels it"]
 pub struct Call {
     shared: Arc<Shared>,
@@ -234,14 +236,14 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns the sending end of the request's body, if the call has one ([`CallBuilder::stream`]). Only the first call
-    /// returns it.
+    /// Takes the sending end of the request's body, if the call has one ([`CallBuilder::stream`]). Only the first call of this
+    /// function returns it.
     pub fn body(&mut self) -> Option<BodyWriter> {
         self.body.take()
     }
 
-    /// Asks the server to cancel the call, and goes on waiting for its end: the answer if the handler was faster, otherwise
-    /// [`CallError::Cancelled`], which says whether the handler has begun.
+    /// Asks the server to cancel the call. The call continues until its actual end: its answer if the handler was faster,
+    /// otherwise [`CallError::Cancelled`], which states whether the handler has begun.
     pub fn cancel(&self) {
         if self.shared.table.cancel(self.id) {
             self.shared.post_cancel(self.id);
@@ -360,7 +362,7 @@ impl Drop for Call {
     }
 }
 
-/// The answer of a handler. Dereferences to its bytes.
+/// Answer of a handler. Dereferences to the bytes of the answer.
 pub struct Response {
     payload: Bytes,
     body: Option<BodyReader>,
@@ -373,7 +375,7 @@ impl Response {
         self.payload
     }
 
-    /// Returns the body of the answer, if it has one. Only the first call returns it.
+    /// Takes the body of the answer, if it has one. Only the first call of this function returns it.
     pub fn body(&mut self) -> Option<BodyReader> {
         self.body.take()
     }

@@ -28,16 +28,16 @@ use table::Table;
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// Maximum number of outstanding calls; the server may allow fewer. Further calls fail with
-    /// [`CallError::Busy`](crate::CallError::Busy). deviation: no source; a quarter of the transport's default `max_ops`, so
-    /// that requests, cancellations and positions of bodies have room.
+    /// [`CallError::Busy`](crate::CallError::Busy). deviation: no source; a quarter of the transport's default `max_ops`, so that
+    /// requests, cancellations and positions of bodies have room.
     pub max_calls: u16,
-    /// Traffic class of each flow of the connection. Calls use the first flow, bodies the last. deviation: one flow of
-    /// class 0, as [`Host::connect`].
+    /// Traffic class of each flow of the connection. Calls use the first flow, bodies the last. deviation: one flow of class 0,
+    /// as [`Host::connect`].
     pub classes: Vec<u8>,
-    /// The session key; `None` for the first of the host's ring.
+    /// Credential to use; with `None`, the choice of [`Host::connect`] applies.
     pub key: Option<KeyId>,
-    /// Time in which the server must answer after the connection is open. deviation: no source; the handshake timeout of the
-    /// transport.
+    /// Time within which the server must answer after the connection has opened. deviation: no source; the handshake timeout of
+    /// the transport.
     pub handshake_timeout: Duration,
 }
 
@@ -52,13 +52,13 @@ impl Default for ClientOptions {
     }
 }
 
-/// A method of the server that a client is connected to. The number belongs to this connection: resolve the name again
+/// A method of the server to which a client is connected. Its number is valid on this connection only: resolve the name again
 /// after a reconnect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Method(u16);
 
-/// An ordered lane: the server runs its calls one by one, in the order in which they were begun. Calls outside the lane are
-/// independent of it. A call that fails does not stop the calls after it.
+/// An ordered lane: the server runs the calls of the lane one by one, in the order in which they were begun. Calls outside the
+/// lane are independent of it. A call that fails does not stop the calls after it.
 pub struct Lane {
     shared: Arc<Shared>,
     number: u16,
@@ -101,8 +101,10 @@ impl Deadlines for Shared {
     }
 }
 
-/// A connection to a server. Clones share it. It closes when the last clone is dropped, and no [`Call`], [`Lane`] and reader of
-/// an answer's body ([`Response::body`]) that has not read all is left.
+/// A client: a connection to a server. Clones share it.
+///
+/// The connection closes when the last clone is dropped and no [`Call`], no [`Lane`] and no unfinished reader of an answer's body
+/// ([`Response::body`]) is left.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -131,13 +133,14 @@ impl Client {
         Self::on(host, connection, options)
     }
 
-    /// Uses a connection of `host` that was opened in another way, such as by a [`Dialer`](apus_udp::Dialer), which looks up
-    /// names. Nobody else may receive its messages. `classes` and `key` of the options have no effect. Waits until the server
-    /// has answered. The connection closes with the client, also if there are other clones of it, and if the server does
-    /// not answer as it should.
+    /// Creates a client on a connection of `host` that was opened in another way, such as by a [`Dialer`](apus_udp::Dialer),
+    /// which resolves names. Waits until the server has answered.
+    ///
+    /// No other code may receive messages of the connection. The options `classes` and `key` have no effect. The connection
+    /// closes with the client, even if other clones of the connection exist, and also if the server does not answer correctly.
     ///
     /// # Errors
-    /// As [`Client::connect_with`]. [`ConnectError::Ended`] also if the connection has had a client, which ends too.
+    /// As [`Client::connect_with`]. [`ConnectError::Ended`] also if the connection already had a client, which then ends too.
     pub fn on(
         host: &Arc<Host>,
         connection: Connection,
@@ -178,7 +181,7 @@ impl Client {
         opening.finish(host, welcome, options)
     }
 
-    /// Returns the method with this name. Resolve it once, not per call: the names are compared one by one.
+    /// Returns the method with this name. Resolve a name once and not per call: the names are compared one by one.
     ///
     /// # Errors
     /// If the server has no such method.
@@ -196,8 +199,8 @@ impl Client {
         self.shared.methods.iter().map(|(_, name)| &**name)
     }
 
-    /// Returns a call of a method, which begins with [`CallBuilder::wait`], [`CallBuilder::start`] or `.await`. The payload
-    /// is copied into the request; send more than some kilobytes as a body ([`CallBuilder::body`]).
+    /// Returns a call of a method. The call begins with [`CallBuilder::wait`], [`CallBuilder::start`] or `.await`. The payload is
+    /// copied into the request; send more than a few kilobytes as a body ([`CallBuilder::body`]).
     pub fn call<'a>(&'a self, method: Method, payload: &'a [u8]) -> CallBuilder<'a> {
         CallBuilder::new(&self.shared, method, payload)
     }
@@ -221,20 +224,20 @@ impl Client {
         self.shared.outgoing.max_message().saturating_sub(call::MAX_HEADER_BYTES)
     }
 
-    /// Returns how the connection ended, if it has. Connect again then: a client does not reconnect by itself, because only
-    /// the application knows which calls may run twice.
+    /// Returns how the connection ended, or `None` if it has not ended. After its end, connect again: a client does not reconnect
+    /// by itself, because only the application knows which calls may run twice.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
         self.shared.table.ended()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the client.
     #[must_use]
     pub fn metrics(&self) -> &ClientMetrics {
         &self.shared.table.metrics
     }
 
-    /// Returns the connection, for one-sided ops in addition to calls. Its messages belong to the client.
+    /// Returns the connection, for one-sided ops in addition to calls. Only the client may receive its messages.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.shared.outgoing.connection

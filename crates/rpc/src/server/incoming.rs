@@ -19,8 +19,8 @@ use crate::error::Failure;
 
 /// A call that has arrived at a server.
 ///
-/// A handler of [`Methods::with_answer`](crate::Methods::with_answer) owns it, and may answer it later and from any thread.
-/// If it is dropped without an answer, the caller gets [`CallError::NoAnswer`](crate::CallError::NoAnswer).
+/// A handler of [`Methods::with_answer`](crate::Methods::with_answer) owns the call, and may answer it later and from any thread.
+/// If the handler drops the call without an answer, the caller gets [`CallError::NoAnswer`](crate::CallError::NoAnswer).
 pub struct Incoming {
     key: CallKey,
     method: u16,
@@ -51,7 +51,7 @@ impl Incoming {
         &self.payload
     }
 
-    /// Returns the address of the client, which does not identify it: any holder of a session key may have it.
+    /// Returns the address of the client. The address does not identify the client: any holder of a session key may have it.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.key.link.outgoing.connection.peer()
@@ -63,15 +63,16 @@ impl Incoming {
         self.key.deadline
     }
 
-    /// Returns the time until the deadline, for calls to other servers on behalf of this one.
+    /// Returns the time until the deadline, for calls to other servers on behalf of this call. Returns `None` without a deadline.
     #[must_use]
     pub fn remaining(&self) -> Option<Duration> {
         Some(self.key.deadline?.saturating_duration_since(Instant::now()))
     }
 
-    /// Returns `true` if nobody waits for the answer: the call was cancelled, its deadline passed, or its connection ended. After
-    /// [`Incoming::stream`] also if the client reads the body no further, until it has read all. A handler that runs for long
-    /// asks from time to time and returns early. Waits for bodies end by themselves.
+    /// Returns `true` if the client no longer waits for the answer: the call was cancelled, its deadline passed, or its
+    /// connection ended. After [`Incoming::stream`], also returns `true` if the client stops reading the body before its end.
+    ///
+    /// A handler that runs for long should check this from time to time and return early. Waits for bodies end by themselves.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.key.link.slots.why(self.key.id).is_some()
@@ -79,15 +80,17 @@ impl Incoming {
             || self.key.deadline.is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// Returns the body of the request, if it has one. Only the first call returns it.
+    /// Takes the body of the request, if it has one. Only the first call of this function returns it.
     pub fn body(&mut self) -> Option<BodyReader> {
         let receiving = self.receiving.take()?;
         Some(BodyReader::new(receiving, self.key.body_link(), Box::new(|_| ())))
     }
 
-    /// Answers the call, and returns the sending end of a body that is made while it is sent, through a ring of 2 MiB.
-    /// `length` is its length in bytes, if it is known; the client sees it. The handler then writes the body, finishes it
-    /// and returns [`Reply::streamed`]. Until the client has read the body, the call counts as one of the server.
+    /// Answers the call, and returns the sending end of a body that is produced while it is sent, through a ring of 2 MiB.
+    ///
+    /// `length` is the length of the body in bytes, if it is known; the client can read this value. The handler then writes the
+    /// body, finishes it and returns [`Reply::streamed`]. Until the client has read the body, the call counts towards the limits
+    /// of the server.
     ///
     /// # Errors
     /// If the call was cancelled or answered.

@@ -25,7 +25,7 @@ use crate::outgoing::Outgoing;
 /// client that calls again only after the answer has one answer of each place among them.
 const MESSAGES_PER_CALL: usize = 16;
 
-/// The answer of a handler: bytes, and a body if they are many.
+/// Answer of a handler: bytes, and a body if there are many.
 ///
 /// Byte vectors, [`Bytes`], strings and `()` convert to it.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Returns an answer with a body that is in memory. The client fetches the body by one-sided reads, from this memory.
+    /// Returns an answer with a body that is in memory. The client fetches the body from this memory by one-sided reads.
     #[must_use]
     pub fn with_body(payload: impl Into<Bytes>, body: impl Into<Bytes>) -> Self {
         Self { payload: payload.into(), body: Some(body.into()) }

@@ -24,9 +24,9 @@ pub(super) enum Code {
     Owning(Box<dyn Fn(Incoming) + Send + Sync>),
 }
 
-/// The methods of a server: names and handlers. A handler runs in several threads at once.
+/// The methods of a server: names and handlers. A handler may run in several threads at the same time.
 ///
-/// Each has its own name: a server with two of the same name does not start.
+/// Each method must have its own name: a server with two methods of the same name does not start.
 #[derive(Default)]
 pub struct Methods {
     pub(super) names: Vec<String>,
@@ -34,7 +34,7 @@ pub struct Methods {
 }
 
 impl Methods {
-    /// Returns an empty table.
+    /// Returns an empty table of methods.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -46,8 +46,8 @@ impl Methods {
         self
     }
 
-    /// Adds a method whose handler runs in a worker of the server until it returns the answer. It may block: other workers
-    /// serve other calls meanwhile ([`ServerOptions::workers`](crate::ServerOptions::workers)).
+    /// Adds a method whose handler runs in a worker of the server until it returns the answer. The handler may block: other
+    /// workers serve other calls during that time ([`ServerOptions::workers`](crate::ServerOptions::workers)).
     #[must_use]
     pub fn with<R: Into<Reply>>(
         self,
@@ -58,9 +58,9 @@ impl Methods {
         self.add(name, Code::Blocking(Box::new(run)))
     }
 
-    /// Adds a method whose handler is a future, which the workers of the server poll. It must not block. If the call is
-    /// cancelled or its deadline passes, the future is dropped. To use types of tokio that need its runtime, spawn a task on
-    /// it with [`Methods::with_answer`].
+    /// Adds a method whose handler is a future, which the workers of the server poll. The future must not block. If the call is
+    /// cancelled or its deadline passes, the future is dropped. To use types of tokio that need its runtime, spawn a task on the
+    /// runtime with [`Methods::with_answer`].
     #[must_use]
     pub fn with_async<R: Into<Reply>, F>(
         self,

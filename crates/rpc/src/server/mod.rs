@@ -36,16 +36,15 @@ const WELCOME_BYTES: usize = 8;
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Number of threads that run handlers. deviation: no source; 4, so that a few handlers may block. With one, calls take
-    /// less CPU time.
+    /// Number of threads that run handlers. deviation: no source; 4, so that a few handlers may block. With one thread, calls
+    /// take less CPU time.
     pub workers: usize,
-    /// Maximum number of calls of all connections that wait, run, or have an answer whose body is being read. Further calls
-    /// are answered at once with [`CallError::Overloaded`](crate::CallError::Overloaded). A waiting call that is cancelled
-    /// counts until a worker or its lane comes to it. deviation: no source; 16
-    /// connections at `calls_per_connection`.
+    /// Maximum number of calls of all connections that are queued, run, or have an answer whose body is being read. Further calls
+    /// are answered at once with [`CallError::Overloaded`](crate::CallError::Overloaded). A queued call that is cancelled counts
+    /// until a worker or its lane reaches it. deviation: no source; 16 connections at `calls_per_connection`.
     pub max_calls: usize,
-    /// Maximum number of calls of a connection, which its client knows and counts. Waiting calls that are cancelled count as for
-    /// `max_calls`, and further calls are answered in the same way. A connection takes about 100 B for each.
+    /// Maximum number of calls of a connection. The client knows this limit and counts its calls. Queued calls that are cancelled
+    /// count as for `max_calls`, and further calls are answered in the same way. A connection takes about 100 B for each call.
     /// deviation: no source; a quarter of the transport's default `max_ops`.
     pub calls_per_connection: u16,
     /// Number of ordered lanes of a connection. deviation: no source.
@@ -151,11 +150,15 @@ impl Deadlines for Core {
     }
 }
 
-/// A server of calls on a host. Dropping it ends its connections and its threads, after the handlers that run. These are told
-/// ([`Incoming::is_cancelled`]), and their waits for bodies end; answers without a body are still sent, unless they wait for
-/// room on the connection. Calls that wait end as [`CallError::Stopping`](crate::CallError::Stopping). Futures of handlers are
-/// dropped, by a worker or by the thread that drops the server. A handler may drop its server: the connections end when it
-/// has returned.
+/// A server of calls on a host.
+///
+/// Dropping the server ends its connections and its threads, after the handlers that are running have returned:
+/// * Running handlers are notified ([`Incoming::is_cancelled`]), and their waits for bodies end. Their answers without a body are
+///   still sent, unless the answers wait for room on the connection.
+/// * Queued calls end as [`CallError::Stopping`](crate::CallError::Stopping).
+/// * A worker, or the thread that drops the server, drops the futures of handlers.
+///
+/// A handler may drop its own server. The connections then end when the handler has returned.
 pub struct Server {
     core: Arc<Core>,
     workers: Vec<JoinHandle<()>>,
@@ -167,7 +170,7 @@ impl Server {
     /// Serves all connections that peers open to the host, with the default options.
     ///
     /// # Errors
-    /// If no thread can be started, or a name of a method is empty, longer than 255 bytes or that of another one.
+    /// If no thread can be started, or the name of a method is empty, longer than 255 bytes, or used twice.
     pub fn start(host: &Arc<Host>, methods: Methods) -> Result<Self, ServeError> {
         Self::start_with(host, methods, ServerOptions::default())
     }
@@ -189,7 +192,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Starts a server that accepts no connections by itself ([`Server::serve`]), for a host with other connections too.
+    /// Creates a server that accepts no connections by itself ([`Server::serve`]), for a host that also has other connections.
     ///
     /// # Errors
     /// As [`Server::start_with`].
@@ -253,22 +256,24 @@ impl Server {
     /// Serves a connection.
     ///
     /// # Errors
-    /// If the peer cannot receive the table of methods.
+    /// If the table of methods is longer than the messages that the peer accepts.
     pub fn serve(&self, connection: Connection) -> Result<(), ServeError> {
         serve(&self.core, connection)
     }
 
-    /// Returns the counters, with the present number of calls.
+    /// Returns the counters of the server, with the current number of calls.
     #[must_use]
     pub fn metrics(&self) -> &ServerMetrics {
         self.core.metrics.current.store(self.core.calls.load(Ordering::Acquire), Ordering::Relaxed);
         &self.core.metrics
     }
 
-    /// Begins no further calls: they are answered with [`CallError::Stopping`](crate::CallError::Stopping). Waits until all
-    /// calls have ended and the bodies of their answers have been read, at most for `timeout`. Returns `true` if they have. A
-    /// handler that has answered by [`Incoming::stream`] may still run then, if the client has read the body, and answers may
-    /// still wait for room on their connections: [`Host::drain`] waits for those.
+    /// Accepts no further calls, and waits until all calls have ended and the bodies of their answers have been read, at most for
+    /// `timeout`. Returns `true` if they have.
+    ///
+    /// Further calls are answered with [`CallError::Stopping`](crate::CallError::Stopping). When this function returns `true`, a
+    /// handler that has answered by [`Incoming::stream`] may still run, if the client has read the body. Answers may also still
+    /// wait for room on their connections: [`Host::drain`] waits for those.
     pub fn drain(&self, timeout: Duration) -> bool {
         // `None` if no clock reaches it.
         let deadline = Instant::now().checked_add(timeout);

@@ -28,41 +28,48 @@ pub(crate) const MODEL_KEYS: [Key; 8] = [
     key(
         "model",
         Kind::Word(&words_of(&NAMED)),
-        "The transformer; the sizes below replace those of the model",
+        "The transformer. The sizes below replace those of the model",
     )
     .or(NAMED[0].0),
-    size("layers", "Layers; of the model if not given, as all sizes down to `experts_per_token`"),
-    size("hidden", "Size of an activation"),
-    size("feed_forward", "Size within a feed-forward network"),
-    key("vocabulary", Kind::Count, "Words of the vocabulary"),
-    size("sequence", "Tokens of a sequence"),
-    size("experts", "Feed-forward networks of a layer, of which a token passes some"),
-    size("experts_per_token", "How many of these a token passes, at most all"),
+    size(
+        "layers",
+        "Number of layers. Default for this size, and for all sizes down to `experts_per_token`: that of the model",
+    ),
+    size("hidden", "Hidden size: number of elements of an activation per token"),
+    size("feed_forward", "Inner size of a feed-forward network"),
+    key("vocabulary", Kind::Count, "Number of tokens in the vocabulary"),
+    size("sequence", "Number of tokens of a sequence"),
+    size(
+        "experts",
+        "Number of experts: feed-forward networks of a layer, of which a token passes some",
+    ),
+    size("experts_per_token", "Number of experts that a token passes"),
 ];
 
 /// Keys of the step.
 pub(crate) const STEP_KEYS: [Key; 9] = [
-    size("tp", "Tensor parallelism: ranks that divide each layer, consecutive ones").or("1"),
-    size("pp", "Pipeline parallelism: stages of layers").or("1"),
-    size("dp", "Data parallelism: copies of the model; as many as there is room for if not given"),
-    size("ep", "Expert parallelism: copies of the model that divide the experts").or("1"),
-    size("micro_batch", "Sequences of a micro-batch").or("1"),
-    size("micro_batches", "Micro-batches of a copy of the model per step").or("8"),
-    key("element", Kind::Size, "Size of an activation and of a gradient; bfloat16 by default")
+    size("tp", "Tensor parallelism: number of consecutive ranks that divide each layer").or("1"),
+    size("pp", "Pipeline parallelism: number of stages of layers").or("1"),
+    size("dp", "Data parallelism: number of copies of the model. Default: as many as the hosts have room for"),
+    size("ep", "Expert parallelism: number of copies of the model that divide the experts").or("1"),
+    size("micro_batch", "Number of sequences of a micro-batch").or("1"),
+    size("micro_batches", "Number of micro-batches of each copy of the model per step").or("8"),
+    key("element", Kind::Size, "Size of one element of an activation or a gradient. The default is that of bfloat16")
         .at_least(1)
         .or("2B"),
     key(
         "tflops",
         Kind::Number,
-        "Floating point operations of a rank, 10^12 per second. deviation: the default is about 40 % of an H100's 989 in \
-         bfloat16, the utilisation of Llama 3's training (Dubey et al., arXiv 2407.21783, Table 4)",
+        "Floating-point operations of a rank, in units of 10^12 per second. deviation: the default is about 40 % of \
+         the 989 of an H100 in bfloat16; this is the utilisation in the training of Llama 3 (Dubey et al., arXiv \
+         2407.21783, Table 4)",
     )
     .above_0_to(100_000.0)
     .or("400"),
     key(
         "overlap",
         Kind::Flag,
-        "The gradients of a layer are reduced beside the computations of earlier layers",
+        "`true`: the gradients of a layer are reduced in parallel with the computations of earlier layers. `false`: all gradients are reduced after the computations",
     )
     .or("true"),
 ];

@@ -16,34 +16,34 @@ use crate::sizes_of::SIZES;
 /// Keys of `workload`.
 pub(crate) static WORKLOAD: Keys = Keys {
     own: &[
-        key("kind", Kind::Discriminant, "The kind of workload"),
+        key("kind", Kind::Discriminant, "Kind of workload"),
         key(
             "name",
             Kind::Text,
-            "The workload is measured by itself under this name; several of one name are measured together",
+            "Name under which the workload is measured separately. Workloads with the same name are measured together",
         ),
         key(
             "deadline",
             Kind::Time,
-            "For a workload with a `name`: the share of ops that take longer is measured",
+            "For a workload with a `name`: the share of ops that take longer than this is measured",
         )
         .at_least(1),
         key("op", Kind::Word(&words_of(&OPS)), "Type of op").or(OPS[0].0),
         key(
             "service",
             Kind::Table(&SERVICE),
-            "With `op = \"read\"`: a device per host and workload that reads wait for. Latency includes it, the ideal of slowdown does not",
+            "With `op = \"read\"`: a device at each host, separate for each workload, at which reads wait. The latency includes this time; the ideal time of the slowdown does not",
         ),
-        key("start", Kind::Time, "When the first ops are submitted").or("0s"),
-        key("stop", Kind::Time, "No op is submitted from this time on"),
+        key("start", Kind::Time, "Time at which the first ops are submitted").or("0s"),
+        key("stop", Kind::Time, "Time from which no more ops are submitted"),
         key(
             "every",
             Kind::Time,
-            "The workload is repeated after this time, and again, each time until its `stop`",
+            "Repeats the workload until the end of the run: time from the start of one burst to the start of the next. Each burst lasts from `start` to `stop`, which is then required",
         )
         .at_least(1),
-        key("algorithm", Kind::Text, "Label of the algorithm, if there are several"),
-        key("class", Kind::Text, "Traffic class; the first if not given"),
+        key("algorithm", Kind::Text, "Label of the algorithm; required if there are several algorithms"),
+        key("class", Kind::Text, "Traffic class. Default: the first class"),
         BALANCER,
     ],
     kinds: &WORKLOADS,
@@ -54,18 +54,18 @@ pub(crate) static WORKLOAD: Keys = Keys {
 pub const WORKLOADS: [KindKeys; 15] = [
     KindKeys {
         name: "incast",
-        doc: "`senders` hosts to one `receiver`, or to each of a list of them",
+        doc: "`senders` hosts send to one `receiver`, or to each of several receivers",
         keys: &[SENDERS, RECEIVER, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
     },
     KindKeys {
         name: "permutation",
-        doc: "every host to one other, every host from one other; drawn from the seed",
+        doc: "each host sends to one other host and receives from one other host; the pairs are drawn from the seed",
         keys: &[HOSTS, SIZE, OUTSTANDING, FLOWS_PER_PAIR, START_SPREAD],
     },
     KindKeys {
         name: "all-to-all",
-        doc: "every host to every other, in closed loops; with a `pattern` a job, in which `size` is the whole array of a \
-              rank",
+        doc: "each host sends to every other host, in closed loops. With a `pattern`, the workload is a job, and \
+              `size` is the whole array of a rank",
         keys: &[
             HOSTS,
             SIZE,
@@ -90,9 +90,9 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "flows",
-        doc: "the pairs listed as `[[workload.flow]]` with `from` and `to`",
+        doc: "pairs of hosts, each in a table `[[workload.flow]]` with `from` and `to`",
         keys: &[
-            key("flow", Kind::Tables(&FLOW), "A flow"),
+            key("flow", Kind::Tables(&FLOW), "A flow from one host to another"),
             SIZE,
             OUTSTANDING,
             FLOWS_PER_PAIR,
@@ -101,14 +101,14 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "poisson",
-        doc: "an open loop: ops of random `sizes` at random times, at a `load` of the links",
+        doc: "an open loop: ops of random `sizes` at random times, with a given `load` of the links",
         keys: &[
             LOAD,
             SIZE,
             key(
                 "sizes",
                 Kind::TextOrTable(&SIZES),
-                "Distribution of sizes: a name, see below, or a table, in place of `size`",
+                "Distribution of op sizes, in place of `size`: a name (see below) or a table",
             ),
             HOSTS,
             TO,
@@ -121,13 +121,14 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "partition-aggregate",
-        doc: "a `master` sends a `request` to all `workers`, each sends an `answer`; the next round begins \
-              when all have answered. An op is an answer, from the submission of its request to its last byte",
+        doc: "a `master` sends a `request` to all `workers`, and each worker sends an `answer`. The next round \
+              begins when all workers have answered. An op is an answer; it lasts from the submission of the request \
+              to the arrival of the last byte",
         keys: &[
-            key("master", Kind::Count, "The host that asks; the last if not given"),
-            key("workers", Kind::Hosts, "The hosts that answer; all others if not given"),
-            key("request", Kind::Size, "Size of the message to each worker").at_least(1),
-            key("answer", Kind::Size, "Size of the message that it sends back").at_least(1),
+            key("master", Kind::Count, "The host that sends requests. Default: the last host"),
+            key("workers", Kind::Hosts, "The hosts that answer. Default: all other hosts"),
+            key("request", Kind::Size, "Size of the request to each worker").at_least(1),
+            key("answer", Kind::Size, "Size of the answer of each worker").at_least(1),
         ],
     },
     KindKeys {
@@ -140,33 +141,33 @@ pub const WORKLOADS: [KindKeys; 15] = [
                 "CSV with the header `start_us,from,to,bytes`, .cm of htsim, or flow.txt of the HPCC \
                  simulator. Messages that start after the end of the run are left out",
             ),
-            key("flows", Kind::Text, "The text of such a file"),
+            key("flows", Kind::Text, "Content of such a file, in place of `file`"),
             key(
                 "flows_per_pair",
                 Kind::Count,
-                "Most flows from one host to another, which its ops take in turn, in the order of their \
-                 times; a flow per op if not given. An op that its flow cannot accept yet is queued, and \
-                 its latency counts from its arrival",
+                "Maximum number of flows from one host to another. The ops use these flows in turn, in the order of \
+                 their start times. If a flow cannot accept an op yet, the op is queued, and its latency counts from \
+                 its arrival. Default: one flow per op",
             )
             .at_least(1),
             key(
                 "stream",
                 Kind::Flag,
-                "The file is read while the run goes, so that memory does not grow with its messages. It needs \
-                 CSV in the order of start times, and `flows_per_pair`. The results are the same",
+                "The file is read during the run, so that the memory does not grow with the number of messages. The \
+                 results are the same. Requires CSV in the order of start times, and `flows_per_pair`",
             )
             .or("false"),
             key(
                 "digest",
                 Kind::Text,
-                "With `stream`: SHA-256 of the file in hexadecimal digits; another content is an error",
+                "With `stream`: SHA-256 of the file in hexadecimal digits. A file with a different content is an error",
             ),
             HANDSHAKE,
         ],
     },
     KindKeys {
         name: "job",
-        doc: "ranks that send, receive and compute in the order of a `file`; the first result is the completion time",
+        doc: "ranks that send, receive and compute in the order that a `file` defines; the main result is the completion time",
         keys: job_keys![
             job_key::FILE,
             job_key::OPERATIONS,
@@ -176,7 +177,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "all-reduce",
-        doc: "a job that is generated: every rank gets the sum of all arrays",
+        doc: "a generated job: every rank gets the sum of all arrays",
         keys: job_keys![
             job_key::ALL_REDUCE_PATTERN,
             job_key::SIZE,
@@ -190,7 +191,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "reduce-scatter",
-        doc: "a job that is generated: every rank gets a block of the sum of all arrays, in a ring",
+        doc: "a generated job: every rank gets one block of the sum of all arrays, in a ring",
         keys: job_keys![
             job_key::SIZE,
             job_key::RANKS,
@@ -201,7 +202,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "all-gather",
-        doc: "a job that is generated: every rank gets the blocks of all, in a ring",
+        doc: "a generated job: every rank gets the blocks of all ranks, in a ring",
         keys: job_keys![
             job_key::SIZE,
             job_key::RANKS,
@@ -212,7 +213,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "broadcast",
-        doc: "a job that is generated: every rank gets the array of rank 0",
+        doc: "a generated job: every rank gets the array of rank 0",
         keys: job_keys![
             job_key::BROADCAST_PATTERN,
             job_key::SIZE,
@@ -225,7 +226,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "pipeline",
-        doc: "a job that is generated: stages that pass micro-batches forward, then all of them backward",
+        doc: "a generated job: stages pass all micro-batches forward, then all of them backward",
         keys: job_keys![
             job_key::SIZE,
             job_key::RANKS,
@@ -237,8 +238,8 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "training",
-        doc: "a job that is generated: steps of a transformer by tensor, pipeline, data and expert parallelism; the \
-              model of its computations and messages is in docs/jobs.md",
+        doc: "a generated job: training steps of a transformer with tensor, pipeline, data and expert parallelism; \
+              docs/jobs.md describes the model of its computations and messages",
         keys: job_keys![
             job::MODEL_KEYS[0],
             job::MODEL_KEYS[1],
@@ -264,7 +265,7 @@ pub const WORKLOADS: [KindKeys; 15] = [
     },
     KindKeys {
         name: "external",
-        doc: "the messages between ranks that a program sends while it drives the simulation (docs/embedding.md)",
+        doc: "messages between ranks, which a program sends while it drives the simulation (docs/embedding.md)",
         keys: job_keys![job_key::RANKS],
     },
 ];

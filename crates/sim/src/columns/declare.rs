@@ -175,9 +175,9 @@ pub(crate) mod kind {
     const UNFINISHED: &str =
         "ops submitted in the measured phase that had not ended after the drain";
     const LOWER: &str =
-        "lower bound: the unfinished ops had ended with the run; `count` is of all ops";
+        "lower bound, if unfinished ops ended at the end of the run; `count` includes these ops";
     const UPPER: &str =
-        "upper bound: the unfinished ops never end; null is unbounded; `count` is of all ops";
+        "upper bound, if no unfinished op ever ends; null if unbounded; `count` includes these ops";
     /// Definition of the age of unfinished ops.
     const OLDEST: &str = "age of the oldest unfinished op; 0 if there are none";
 

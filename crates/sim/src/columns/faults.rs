@@ -12,43 +12,50 @@ use crate::plan::{Fault, FaultKind, Plan};
 
 row! {
     "faults.csv"
-    /// One row per fault of a link in one direction, per link that switches avoid, and per flow that
-    /// changes its path, in the order in which they begin.
+    /// One row per fault of a link in one direction, per link that switches avoid, and per flow that changes its path. Rows
+    /// are in the order in which these begin.
     #[derive(Clone, Debug, Default, PartialEq, Serialize)]
     pub struct FaultRecord {
-        /// down, slow, loss, corrupt, reorder; avoided-local or avoided-global for a link that the switches at
-        /// its ends, or all, avoid; or reroute of a flow
+        /// `down`, `slow`, `loss`, `corrupt` or `reorder` for a fault of a link; `avoided-local` for a link that the
+        /// switches at its ends avoid; `avoided-global` for a link that all switches avoid; `reroute` for a flow that
+        /// changes its path
         pub kind: &'static str = "-",
-        /// the link by its egress port, both ends of an avoided link, or the flow
+        /// egress port of the faulty link, both ends of an avoided link, or the flow
         pub subject: String = "key column",
-        /// when it begins
+        /// time at which the fault, the avoidance or the reroute begins
         pub at_us: f64 = "-",
-        /// when it is due to end, which may be in the drain; empty if it does not end
+        /// time of the scheduled end, which may be in the drain; empty if there is no end
         pub until_us: Option<f64> = "-",
-        /// probability that a packet is lost, corrupted or held back
+        /// probability that the fault loses, corrupts or holds back a packet
         pub probability: Option<f64> = "per packet",
-        /// by how long packets are held back
+        /// time for which the fault holds back a packet
         pub delay_us: Option<f64> = "-",
-        /// rate of a slow link over its own
+        /// rate of a slow link / rate of this link without the fault
         pub rate_fraction: Option<f64> = "-",
-        /// packets lost at the port for this reason while it lasted, to the end of the measured phase: `down`, `loss`
-        /// and `corrupt` themselves, of a slow link those without room. A packet in service when the link fails counts
-        /// at once; it is dropped when its last bit would leave
+        /// packets lost at the port during the fault, up to the end of the measured phase. For `down`, `loss` and
+        /// `corrupt`: packets that the fault itself lost; for `slow` and `reorder`: packets dropped for lack of
+        /// buffer memory. If a packet is in service when the link fails, it counts at once, but the port drops it
+        /// when its last bit would leave
         pub lost_packets: Option<u64> = "-",
-        /// when the load of the ports beside was even again: those of the same switch whose links lead as far
-        /// from the hosts and are up. It is that of the first of 3 intervals of samples in which their bytes
-        /// differ, over their mean, by no more than in any before the fault, or 10 %. Only of a recorded run
-        /// that samples these ports, and of the first 256 faults, if they are down or slow
+        /// time from which the load of the parallel ports was even again. These are the ports of the same switch, the
+        /// faulty port included, whose links are up and lead to nodes of the same tier. The load is even from the
+        /// start of the first 3 consecutive sample intervals in which the relative difference of the ports' bytes,
+        /// (maximum - minimum) / mean, is at most its largest value before the fault, or at most 10 % if that is
+        /// larger. Only in a recorded run that samples these ports, and only for `down` and `slow` in the first 256
+        /// rows
         pub even_again_us: Option<f64> = "-",
-        /// flows of which an op that was outstanding while it lasted was at least twice as slow, by its slowdown, as the median of
-        /// the ops outside these faults (a slowdown of 1 if there is none), or had not ended. Only of a recorded run, and of the first
-        /// 64 faults that do not last the whole measured phase
+        /// flows with an op that was outstanding during the fault and either had at least twice the median slowdown
+        /// of the ops outside these faults, or had not ended. If there are no ops outside these faults, the median
+        /// counts as 1. Only in a recorded run, and only for the first 64 faults that do not last the whole measured
+        /// phase
         pub slowed_flows: Option<u64> = "-",
-        /// the flow with the slowest of these ops, by its hosts; ops that were as slow already when it began come last
+        /// the most slowed flow of `slowed_flows`, named by its hosts: that of the op with the largest slowdown. Ops
+        /// that were as slow already when the fault began rank last
         pub slowed_most: Option<String> = "-",
-        /// when the last of these ops ended, or the run
+        /// time at which the last of the slow ops that define `slowed_flows` ended; end of the run if such an op had
+        /// not ended
         pub slowed_until_us: Option<f64> = "-",
-        /// the switches on the new path of a flow
+        /// switches on the new path of a flow
         pub through: Option<String> = "-",
         ;
         /// Egress port of the link.

@@ -12,19 +12,19 @@ row! {
     /// One row per flow (connection), over the measured phase.
     #[derive(Clone, Debug, Default)]
     pub struct FlowRow {
-        /// the connection, numbered from 0 in the scenario's order
+        /// number of the connection, from 0 in the order of the scenario
         pub flow: u32 = "key column",
-        /// the host that submits ops
+        /// host that submits the ops
         pub from: String = "key column",
-        /// its peer
+        /// peer of `from`
         pub to: String = "key column",
-        /// its congestion control algorithm
+        /// congestion control algorithm of the flow
         pub algorithm: String = "-",
         /// payload bytes delivered once
         pub delivered_bytes: u64 = MEASURED,
-        /// delivered_bytes * 8 / length of the measured phase, whether or not the flow had something to send
+        /// delivered_bytes * 8 / length of the measured phase, times in which the flow had nothing to send included
         pub goodput_gbps: f64 = "mean over the measured phase",
-        /// data packets sent, retransmissions included, by the side that sends the data
+        /// data packets that the data sender sent, retransmissions included
         pub packets_sent: u64 = MEASURED,
         /// data packets declared lost from the SACK bitmap
         pub fast_losses: u64 = MEASURED,
@@ -32,23 +32,24 @@ row! {
         pub timeout_losses: u64 = MEASURED,
         /// retransmission timeouts that expired
         pub timeouts: u64 = MEASURED,
-        /// t6 - t1 - endpoint delay
+        /// fabric RTT: t6 - t1 - endpoint delay
         pub mean_fabric_rtt_us: Option<f64> = "mean over acknowledgements of the measured phase",
-        /// t6 - t1 - endpoint delay
+        /// fabric RTT: t6 - t1 - endpoint delay
         pub max_fabric_rtt_us: Option<f64> = "maximum over acknowledgements of the measured phase",
-        /// a full data packet there and an acknowledgement back, meeting nothing else
+        /// base RTT: time of a full data packet and its acknowledgement, without other packets and without processing
+        /// in hosts
         pub base_rtt_us: Option<f64> = "of the pair of hosts",
-        /// rate of the slowest link of the path
+        /// rate of the slowest link of the path; if packets take several paths, times the number of ports of the host
+        /// with fewer ports
         pub line_rate_gbps: Option<f64> = "of the pair of hosts",
-        /// ended ops of ops.csv that were submitted in the measured phase
+        /// ops in ops.csv that were submitted in the measured phase and have ended
         pub ops: u64 = "count over the measured phase",
-        /// ops submitted in the measured phase that had not ended after the drain
+        /// ops in ops.csv that were submitted in the measured phase and had not ended after the drain
         pub unfinished_ops: u64 = "count over the measured phase",
-        /// age of the oldest of them; empty if there are none
+        /// age of the oldest op that `unfinished_ops` counts; empty if there are none
         pub oldest_unfinished_us: Option<f64> = "maximum over the measured phase",
-        /// slowdown as in ops.csv
-        pub mean_slowdown: Option<f64> =
-            "mean over the flow's measured ops that ended and that ops.csv holds",
+        /// `slowdown` of ops.csv; empty if `ops` is 0
+        pub mean_slowdown: Option<f64> = "mean over the ops that `ops` counts",
     }
 }
 

@@ -8,7 +8,7 @@ use crate::record::Recording;
 
 row! {
     "job_ops.csv"
-    /// One row per operation of a job, by job, rank and operation. Times are since the start of the run.
+    /// One row per operation of a job, ordered by job, rank and operation. Times count from the start of the run.
     #[derive(Clone, Debug)]
     pub struct JobOpRow {
         /// name of the job
@@ -17,17 +17,20 @@ row! {
         pub rank: u32 = "key column",
         /// number of the operation within the rank, in the order of the file
         pub op: u32 = "key column",
-        /// its label in the file, or the name of the part of a generated job, such as all-reduce; empty if it has none
+        /// label of the operation in the file, or name of its part of a generated job, such as all-reduce; empty if
+        /// it has none
         pub label: Option<String> = "-",
         /// send, receive or compute
         pub kind: &'static str = "-",
-        /// the other rank; empty for a computation, and for a receive from any rank that has taken no message
+        /// other rank of the message; empty for a computation, and for a receive from any rank that has taken no
+        /// message
         pub peer: Option<u32> = "-",
         /// size of the message; empty for a computation
         pub bytes: Option<u64> = "-",
-        /// when it started: a receive when it was posted; empty if it has not
+        /// time at which the operation started; a receive starts when it is posted; empty if it has not started
         pub start_us: Option<f64> = "-",
-        /// when it ended: a receive when its message had arrived, a send as `done` of the job says; empty if it has not
+        /// time at which the operation ended: a receive when its message had arrived, a send as `done` of the job
+        /// defines; empty if it has not ended
         pub end_us: Option<f64> = "-",
     }
 }

@@ -7,35 +7,38 @@ use crate::record::Recording;
 
 row! {
     "ops.csv"
-    /// One row per op that was submitted before the end of the measured phase: ended ops in
-    /// order of completion, then unfinished ops in order of submission. An answer of a round counts as an op, from
-    /// its request's submission to its last byte.
+    /// One row per op that was submitted before the end of the measured phase. Ops that ended come first, in order of
+    /// completion; unfinished ops follow, in order of submission. An answer of a round counts as one op, which lasts from
+    /// the submission of its request to the arrival of its last byte.
     #[derive(Clone, Debug)]
     pub struct OpRow {
-        /// the connection, numbered from 0 in the scenario's order
+        /// number of the connection, from 0 in the order of the scenario
         pub flow: u32 = "key column",
-        /// its number within the flow; empty if it had not ended
+        /// number of the op within its flow; empty if the op is unfinished
         pub op: Option<u64> = "key column",
-        /// the host that submits ops
+        /// host that submits the op
         pub from: String = "key column",
-        /// its peer
+        /// peer of `from`
         pub to: String = "key column",
         /// write, read or message
         pub kind: &'static str = "-",
         /// payload of the op
         pub size_bytes: u64 = "-",
-        /// when it was submitted, or came if it waited for room: complete_us - latency_us
+        /// time of submission, or of arrival if the op was queued until its flow could accept it; for an op that
+        /// ended: complete_us - latency_us
         pub submit_us: f64 = "-",
-        /// when its last byte was acknowledged, or a read's or round's last byte was here
+        /// time at which the last byte was acknowledged; for a read or a round, time at which the last byte arrived;
+        /// empty if the op is unfinished
         pub complete_us: Option<f64> = "-",
         /// submission to completion on the clock of the submitting host
         pub latency_us: Option<f64> = "one op",
-        /// max(1, latency / (base RTT + (size + header * packets) / rate of the slowest link))
+        /// max(1, latency / (base RTT + (size + header * packets) / line rate)); the line rate is `line_rate_gbps` of
+        /// flows.csv
         pub slowdown: Option<f64> = "one op",
-        /// done; failed: nothing was sent; unknown: parts may have been applied; unfinished: it had
-        /// not ended
+        /// `done`, `failed` (nothing was sent), `unknown` (parts may have been applied) or `unfinished` (not ended
+        /// after the drain)
         pub outcome: &'static str = "-",
-        /// measured if it was submitted after the warm-up, else startup
+        /// `measured` if the op was submitted after the warm-up, otherwise `startup`
         pub phase: &'static str = "-",
     }
 }

@@ -5,20 +5,20 @@ use crate::losses::Causes;
 use crate::record::Recording;
 
 const MEASURED: &str = "sum over the measured phase";
-const WHOLE_RUN: &str = "sum over the whole run, warm-up included";
+const WHOLE_RUN: &str = "sum over the warm-up and the measured phase";
 
 row! {
     "ports.csv"
-    /// One row per egress port, NICs included, over the measured phase.
+    /// One row per egress port, ports of NICs included, over the measured phase unless stated otherwise.
     #[derive(Clone, Debug)]
     pub struct PortRow {
-        /// name of the egress port: its node -> its peer
+        /// name of the egress port: `node -> peer`
         pub port: String = "key column",
-        /// the node it belongs to
+        /// node to which the port belongs
         pub from: String = "key column",
-        /// the node its link leads to
+        /// node at the other end of the link
         pub to: String = "key column",
-        /// links from the port's node to the nearest host: 0 is a NIC, 1 an edge switch
+        /// number of links from the port's node to the nearest host: 0 for a NIC, 1 for an edge switch
         pub tier: u32 = "-",
         /// rate of the link without faults
         pub rate_gbps: f64 = "-",
@@ -26,58 +26,58 @@ row! {
         pub throughput_gbps: f64 = "mean over the measured phase",
         /// throughput_gbps / rate_gbps
         pub utilisation: f64 = "mean over the measured phase",
-        /// packets whose last bit left
+        /// packets whose last bit has left the port
         pub sent_packets: u64 = MEASURED,
-        /// packets sent into the port's queue, dropped ones included
+        /// packets sent into the port's queue, dropped packets included, credits not included
         pub offered_packets: u64 = MEASURED,
-        /// packets dropped at the port
+        /// packets dropped at the port, credits not included
         pub drops: u64 = MEASURED,
         /// drops / offered_packets
         pub loss_rate: f64 = "over the measured phase",
-        /// packets whose ECN field the port set to congested
+        /// packets that the port marked: their ECN field was set to congestion experienced
         pub marked_packets: u64 = MEASURED,
         /// packets whose payload the port removed for lack of room
         pub trimmed_packets: u64 = MEASURED,
-        /// headers of these that found no room: included in drops
+        /// headers of trimmed packets that the port dropped for lack of room; `drops` includes them
         pub headers_lost: u64 = MEASURED,
         /// wire bytes in the port, the packet in service included: (integral of occupancy over time) / time
         pub mean_queue_bytes: f64 = "time average over the measured phase",
         /// wire bytes in the port, the arriving packet included
         pub max_queue_bytes: u64 = "maximum over the measured phase",
-        /// drops for lack of memory
+        /// packets dropped for lack of buffer memory
         pub buffer_drops: u64 = WHOLE_RUN,
-        /// drops as the link was down
+        /// packets dropped because the link was down
         pub link_down_drops: u64 = WHOLE_RUN,
         /// packets that the link lost at random
         pub link_loss_drops: u64 = WHOLE_RUN,
         /// packets that the link corrupted
         pub corruption_drops: u64 = WHOLE_RUN,
-        /// packets whose TTL reached 0 behind the port's link
+        /// packets whose TTL reached 0 at the far end of the port's link
         pub ttl_drops: u64 = WHOLE_RUN,
-        /// packets that the switch half of the algorithm refused
+        /// packets that the switch half of the algorithm dropped
         pub switch_half_drops: u64 = WHOLE_RUN,
-        /// credits beyond their share of the link
+        /// credits dropped because they exceeded their share of the link
         pub credit_limit_drops: u64 = WHOLE_RUN,
     }
 }
 
 row! {
     "port_samples.csv"
-    /// One row per sample time and sampled port: the switch ports with the most
-    /// traffic (`[record] ports`), and with `nics = true` also NIC ports.
+    /// One row per sample time and sampled port. The sampled ports are those with the most traffic: switch ports, and with
+    /// `nics = true` also ports of NICs. `[record] ports` sets their number.
     #[derive(Clone, Debug)]
     pub struct PortSampleRow {
-        /// end of the interval of this sample, since the start of the run
+        /// end of the sample interval, since the start of the run
         pub time_us: f64 = "-",
-        /// name of the egress port: its node -> its peer
+        /// name of the egress port: `node -> peer`
         pub port: String = "key column",
         /// wire bytes sent in the interval * 8 / interval
         pub throughput_gbps: f64 = "mean over the interval",
         /// wire bytes in the port, the packet in service included
         pub queue_bytes: u64 = "instant",
-        /// (integral of occupancy over the interval) / interval
+        /// wire bytes in the port: (integral of occupancy over the interval) / interval
         pub mean_queue_bytes: f64 = "time average over the interval",
-        /// packets dropped at the port
+        /// packets dropped at the port, credits included
         pub drops: u64 = "sum over the interval",
     }
 }

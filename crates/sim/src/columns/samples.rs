@@ -17,15 +17,15 @@ pub struct SampleRow {
 
 impl Declared for SampleRow {
     fn declare(to: &mut Columns) {
-        let time = "end of the interval of this sample, since the start of the run";
+        let time = "end of the sample interval, since the start of the run";
         to.column::<f64>("time_us", time, "-");
-        let flow = "the connection, numbered from 0 in the scenario's order";
+        let flow = "number of the connection, from 0 in the order of the scenario";
         to.column::<u32>("flow", flow, "key column");
         for quantity in Quantity::ALL {
             let (definition, aggregation) = quantity.definition();
             to.column::<f64>(quantity.column(), definition, aggregation);
         }
-        let active = "whether the flow had an outstanding op or delivered data in the interval; 1 or 0 in CSV";
+        let active = "whether the flow had an outstanding op, or delivered data in the interval; 1 or 0 in CSV";
         to.column::<bool>("active", active, "instant");
     }
 }
@@ -34,7 +34,7 @@ impl Row for SampleRow {
     const FILE: &'static str = "samples.csv";
     const MEANING: &'static str = "\
         One row per sample time and sampled flow: the state of the side that sends the data. \
-        `[record] flows` says how many flows are sampled.";
+        `[record] flows` sets the number of sampled flows.";
 }
 
 impl Cells for SampleRow {
@@ -48,26 +48,26 @@ impl Cells for SampleRow {
 
 row! {
     "sample_percentiles.csv"
-    /// One row per sample time and column of samples.csv: the column over all active flows.
+    /// One row per sample time and column of samples.csv: statistics of the column over all active flows.
     #[derive(Clone, Debug)]
     pub struct BandRow {
-        /// end of the interval of this sample, since the start of the run
+        /// end of the sample interval, since the start of the run
         pub time_us: f64 = "-",
-        /// the column of samples.csv, whose unit the values have
+        /// name of the column of samples.csv; the values are in its unit
         pub column: &'static str = "key column",
-        /// active flows that have the value
+        /// active flows for which the column has a value
         pub flows: u32 = "count over flows",
-        /// the column
+        /// value of the column
         pub mean: f64 = "mean over active flows" => "of the column",
-        /// the column
+        /// value of the column
         pub p5: f64 = "5th percentile over active flows, nearest rank" => "of the column",
-        /// the column
+        /// value of the column
         pub p25: f64 = "25th percentile over active flows, nearest rank" => "of the column",
-        /// the column
+        /// value of the column
         pub p50: f64 = "median over active flows, nearest rank" => "of the column",
-        /// the column
+        /// value of the column
         pub p75: f64 = "75th percentile over active flows, nearest rank" => "of the column",
-        /// the column
+        /// value of the column
         pub p95: f64 = "95th percentile over active flows, nearest rank" => "of the column",
     }
 }

@@ -27,14 +27,16 @@ summary! {
     /// Flows that made no progress for a time.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct StallSummary {
-        /// flows of which the peer acknowledged nothing for longer than 4 retransmission timeouts with
-        /// their pace's gaps, or over 4 timeouts in a row; one timeout is enough if a link on their
-        /// path is down. Looked for about 30 times a run
-        pub noticed: u64 = number("over the whole run and its drain"),
-        /// stalled flows that made no further progress
+        /// flows that were stalled at a check. A flow is stalled if its peer has acknowledged nothing for longer than
+        /// 4 retransmission timeouts with a pacing gap each, or if 4 timeouts in a row have expired. If a link on its
+        /// path is down, one timeout without an acknowledgement is enough. The simulator checks 4 to 32 times in
+        /// `duration`, less often with many flows, and at the end of the drain
+        pub noticed: u64 = number("over the whole run, drain included"),
+        /// flows that were still stalled
         pub at_end: u64 = number("at the end of the drain"),
-        /// the first 64 of them: `flow`, `host` and `peer`, from `since_us` to `until_us` (null: to the
-        /// end), the number of outstanding `ops`, and the `reason` if known
+        /// the first 64 stalled flows: `flow`, `host` and `peer`, `since_us` (last acknowledgement), `until_us`
+        /// (check that found progress; null if none did), the number of outstanding `ops`, and the `reason` if it is
+        /// known
         pub flows: Vec<StalledFlow> = list("-"),
     }
 }

@@ -8,46 +8,45 @@ const ITS_OPS: &str = "over its ops submitted in the measured phase";
 
 row! {
     "workloads.csv"
-    /// One row per workload, over the measured phase. Workloads of one name have a row for each
-    /// algorithm and traffic class; their latencies are only measured together, in `workload` of
-    /// `summary.json`, and empty here. In a run of more than 64 workloads, those without names have no
+    /// One row per workload, over the measured phase. If a workload name occurs with several algorithms or traffic
+    /// classes, each combination has a row. The latencies of such a name are measured for all its rows together: they are
+    /// in `workload` of `summary.json`, and empty here. In a run of more than 64 workloads, those without a name have no
     /// latencies of their own.
     #[derive(Clone, Debug)]
     pub struct WorkloadRow {
-        /// its name, or one derived from its kind
+        /// name of the workload, or a label derived from its kind
         pub workload: String = "key column",
-        /// the label of its algorithm
+        /// label of its congestion control algorithm
         pub algorithm: String = "key column",
-        /// its traffic class; empty if the topology has none
+        /// traffic class of its packets; empty if the topology has no classes
         pub class: Option<String> = "key column",
-        /// ops of the workload that completed
+        /// ops of the workload that completed, with any outcome
         pub ops: u64 = "count over the measured phase",
         /// ops submitted in the measured phase that had not ended after the drain
         pub unfinished_ops: u64 = "count over the measured phase",
-        /// age of the oldest of them; empty if there are none
+        /// age of the oldest unfinished op; empty if there are none
         pub oldest_unfinished_us: Option<f64> = "maximum over the measured phase",
         /// payload bytes of the workload delivered once * 8 / length of the measured phase
         pub goodput_gbps: f64 = "sum over its flows",
-        /// `goodput_gbps` / that of the whole run; empty if nothing was delivered
+        /// `goodput_gbps` / goodput of all flows of the run; empty if no payload was delivered
         pub goodput_share: Option<f64> = "over the measured phase",
-        /// median of the latency, submission to completion; empty if it is censored
+        /// median latency, from submission to completion; empty if it is censored
         pub op_latency_p50_us: Option<f64> = ITS_OPS,
-        /// lower bound of `op_latency_p50_us`: the unfinished ops had ended with the run
+        /// lower bound of `op_latency_p50_us`, if each unfinished op ended at the end of the run
         pub op_latency_p50_lower_us: Option<f64> = ITS_OPS,
-        /// upper bound of `op_latency_p50_us`: the unfinished ops never end; empty is unbounded
+        /// upper bound of `op_latency_p50_us`, if no unfinished op ever ends; empty if unbounded
         pub op_latency_p50_upper_us: Option<f64> = ITS_OPS,
         /// 99th percentile of the latency; empty if it is censored
         pub op_latency_p99_us: Option<f64> = ITS_OPS,
-        /// lower bound of `op_latency_p99_us`: the unfinished ops had ended with the run
+        /// lower bound of `op_latency_p99_us`, if each unfinished op ended at the end of the run
         pub op_latency_p99_lower_us: Option<f64> = ITS_OPS,
-        /// upper bound of `op_latency_p99_us`: the unfinished ops never end; empty is unbounded
+        /// upper bound of `op_latency_p99_us`, if no unfinished op ever ends; empty if unbounded
         pub op_latency_p99_upper_us: Option<f64> = ITS_OPS,
-        /// 99th percentile of the slowdown; empty if it is censored, and for a single workload without a
-        /// name
+        /// 99th percentile of the slowdown; empty if it is censored, and if the only workload of the run has no name
         pub slowdown_p99: Option<f64> = ITS_OPS,
-        /// lower bound of `slowdown_p99`: the unfinished ops had ended with the run
+        /// lower bound of `slowdown_p99`, if each unfinished op ended at the end of the run
         pub slowdown_p99_lower: Option<f64> = ITS_OPS,
-        /// upper bound of `slowdown_p99`: the unfinished ops never end; empty is unbounded
+        /// upper bound of `slowdown_p99`, if no unfinished op ever ends; empty if unbounded
         pub slowdown_p99_upper: Option<f64> = ITS_OPS,
     }
 }

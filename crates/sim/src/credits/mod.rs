@@ -73,28 +73,29 @@ pub fn divide_ports<W: SwitchHalf + Default>(
 const MEASURED: &str = "sum over the measured phase";
 
 summary! {
-    /// Use of credits, and queues of the data that they called for. All 0 or `null` in a run without credits.
+    /// Use of credits, and queues of the data that they scheduled. All 0 or `null` in a run without credits.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct CreditSummary {
         /// credits that receivers sent
         pub sent: u64 = number(MEASURED),
         /// credits that reached a sender
         pub received: u64 = number(MEASURED),
-        /// credits that reached a sender and found nothing to send
+        /// credits that reached a sender without data to send
         pub wasted: u64 = number(MEASURED),
-        /// wasted / received credits
+        /// `credits.wasted` / `credits.received`
         pub waste_rate: f64 = fraction("over the measured phase"),
-        /// packets dropped in the class of data, in a run with credits
-        pub data_drops: u64 = number("sum over the whole run, all ports"),
-        /// wire bytes of data at a switch port that credits called for, requests and ACKs not counted
-        pub max_data_queue_bytes: u64 = number("maximum over the whole run and all switch ports"),
-        /// the bound on it by network calculus, at that port, if nothing unscheduled comes; null if
-        /// there is none
+        /// packets dropped in the traffic class of data; 0 in a run without credits
+        pub data_drops: u64 = number("sum over the warm-up and the measured phase, all ports"),
+        /// wire bytes of credit-scheduled data in a switch port; requests and ACKs do not count
+        pub max_data_queue_bytes: u64 = number("maximum over the warm-up, the measured phase and all switch ports"),
+        /// network-calculus bound of `credits.max_data_queue_bytes` at the same port, if no unscheduled packet
+        /// arrives; null if there is no bound
         pub bound_bytes: Option<u64> = number("-"),
-        /// wire bytes of requests, stops and ACKs that came to that port while it never was empty
-        pub unscheduled_bytes: u64 = number("maximum over the whole run"),
-        /// the data queue over its bound by network calculus plus unscheduled bytes; above 1 the run fails
-        pub bound_used: Option<f64> = fraction("maximum over the whole run and all ports"),
+        /// wire bytes of requests, stops and ACKs that arrived at the same port while its data queue was never empty
+        pub unscheduled_bytes: u64 = number("maximum over the warm-up and the measured phase"),
+        /// credit-scheduled data in a port / its bound by network calculus, which includes the unscheduled bytes. The
+        /// run fails above 1; null if there is no bound
+        pub bound_used: Option<f64> = fraction("maximum over the warm-up, the measured phase and all ports"),
     }
 }
 

@@ -30,27 +30,29 @@ summary! {
     pub struct JobSummary {
         /// name of the job
         pub name: String = fact("-"),
-        /// start of the job to the end of its last operation; a send ends a job only if `done` is
-        /// acknowledged or loggops, as its receive ends later otherwise; null if operations have not ended
+        /// time from the start of the job to the end of its last operation; null if operations have not ended. The
+        /// end of a send counts only if `done` is acknowledged or loggops; otherwise the receive of its message ends
+        /// later
         pub completion_us: Option<f64> = number(JOB),
-        /// the least time on the fabric without other traffic and queues, on paths that do not change: the closed form of the
-        /// collective if all its messages have equal paths, otherwise the longest of the critical path, the time that the busiest
-        /// NIC, or rank within its host, needs for its bytes, and the computations of the busiest stream; the longest of all of
-        /// these where the closed form is a lower bound only (docs/jobs.md); null if the job has more than 8 million
-        /// operations or cannot end
+        /// least completion time on the fabric without other traffic and without queues, on paths that do not change.
+        /// If all messages of a collective have equal paths, it is the closed form. Otherwise it is the longest of
+        /// three times: the critical path; the time that the busiest NIC, or the busiest rank within its host, needs
+        /// for its bytes; the computations of the busiest stream. If messages sent in turn, or shared NICs, make the
+        /// closed form a lower bound (docs/jobs.md), it is the longest of all of these. null if the job has no closed
+        /// form and more than 8 million operations, or if it cannot end
         pub ideal_us: Option<f64> = number(JOB),
-        /// closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank within its host, or
-        /// computations of the busiest stream; null without `ideal_us`
+        /// time that sets `ideal_us`: closed form, critical path, bytes of the busiest NIC, bytes of the busiest rank
+        /// within its host, or computations of the busiest stream; null without `ideal_us`
         pub ideal_source: Option<&'static str> = fact("-"),
         /// completion_us / ideal_us
         pub slowdown: Option<f64> = number(JOB),
-        /// when a send is done: local (its last byte has left), delivered (its message has arrived; the sender
-        /// hears of it after the propagation delay of the path), acknowledged (the sender has the
-        /// acknowledgement), or loggops (by the rules of the host model)
+        /// when a send is done: local (its last byte has left), delivered (its message has arrived; the sender learns
+        /// this after the propagation delay of the path), acknowledged (the sender has the acknowledgement), or
+        /// loggops (as the host model defines)
         pub done: &'static str = fact("-"),
-        /// ranks
+        /// number of ranks
         pub ranks: u64 = fact("-"),
-        /// operations
+        /// number of operations
         pub ops: u64 = fact("sum over ranks"),
         /// bytes of all messages
         pub bytes: u64 = fact("sum over ranks"),
@@ -58,43 +60,47 @@ summary! {
         pub unfinished: u64 = number("sum over ranks"),
         /// messages that no receive has taken
         pub unexpected: u64 = number("sum over ranks"),
-        /// size of the collective * iterations * 8 / completion_us; null if the job is not a collective
+        /// size of the collective * iterations * 8 / completion_us; null if the job is not a collective, or has not
+        /// ended
         pub algorithm_bandwidth_gbps: Option<f64> = number(JOB),
         /// algorithm bandwidth times the factor of nccl-tests: 2(N-1)/N for an all-reduce, (N-1)/N for an
         /// all-gather, a reduce-scatter and an all-to-all, 1 for a broadcast; null for other jobs
         pub bus_bandwidth_gbps: Option<f64> = number(JOB),
-        /// time in which a computation ran
+        /// time in which a computation of the rank ran
         pub compute_us: f64 = number(RANKS),
-        /// time in which no computation ran and a message of the rank was outstanding
+        /// time in which a message of the rank was outstanding and no computation ran
         pub send_us: f64 = number(RANKS),
-        /// rest of the time until the job ended: the rank waited for others
+        /// remaining time until the job ended, in which the rank waited for other ranks
         pub wait_us: f64 = number(RANKS),
-        /// time of each iteration, until the end of its last operation; of a file, one for the whole job
+        /// time of each iteration, from the end of the previous iteration to the end of its last operation; one time
+        /// for the whole job if the job is from a file
         pub iterations_us: Vec<f64> = list("-"),
-        /// the parts of a generated job by name, such as the collectives of a training step: name, count,
-        /// unfinished, bytes (sum of S or of messages), mean_us and max_us (first send to last receive of a
-        /// part, on any rank), first_us and last_us (since the start of the job)
+        /// the parts of a generated job by name, such as the collectives of a training step: name, count, unfinished,
+        /// bytes (sum of S of collectives or of message sizes), mean_us and max_us (from the first send to the last
+        /// receive of a part, on any rank), first_us (start of the first part) and last_us (end of the last part),
+        /// both since the start of the job
         pub parts: Vec<JobPart> = list("-"),
-        /// operations and messages on the critical path: the chain without a gap that ended the job; null if
-        /// operations have not ended, or if the job has more than 8 million
+        /// number of operations and messages on the critical path, the chain without a gap that ended the job; null
+        /// if operations have not ended, or if the job has more than 8 million operations
         pub critical_steps: Option<u64> = number(JOB),
-        /// time of computations on the critical path
+        /// time of the computations on the critical path
         pub critical_compute_us: Option<f64> = number(JOB),
-        /// time that the messages of the critical path take on the fabric without other traffic, with the
-        /// times of hosts of the LogGOPS model
+        /// time that the messages of the critical path need on the fabric without other traffic, host times of the
+        /// LogGOPS model included
         pub critical_wire_us: Option<f64> = number(JOB),
-        /// time of these messages beyond that: other messages of the rank, windows of flows, queues
+        /// further time of the messages of the critical path: waits for other messages of the rank, congestion
+        /// windows and queues
         pub critical_delay_us: Option<f64> = number(JOB),
-        /// messages of the critical path, those with most delay first, at most 16: from, to, op (of the
-        /// sender), bytes, start_us, end_us, ideal_us, delay_us, link (the port of its path in which bytes
-        /// spent most time on average; null within a host and for several paths)
+        /// messages of the critical path, those with the largest delay first, at most 16: from, to, op (of the
+        /// sender), bytes, start_us, end_us, ideal_us, delay_us, link (port of the path in which bytes spent most
+        /// time on average; null within a host, and if packets take several paths)
         pub critical_messages: Vec<CriticalMessage> = list("-"),
-        /// the ranks that waited least, for which the others waited: rank, host, end_us, compute_us, send_us,
+        /// the ranks that waited least, so that other ranks waited for them: rank, host, end_us, compute_us, send_us,
         /// wait_us; at most 16
         pub stragglers: Vec<JobRank> = list("-"),
-        /// operations that have not ended, in words, at most 16
+        /// operations that have not ended, as text; at most 16
         pub stuck: Vec<String> = list("-"),
-        /// messages that no receive has taken, in words, at most 16
+        /// messages that no receive has taken, as text; at most 16
         pub leftover: Vec<String> = list("-"),
     }
 }

@@ -60,39 +60,40 @@ impl Losses {
     }
 }
 
-const BUCKET: &str =
-    "windows in which the utilisation by the port, or by the class alone, was in this 10 %";
+const BUCKET: &str = "\
+    over the time windows in which the utilisation by the port (`by_port`) or by the class alone (`by_class`) was in this bucket";
 
 summary! {
     /// Loss of a class in a bucket of utilisation.
     #[derive(Clone, Debug, Serialize)]
     pub struct LossSummary {
-        /// windows of time, per port, in which the class was offered a packet
+        /// time windows, counted per port, in which the class was offered a packet
         pub windows: u64 = number(BUCKET),
-        /// packets of the class dropped / packets sent into the ports' queues
+        /// packets of the class dropped / packets of the class sent into the ports' queues
         pub loss_rate: Option<f64> = fraction(BUCKET),
-        /// 99.9th percentile (nearest rank) of the `loss_rate` of each window of each
-        /// port, so the largest of up to 1000
+        /// 99.9th percentile (nearest rank) of `loss_rate` over single time windows of single ports; with up to 1000
+        /// windows, the largest value
         pub loss_rate_p99_9: Option<f64> = fraction(BUCKET),
     }
 }
 
-const LARGEST: &str = "largest of those buckets";
+const LARGEST: &str = "maximum over the buckets that `buckets` counts";
 
 summary! {
     /// Comparison of the loss of one class with that of another, bucket by bucket.
     #[derive(Clone, Debug, Serialize)]
     pub struct ComparisonSummary {
-        /// buckets of utilisation in which the other class loses at least the floor, and both have packets
+        /// utilisation buckets in which both classes have packets and the other class loses at least the share
+        /// `floor`
         pub buckets: u64 = number("-"),
-        /// buckets of `buckets` in which `loss_rate_p99_9` of either class is above 0
+        /// buckets that `buckets` counts and in which `loss_rate_p99_9` of either class is above 0
         pub buckets_p99_9: u64 = number("-"),
-        /// windows of ports in which the other class was offered a packet; up to 1000, the 99.9th
-        /// percentile is the largest
+        /// time windows, counted per port, in which the other class was offered a packet; with up to 1000 windows,
+        /// the 99.9th percentile is the largest value
         pub windows: u64 = number(LARGEST),
-        /// `loss_rate` of the class / that of the other one
+        /// `loss_rate` of the class / `loss_rate` of the other class
         pub loss_ratio: Option<f64> = number(LARGEST),
-        /// `loss_rate_p99_9` of the class / that of the other one; 10^6 where only that is 0
+        /// `loss_rate_p99_9` of the class / `loss_rate_p99_9` of the other class; 10^6 if only the divisor is 0
         pub loss_ratio_p99_9: Option<f64> = number(LARGEST),
     }
 }

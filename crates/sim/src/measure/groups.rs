@@ -24,7 +24,8 @@ struct Queues {
     bytes: Distribution,
 }
 
-const SAMPLES: &str = "over samples of each port, every `queue_interval`; mean (over time and ports) and maximum exact";
+const SAMPLES: &str = "\
+    over samples of each port, taken every `queue_interval`; mean (over time and ports) and maximum are exact";
 
 summary! {
     /// Results of a group of ports, all traffic classes together.
@@ -32,13 +33,14 @@ summary! {
     pub struct GroupTotals {
         /// wire bytes that the group's ports sent * 8 / length of the measured phase
         pub throughput_gbps: f64 = number("sum over ports"),
-        /// `throughput_gbps` over the rates of the ports' links together, without faults
+        /// `throughput_gbps` / sum of the rates of the ports' links without faults
         pub utilisation: f64 = fraction("mean over the measured phase"),
         /// packets dropped / packets sent into the ports' queues
         pub loss_rate: f64 = fraction("all ports together"),
         /// packets dropped at the ports
         pub drops: u64 = number("sum over ports"),
-        /// wire bytes in a port, the packet in service included, as the time that its link takes for them without faults
+        /// wire bytes in a port, the packet in service included, as the time that its link needs to send them without
+        /// faults
         pub queue_us: DistributionSummary = stats(SAMPLES),
         /// wire bytes in a port, the packet in service included
         pub queue_bytes: DistributionSummary = stats(SAMPLES),

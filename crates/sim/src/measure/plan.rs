@@ -161,17 +161,18 @@ impl Quantity {
     const fn declared(self) -> (&'static str, &'static str) {
         match self {
             Self::Throughput => ("throughput_gbps", "wire bytes sent per time by a group of ports"),
-            Self::Queue => {
-                ("queue_us", "mean `queue_us` over an interval, of the group's port that has most")
-            }
+            Self::Queue => (
+                "queue_us",
+                "mean `queue_us` over an interval, at the group's port with the largest mean",
+            ),
             Self::QueueBytes => (
                 "queue_bytes",
-                "mean `queue_bytes` over an interval, of the group's port that has most",
+                "mean `queue_bytes` over an interval, at the group's port with the largest mean",
             ),
             Self::Goodput => {
                 ("goodput_gbps", "payload bytes delivered once per time, of a workload or a flow")
             }
-            Self::Share => ("share", "goodput of a workload or a flow over that of all flows"),
+            Self::Share => ("share", "goodput of a workload or a flow / goodput of all flows"),
         }
     }
 
@@ -188,7 +189,7 @@ impl Declared for BTreeMap<&'static str, DistributionSummary> {
         for (_, quantity) in Quantity::ALL {
             let (name, definition) = quantity.declared();
             let kind = if quantity == Quantity::Share { Kind::Fraction } else { Kind::Number };
-            let over = "over the intervals between `from` and `to`; exact";
+            let over = "over the whole intervals between `from` and `to`; all numbers are exact";
             to.push(kind, &format!("{name}.<stat>"), definition, over);
         }
     }

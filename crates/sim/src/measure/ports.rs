@@ -180,15 +180,15 @@ summary! {
     /// Results of a traffic class at a group of ports. Buckets are named by their lower ends.
     #[derive(Clone, Debug, Serialize)]
     pub struct ClassSummary {
-        /// wire bytes of the class that ports of the group sent * 8 / length of the measured phase in whole
-        /// windows
+        /// wire bytes of the class that the group's ports sent in the whole time windows of the measured phase * 8 /
+        /// total length of these windows
         pub throughput_gbps: f64 = number("sum over ports"),
-        /// windows of time, per port, in which the class was offered a packet
+        /// time windows, counted per port, in which the class was offered a packet
         pub windows: u64 = number("all ports, measured phase"),
-        /// packets of the class dropped / packets sent into the ports' queues
+        /// packets of the class dropped / packets of the class sent into the ports' queues
         pub loss_rate: Option<f64> = fraction("all ports and windows"),
-        /// 99.9th percentile (nearest rank) of the `loss_rate` of each window of each
-        /// port, so the largest of up to 1000
+        /// 99.9th percentile (nearest rank) of `loss_rate` over single time windows of single ports; with up to 1000
+        /// windows, the largest value
         pub loss_rate_p99_9: Option<f64> = fraction("over windows"),
         /// By the port's utilisation in the window, all classes together.
         pub by_port: BTreeMap<String, LossSummary> = parts("<bucket>"),

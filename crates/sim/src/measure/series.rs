@@ -173,9 +173,9 @@ summary! {
     /// Time at which a quantity settled.
     #[derive(Clone, Debug, Serialize)]
     pub struct SettleSummary {
-        /// time from `after` to the first interval from which on the quantity stays beyond its
-        /// threshold for `hold`; null if it never does
-        pub time_us: Option<f64> = number("the whole run"),
+        /// time from `after` to the start of the first interval from which the quantity stays at or beyond its
+        /// threshold (`above` or `below`) for `hold`; null if it never does
+        pub time_us: Option<f64> = number("over the warm-up and the measured phase"),
     }
 }
 

@@ -22,52 +22,52 @@ summary! {
     /// Results of a workload.
     #[derive(Clone, Debug, Serialize)]
     pub struct WorkloadSummary {
-        /// wire bytes of the workload's data packets that reached a stack, resent ones included, * 8 / length of
+        /// wire bytes of the workload's data packets that reached a stack, retransmissions included, * 8 / length of
         /// the measured phase
         pub throughput_gbps: f64 = number(ITS_FLOWS),
         /// payload bytes of the workload delivered once * 8 / length of the measured phase
         pub goodput_gbps: f64 = number(ITS_FLOWS),
-        /// ops of the workload that completed
+        /// ops of the workload that completed, with any outcome
         pub ops: u64 = number(ITS_FLOWS),
         /// `ops` / length of the measured phase
         pub ops_per_s: f64 = number("-"),
-        /// `ops` that did not succeed
+        /// ops that `ops` counts and that did not succeed
         pub ops_failed: u64 = number(ITS_FLOWS),
-        /// ops that failed or took longer than the workload's `deadline` / all; null
-        /// without a deadline, or if `late_lower` and `late_upper` differ by over 1 %
+        /// ops that failed or took longer than the workload's `deadline` / all ops; null without a deadline, or if
+        /// `late_lower` and `late_upper` differ by more than 1 %
         pub late: Option<f64> = fraction(ITS_OPS),
-        /// lower bound of `late`: unfinished ops that are not late yet count as in time
+        /// lower bound of `late`: an unfinished op that has not exceeded the deadline counts as in time
         pub late_lower: Option<f64> = fraction(ITS_OPS),
         /// upper bound of `late`: every unfinished op counts as late
         pub late_upper: Option<f64> = fraction(ITS_OPS),
         /// data packets that hosts sent, retransmissions included
         pub data_packets_sent: u64 = number(ITS_FLOWS),
-        /// acknowledgements that hosts sent
+        /// acknowledgements that hosts sent, NACKs not included
         pub acks_sent: u64 = number(ITS_FLOWS),
-        /// Jain's index of goodput, as `jain`
+        /// Jain's index of goodput, as `jain` of the run
         pub jain: f64 = fraction("over its flows, measured phase"),
-        /// a flow's goodput / the mean over the workload's flows
+        /// goodput of a flow / mean goodput of the workload's flows
         pub flow_share: DistributionSummary = stats("over its flows, measured phase"),
-        /// as `op_latency_us`
+        /// as `op_latency_us` of the run
         pub op_latency_us: DistributionSummary = op_stats(ITS_OPS),
-        /// latency / ideal completion time; null if it is censored, as `op_latency_us`
+        /// latency / ideal completion time, at least 1; null if it is censored, as `op_latency_us`
         pub slowdown: DistributionSummary = op_stats(ITS_OPS),
-        /// as `fabric_rtt_us`
+        /// as `fabric_rtt_us` of the run
         pub fabric_rtt_us: DistributionSummary = stats(ITS_ACKS),
-        /// as `end_to_end_rtt_us`
+        /// as `end_to_end_rtt_us` of the run
         pub end_to_end_rtt_us: DistributionSummary = stats(ITS_ACKS),
-        /// as `endpoint_delay_us`
+        /// as `endpoint_delay_us` of the run
         pub endpoint_delay_us: DistributionSummary = stats(ITS_ACKS),
-        /// fabric target (Swift §3.5), as the algorithm shows it
+        /// fabric target delay (Swift §3.5), as the algorithm reports it
         pub target_delay_us: DistributionSummary = stats(ITS_ACKS),
-        /// window in force, as the algorithm shows it; a flow without a limit has none
+        /// congestion window in force, as the algorithm reports it; no values for a flow without a window limit
         pub cwnd_packets: DistributionSummary = stats(ITS_ACKS),
-        /// window that follows the fabric delay, as the algorithm shows it
+        /// congestion window that follows the fabric delay, as the algorithm reports it
         pub fabric_cwnd_packets: DistributionSummary = stats(ITS_ACKS),
-        /// window that follows the endpoint delay, as the algorithm shows it
+        /// congestion window that follows the endpoint delay, as the algorithm reports it
         pub endpoint_cwnd_packets: DistributionSummary = stats(ITS_ACKS),
-        /// share of acknowledgements after which the endpoint's window was the smaller of both; null
-        /// for algorithms without both
+        /// share of acknowledgements after which the endpoint window was smaller than the fabric window; null for
+        /// algorithms without these two windows
         pub endpoint_limited: Option<f64> = fraction(ITS_ACKS),
         /// By range of op sizes, by the number of the range from 0.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -79,9 +79,9 @@ summary! {
     /// Ops of one range of sizes.
     #[derive(Clone, Debug, Serialize)]
     pub struct SizeSummary {
-        /// as `op_latency_us`, of ops in the range `n` (from 0) of `sizes` in `[measure]`
+        /// as `op_latency_us` of the run, for ops in the range `n` (from 0) of `sizes` in `[measure]`
         pub op_latency_us: DistributionSummary = op_stats(ITS_OPS),
-        /// as `slowdown`, of ops in the range `n` (from 0) of `sizes` in `[measure]`
+        /// as `slowdown` of the workload, for ops in the range `n` (from 0) of `sizes` in `[measure]`
         pub slowdown: DistributionSummary = op_stats(ITS_OPS),
     }
 }

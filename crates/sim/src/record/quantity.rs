@@ -73,15 +73,15 @@ macro_rules! quantities {
 }
 
 quantities! {
-    /// window in force: for Swift min(fabric_cwnd, endpoint_cwnd)
+    /// congestion window in force; for Swift min(fabric_cwnd, endpoint_cwnd)
     Cwnd = "cwnd_packets", "instant", |flow| flow.algorithm.cwnd;
-    /// window that follows the fabric delay (Swift §3.3)
+    /// congestion window that follows the fabric delay (Swift §3.3)
     FabricCwnd = "fabric_cwnd_packets", "instant", |flow| or_nan(flow.algorithm.fabric_cwnd);
-    /// window that follows the endpoint delay (Swift §3.3)
+    /// congestion window that follows the endpoint delay (Swift §3.3)
     EndpointCwnd = "endpoint_cwnd_packets", "instant", |flow| or_nan(flow.algorithm.endpoint_cwnd);
-    /// fabric target: base_target + hops * hop_scale + flow scaling (Swift §3.5), at the last acknowledgement
+    /// fabric target delay at the last acknowledgement: base_target + hops * hop_scale + flow scaling (Swift §3.5)
     TargetDelay = "target_delay_us", "instant", |flow| us(flow.algorithm.target_delay);
-    /// time between packets while the window is paced: rtt / cwnd (Swift §3.4)
+    /// time between packets while the flow is paced: rtt / cwnd (Swift §3.4)
     PacingDelay = "pacing_delay_us", "instant", |flow| us(flow.algorithm.pacing_delay);
     /// smoothed end-to-end RTT
     SmoothedRtt = "smoothed_rtt_us", "instant", |flow| us(flow.algorithm.smoothed_rtt);

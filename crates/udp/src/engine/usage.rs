@@ -7,40 +7,40 @@ use super::Engine;
 use super::network::Network;
 use crate::session::SessionId;
 
-/// What an engine holds at an instant.
+/// Resources that an engine holds at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Sessions, those being opened or closed included.
+    /// Sessions, including those being opened or closed.
     pub sessions: usize,
     /// Sessions that peers have requested and not confirmed.
     pub pending: usize,
-    /// Answers of the sessions that wait to be sent.
+    /// Answers of sessions that are queued for sending.
     pub replies: usize,
     /// Connections.
     pub connections: usize,
     /// Flows of the transport.
     pub flows: usize,
-    /// Ops that the transport has.
+    /// Ops that the transport has accepted.
     pub ops: usize,
-    /// Ops that wait for older ones.
+    /// Ops that are queued behind older ones.
     pub waiting_ops: usize,
     /// Deadlines of ops.
     pub deadlines: usize,
     /// Messages that have arrived in part.
     pub partial_messages: usize,
-    /// Bytes of messages that the application has not taken, of the peer with a key of its own that has most of them.
+    /// Bytes of messages that the application has not taken: those of the peer with a key of its own that has most of them.
     pub queued_by_key: u64,
-    /// Refusals that are repeated.
+    /// Refusals that are being repeated.
     pub refusals: usize,
     /// Bytes of bursts that wait for room in the socket.
     pub unsent_bytes: usize,
-    /// When the next timer is due; [`Time::MAX`] for never.
+    /// Time at which the next timer is due; [`Time::MAX`] if there is none.
     pub next_timer: Time,
 }
 
 impl Usage {
-    /// Returns `true` if nothing is left of any connection.
+    /// Returns `true` if no resource of any connection is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let sessions = self.sessions + self.pending + self.replies + self.connections;

@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use apus_units::suggestion;
 
-/// The cipher of a session's packets. Its number is in the mode byte of the handshake.
+/// Cipher of a session's packets. Its number is in the mode byte of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cipher {
     /// AES-256-GCM (NIST SP 800-38D): keys of 256 bits.
     Aes256Gcm = 1,
-    /// AEGIS-128X (RFC 10032): keys of 128 bits, several times as fast for long packets where the CPU has
-    /// VAES. Payloads below 256 bytes go under its degree 1 (AEGIS-128L), longer ones under degree 4 (AEGIS-128X4).
+    /// AEGIS-128X (RFC 10032): keys of 128 bits, several times as fast for long packets where the CPU has VAES. Payloads below
+    /// 256 bytes use degree 1 (AEGIS-128L), longer ones degree 4 (AEGIS-128X4).
     Aegis128X = 2,
 }
 
@@ -20,7 +20,7 @@ impl Cipher {
     /// All ciphers of the protocol, the default first.
     pub const ALL: [Self; 2] = [Self::Aes256Gcm, Self::Aegis128X];
 
-    /// Returns `true` if this build has the cipher: AEGIS-128X needs the feature `aegis`.
+    /// Returns `true` if this build has the cipher. AEGIS-128X needs the feature `aegis`.
     #[must_use]
     pub const fn is_available(self) -> bool {
         match self {
@@ -34,7 +34,7 @@ impl Cipher {
         Self::ALL.into_iter().filter(|cipher| cipher.is_available())
     }
 
-    /// Returns its name in settings.
+    /// Returns the name of the cipher in settings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

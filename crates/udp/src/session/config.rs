@@ -11,51 +11,52 @@ use super::cipher::Cipher;
 /// Settings of a [`Sessions`](super::Sessions) table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Maximum number of sessions, including those being opened, 1 to 2^20. Each takes a few kilobytes. deviation: no
-    /// source; 4096 peers of one engine are many.
+    /// Maximum number of sessions, 1 to 2^20, including those being opened. Each takes a few kilobytes. deviation: no source;
+    /// 4096 peers of one engine are many.
     pub max_sessions: u32,
-    /// Maximum number of sessions that peers have requested and not confirmed yet. deviation: no source; 256 handshakes of
-    /// a millisecond each exceed what one core computes in the meantime.
+    /// Maximum number of sessions that peers have requested and not confirmed yet. deviation: no source; 256 handshakes of a
+    /// millisecond each exceed what one core computes in the meantime.
     pub max_pending: u32,
     /// Maximum duration of a handshake. Source: WireGuard's REKEY_TIMEOUT (§6.1): 5 s.
     pub handshake_timeout: Span,
-    /// First wait before a packet of the handshake, or a ping, is repeated. The wait doubles each time, up to 10 times
-    /// this value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a hundred times a
-    /// datacenter's worst.
+    /// First wait before a packet of the handshake, or a ping, is repeated. The wait doubles each time, up to 10 times this
+    /// value. deviation: RFC 9002 §6.2.2 has 333 ms of RTT for the Internet; 100 ms is a hundred times a datacenter's worst.
     pub retry: Span,
-    /// Silence after which the peer is pinged, up to a half earlier or a quarter later, so that idle sessions are pinged together.
-    /// Source: WireGuard's KEEPALIVE_TIMEOUT (§6.1): 10 s.
+    /// Silence after which the peer is pinged. The ping is sent up to a half earlier or a quarter later, so that idle sessions
+    /// are pinged together. Source: WireGuard's KEEPALIVE_TIMEOUT (§6.1): 10 s.
     pub keepalive: Span,
-    /// Silence after which the peer is given up. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT +
-    /// REKEY_TIMEOUT: 15 s.
+    /// Silence after which the peer is given up. Source: WireGuard §6.1, KEEPALIVE_TIMEOUT plus REKEY_TIMEOUT: 15 s.
     pub idle_timeout: Span,
-    /// Time after an unproven claim that the peer does not know the session, within which the peer can disprove it.
-    /// deviation: no source; 500 ms are three pings.
+    /// Time for which the peer can disprove an unproven claim that it does not know the session. deviation: no source; 500 ms are
+    /// three pings.
     pub suspect_timeout: Span,
-    /// Age at which a key is replaced, in addition to the replacement by count. Source: WireGuard's
-    /// REKEY_AFTER_TIME (§6.1): 120 s.
+    /// Age at which a packet key is replaced, in addition to the replacement by count. Source: WireGuard's REKEY_AFTER_TIME
+    /// (§6.1): 120 s.
     pub key_life: Span,
-    /// Cipher of sessions that this side opens, if it has keys. deviation: no source;
-    /// AES-256-GCM is the standard, has keys of 256 bits and is fast wherever the CPU has AES; docs/security.md
-    /// compares both.
+    /// Cipher of sessions that this side opens, if it has keys. deviation: no source; AES-256-GCM is the standard, has keys of
+    /// 256 bits and is fast wherever the CPU has AES; docs/security.md compares both.
     pub cipher: Cipher,
-    /// Ciphers accepted for sessions that peers open. deviation: no source; all of this build, since both are sound.
+    /// Ciphers that this side accepts for sessions that peers open. deviation: no source; all of this build, since both are
+    /// sound.
     pub accept_ciphers: Vec<Cipher>,
-    /// Whether peers whose keys the ring does not list may open sessions too, if they prove a shared key: for a host whose
-    /// application decides by their keys. All of them together have at most three quarters of `max_sessions` and of `max_pending`. Peers of retired lines are refused all the same. deviation: no source; a host serves the
-    /// peers that it lists.
+    /// Whether peers whose keys the key ring does not list may open sessions too, if they prove a shared key. Intended for hosts
+    /// whose application decides by the keys of peers ([`Config::accept`](crate::Config::accept)). All these peers together have
+    /// at most three quarters of `max_sessions` and of `max_pending`. Peers of retired lines are refused in any case. deviation:
+    /// no source; a host serves the peers that it lists.
     pub accept_unlisted: bool,
-    /// Maximum number of sessions that one key may open, those being opened included. By default a quarter of `max_sessions` for
-    /// a peer with a key of its own, so that no peer keeps the others out, and all for a shared key, whose holders cannot be
-    /// told apart. deviation: no source.
+    /// Maximum number of sessions that one key may open, including those being opened. By default a quarter of `max_sessions` for
+    /// a peer with a key of its own, so that no peer excludes the other peers, and all for a shared key, whose holders cannot be
+    /// distinguished. deviation: no source.
     pub quota_sessions: Option<u32>,
-    /// Maximum number of sessions that one key has requested and not confirmed yet. By default a quarter of `max_pending`, or
-    /// all, as `quota_sessions`. deviation: no source.
+    /// Maximum number of sessions that one key has requested and not confirmed yet. By default a quarter of `max_pending` or all,
+    /// as for `quota_sessions`. deviation: no source.
     pub quota_pending: Option<u32>,
-    /// Maximum number of handshakes per second from one IP address (from one /64 of IPv6), and from one peer with a key of its
-    /// own, 4 to 100,000; a quarter of them may come at once. Four times as many may come from all addresses together. Further ones are
-    /// dropped, and the peer repeats them. Eight are answered at once, and the others at the rate of all addresses, or one per
-    /// millisecond if that is faster. deviation: no source; 256 handshakes take 4 % of a core.
+    /// Maximum number of handshakes per second, 4 to 100,000, from one IP address (from one /64 of IPv6), and from one peer with
+    /// a key of its own.
+    ///
+    /// A quarter of this number may arrive at once. Four times this number may arrive per second from all addresses together.
+    /// Further handshakes are dropped, and the peers repeat them. Eight handshakes are answered at once, and the others at the
+    /// rate of all addresses, or one per millisecond if that is faster. deviation: no source; 256 handshakes take 4 % of a core.
     pub handshake_rate: u32,
 }
 
@@ -87,7 +88,7 @@ impl Config {
     /// Checks the settings.
     ///
     /// # Errors
-    /// A sentence that names the setting and what it must be.
+    /// A sentence that names the setting and the allowed values.
     pub fn check(&self) -> Result<(), String> {
         let lacks = |setting: &str| {
             let (cipher, other) = (Cipher::Aegis128X, Cipher::Aes256Gcm);

@@ -4,7 +4,7 @@ use super::event::Dropped;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Counters since the creation of the table.
+        /// Counters since the creation of the session table.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
@@ -23,45 +23,45 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets sealed.
+    /// Packets that were sealed.
     sealed,
-    /// Packets opened, control packets included.
+    /// Packets that were opened, including control packets.
     opened,
-    /// Sessions connected.
+    /// Sessions that were connected.
     connected,
-    /// Sessions that had been connected and ended.
+    /// Sessions that ended after they had been connected.
     ended,
     /// Handshakes that ended without a session.
     failed,
     /// Key changes in both directions.
     key_changes,
-    /// Replies dropped because too many were waiting.
+    /// Replies dropped because too many replies were queued.
     replies_dropped,
-    /// Datagrams by which a host that waits for the answer to a handshake asks whether this port is open.
+    /// Reach probes: datagrams by which a host that waits for the answer to a handshake asks whether this port is open.
     reach_probes,
     /// Dropped: not a packet of this protocol.
     dropped_malformed,
     /// Dropped: a handshake of the other mode (insecure, or with keys).
     dropped_other_mode,
-    /// Dropped: for a session that is not known.
+    /// Dropped: for an unknown session.
     dropped_unknown,
-    /// Dropped: not from the session's address.
+    /// Dropped: not from the address of the session.
     dropped_address,
     /// Dropped: a replay, or too old to exclude one.
     dropped_replay,
     /// Dropped: not authentic, or damaged.
     dropped_forged,
-    /// Dropped: a handshake under a key that is not known.
+    /// Dropped: a handshake under an unknown key.
     dropped_unknown_key,
     /// Dropped: a handshake that does not prove its key.
     dropped_unproven,
-    /// Dropped: a handshake for which the system gave no randomness.
+    /// Dropped: a handshake for which the system provided no random bytes.
     dropped_no_randomness,
-    /// Dropped: a handshake packet that proves a known key and fits no handshake in progress.
+    /// Dropped: a handshake packet that proves a known key but belongs to no handshake in progress.
     dropped_stray,
     /// Dropped: no room for another session.
     dropped_full,
-    /// Dropped: a handshake beyond the rate of its address or key.
+    /// Dropped: a handshake beyond the rate limit of its address or key.
     dropped_rate,
     /// Dropped: beyond its peer's share of an overloaded engine.
     dropped_share,

@@ -11,18 +11,19 @@ use super::key::KeyId;
 use super::peer::Peer;
 use super::told::Told;
 
-/// The number of a session in its table. A number is reused after 4096 other sessions in the same slot.
+/// Number of a session in its table. A slot uses each of its 4096 numbers before it repeats one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub(crate) u32);
 
 impl SessionId {
-    /// Returns the number that peers put on their packets.
+    /// Returns the number, which peers put into their packets.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
 
-    /// Returns its slot in the table, 0 to `max_sessions - 1`: an index for the caller's own state per session.
+    /// Returns the slot of the session in its table, 0 to `max_sessions - 1`. Callers can use it as an index of their own state
+    /// per session.
     #[must_use]
     pub const fn index(self) -> usize {
         (self.0 & (super::config::MAX_SESSIONS - 1)) as usize
@@ -38,73 +39,73 @@ impl fmt::Display for SessionId {
 /// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A peer that has proven its key and its address requests a session: accept or refuse it.
+    /// A peer that has proved its key and its address requests a session. Accept or refuse the session.
     Incoming {
         /// The requested session.
         session: SessionId,
-        /// The peer.
+        /// The peer that requests the session.
         from: Peer,
-        /// The shared key that it proved.
+        /// Public name of the credential that the peer proved.
         key: KeyId,
-        /// The key of its own that it proved, if both sides have one.
+        /// Key of its own that the peer proved, if both sides have one.
         identity: Option<PeerKey>,
-        /// Data of its application.
+        /// Data of the peer's application.
         hello: Box<[u8]>,
     },
     /// The session is usable in both directions.
     Connected {
         /// The session.
         session: SessionId,
-        /// Data of the peer's application; for a session accepted here, the hello of [`Event::Incoming`] again.
+        /// Data of the peer's application. For a session accepted here, the hello of [`Event::Incoming`] again.
         hello: Box<[u8]>,
     },
-    /// The session has ended, whether it was connected or not. It causes no further event.
+    /// The session has ended, whether it was connected or not. No further event of the session follows.
     Ended {
         /// The session.
         session: SessionId,
         /// The reason.
         reason: End,
     },
-    /// The peer has refused the session that this side opened, and said why. It causes no further event.
+    /// The peer has refused the session that this side opened, and stated the reason. No further event of the session follows.
     Refused {
         /// The session.
         session: SessionId,
         /// The reason, which only the peer can have sent.
         told: Told,
     },
-    /// The peer takes no new ops: submit none, and call
-    /// [`Sessions::announce_idle`](super::Sessions::announce_idle) if none is outstanding.
+    /// The peer accepts no new ops. Submit none, and call [`Sessions::announce_idle`](super::Sessions::announce_idle) if none is
+    /// outstanding.
     PeerDraining {
         /// The session.
         session: SessionId,
     },
-    /// The peer has no outstanding op, as of its answer to
+    /// The peer has no outstanding op, according to its answer to
     /// [`Sessions::announce_draining`](super::Sessions::announce_draining).
     PeerIdle {
         /// The session.
         session: SessionId,
     },
-    /// Packets are sealed by a new key from now on.
+    /// From now on, packets are sealed by a new key.
     KeyChanged {
         /// The session.
         session: SessionId,
     },
 }
 
-/// Why a session ended.
+/// Reason why a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The peer closed it.
+    /// The peer closed the session.
     Closed,
     /// The peer was silent for too long.
     Idle,
-    /// The peer does not know the session: it was restarted, or gave it up.
+    /// The peer does not know the session: the peer was restarted, or it gave up the session.
     Forgotten,
-    /// The same address has opened a new session, as a new process.
+    /// A new process at the peer's address has opened a new session.
     Restarted,
-    /// The same address has opened a new session, as the same process.
+    /// The same process at the peer's address has opened a new session.
     Replaced,
-    /// The handshake was not completed in time: no process at the address, or a different key.
+    /// The handshake was not completed in time: no process runs at the address, or the peer has a different key.
     NoAnswer,
     /// As `NoAnswer`, and an unproven packet claimed that one side is insecure and the other has keys.
     OtherMode,
@@ -114,61 +115,60 @@ pub enum End {
     Refused,
     /// The peer does not accept the proposed cipher ([`Config::cipher`](super::Config::cipher)).
     CipherRefused,
-    /// The peer's host drains and takes no new sessions.
+    /// The peer's host drains and accepts no new sessions.
     PeerDraining,
-    /// Its key, or that of this side, was removed from the ring.
+    /// The key of the peer, or that of this side, was removed from the key ring.
     KeyWithdrawn,
     /// Both sides connected at the same time. The peer's session replaces this one.
     Crossed,
 }
 
-/// The content of a datagram.
+/// Content of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received<'d> {
     /// An authentic packet of the transport, seen for the first time.
     Packet {
-        /// Its session. The caller must check that the header's flow belongs to it.
+        /// Session of the packet. The caller must check that the header's flow belongs to the session.
         session: SessionId,
-        /// Its header.
+        /// Header of the packet.
         header: Header,
-        /// The number of the peer's port that it comes from; 0 is that of the handshake.
+        /// Number of the peer's port from which the packet came; 0 is the port of the handshake.
         path: u8,
-        /// The fields of its flow's algorithm. Those that switches write are not authentic.
+        /// Congestion fields of the flow's algorithm. Fields that switches write are not authentic.
         extension: Extension<'d>,
-        /// Its payload, within the datagram.
+        /// Payload of the packet, within the datagram.
         payload: &'d [u8],
     },
-    /// A switch's signal to the source of a packet, from the address of a connected peer. It is unauthenticated.
+    /// An unauthenticated signal of a switch to the source of a packet, from the address of a connected peer.
     Signal {
-        /// The session with that peer.
+        /// Session with the peer.
         session: SessionId,
-        /// Its header, which names a flow as the peer knows it.
+        /// Header of the signal, which names a flow as the peer knows it.
         header: Header,
     },
-    /// A probe of the path. Answer it with
-    /// [`Sessions::seal_probe_answer`](super::Sessions::seal_probe_answer).
+    /// A probe of the path. Answer it with [`Sessions::seal_probe_answer`](super::Sessions::seal_probe_answer).
     Probe {
-        /// Its session.
+        /// Session of the probe.
         session: SessionId,
-        /// Where it came from, and where the answer goes.
+        /// Source of the probe and destination of the answer.
         from: Peer,
-        /// Its bytes.
+        /// Length of the probe in bytes.
         length: usize,
     },
     /// The peer accepts packets from a port of this side.
     Joined {
-        /// The session.
+        /// Session of the port.
         session: SessionId,
-        /// The port's number.
+        /// Number of the port.
         number: u8,
-        /// Bytes of the request that it answers: packets of that length arrive.
+        /// Length in bytes of the request that the peer answers: packets of that length arrive.
         length: usize,
     },
     /// The answer to a probe of the path.
     ProbeAnswer {
-        /// Its session.
+        /// Session of the probe.
         session: SessionId,
-        /// The probe's bytes.
+        /// Length of the probe in bytes.
         length: usize,
     },
     /// A packet of the session layer. Events and packets to send may follow.
@@ -177,34 +177,34 @@ pub enum Received<'d> {
     Dropped(Dropped),
 }
 
-/// Why a datagram was dropped.
+/// Reason why a datagram was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// Not a packet of this protocol.
+    /// The datagram is not a packet of this protocol.
     Malformed,
-    /// A handshake of an insecure peer while this side has keys, or vice versa.
+    /// The datagram is a handshake of an insecure peer while this side has keys, or vice versa.
     OtherMode,
-    /// For a session that is not known.
+    /// The session of the packet is unknown.
     UnknownSession,
-    /// Not from the session's address.
+    /// The packet does not come from the address of its session.
     Address,
-    /// A replay, or too old to exclude one.
+    /// The packet is a replay, or too old to exclude a replay.
     Replay,
-    /// Not authentic, or damaged in transit.
+    /// The packet is not authentic, or was damaged in transit.
     Forged,
-    /// A handshake under a key that is not in the ring.
+    /// The key of the handshake is not in the key ring.
     UnknownKey,
-    /// A handshake without proof of its key, or with an old cookie.
+    /// The handshake does not prove its key, or has an old cookie.
     Unproven,
-    /// A handshake that needs an ephemeral key when the system gave no randomness.
+    /// The handshake needs an ephemeral key, and the system provided no random bytes.
     NoRandomness,
-    /// A handshake packet that proves a known key and fits no handshake in progress.
+    /// The handshake packet proves a known key but belongs to no handshake in progress.
     Stray,
-    /// No room for another session.
+    /// The table has no room for another session.
     Full,
-    /// A handshake beyond the rate of its address or key.
+    /// The handshake exceeds the rate limit of its address or key.
     Rate,
-    /// A packet beyond its peer's share of an overloaded engine.
+    /// The packet exceeds its peer's share of an overloaded engine.
     Share,
 }
 
@@ -245,16 +245,16 @@ impl Dropped {
     }
 }
 
-/// Why a session could not be opened.
+/// Reason why a session could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// The ring has no such key.
+    /// The key ring does not contain this key.
     #[error("unknown key {0}; choose one of the key file")]
     NoKey(KeyId),
     /// The hello is longer than [`MAX_HELLO_BYTES`].
     #[error("the hello is longer than {MAX_HELLO_BYTES} bytes")]
     HelloTooLong,
-    /// The limit is reached: see [`Config::max_sessions`](super::Config::max_sessions).
+    /// The table is full: see [`Config::max_sessions`](super::Config::max_sessions).
     #[error("max_sessions are open or being opened; close one first")]
     Full,
     /// A session with this address exists already.
@@ -262,7 +262,7 @@ pub enum ConnectError {
     Exists(SessionId),
 }
 
-/// Why a session could not be accepted.
+/// Reason why a session could not be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AcceptError {
     /// The session does not wait for an answer: it was answered or given up before.
@@ -273,13 +273,13 @@ pub enum AcceptError {
     HelloTooLong,
 }
 
-/// Why a packet could not be sealed. No packet number is used up.
+/// Reason why a packet could not be sealed. No packet number was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
     /// The session is not connected.
     #[error("the session is not connected")]
     NotConnected,
-    /// The header is illegal, or the buffer too short for header, payload and guard.
+    /// The header is illegal, the payload has another length than the header states, or the buffer is too short.
     #[error("{0}")]
     Encode(#[from] EncodeError),
     /// The session has used up its packet numbers.

@@ -19,7 +19,7 @@ use super::told::Told;
 /// Maximum length in bytes of the hello that an application adds to a handshake.
 pub const MAX_HELLO_BYTES: usize = 256;
 
-/// Bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
+/// Length in bytes of the longest packet that [`Sessions::poll_transmit`] writes: an Init.
 pub const MAX_HANDSHAKE_BYTES: usize =
     16 + 16 + NOISE_OVERHEAD + STATIC_BYTES + PROCESS_BYTES + MAX_HELLO_BYTES + 16;
 
@@ -59,12 +59,11 @@ pub(crate) fn write(
 }
 
 impl Sessions {
-    /// Opens a session with `peer` under a key of the ring. [`Event::Connected`] or [`Event::Ended`] follows. The peer's
-    /// application gets `hello`, which is authenticated and, if the session is sealed, encrypted.
+    /// Opens a session with `peer` under a key of the key ring. [`Event::Connected`], [`Event::Refused`] or [`Event::Ended`]
+    /// follows. The peer's application gets `hello`, which is authenticated and, if the session is sealed, encrypted.
     ///
     /// # Errors
-    /// If the key is not in the ring, the hello too long, the table full, or there is a session with
-    /// this address.
+    /// If the key is not in the key ring, `hello` is too long, the table is full, or there is a session with this address.
     pub fn connect(
         &mut self,
         now: Time,

@@ -12,12 +12,13 @@ use super::random;
 /// Bytes of a private or public key (X25519, RFC 7748).
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// The public key of a host, by which its peers know it.
+/// Public key of a host, by which peers identify the host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerKey([u8; KEY_BYTES]);
 
 impl PeerKey {
-    /// Returns the key with these bytes; `None` for a point of low order, with which any private key gives the same secret.
+    /// Returns the key with these bytes. Returns `None` for a point of low order, with which any private key gives the same
+    /// secret.
     #[must_use]
     pub fn new(bytes: [u8; KEY_BYTES]) -> Option<Self> {
         // Private keys are multiples of the cofactor, which take such a point to zeros (RFC 7748 §6.1).
@@ -29,7 +30,7 @@ impl PeerKey {
         Self(bytes)
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the key.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; KEY_BYTES] {
         &self.0
@@ -59,7 +60,7 @@ impl FromStr for PeerKey {
     }
 }
 
-/// The key pair of a host. The private half is wiped when dropped.
+/// Key pair of a host. The private half is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct KeyPair {
     secret: [u8; KEY_BYTES],
@@ -68,7 +69,7 @@ pub struct KeyPair {
 }
 
 impl KeyPair {
-    /// Returns the pair of a private key, which must be random. Returns `None` for zeros.
+    /// Returns the key pair of a private key, which must be random. Returns `None` if all bytes are zero.
     #[must_use]
     pub fn new(secret: [u8; KEY_BYTES]) -> Option<Self> {
         let public = *X25519::new(&secret)?.public();
@@ -77,15 +78,15 @@ impl KeyPair {
         (secret != [0; KEY_BYTES]).then_some(pair)
     }
 
-    /// Returns a new pair from the system's generator.
+    /// Returns a new key pair from the system's generator.
     ///
     /// # Errors
-    /// If the system gives no randomness.
+    /// If the system provides no random bytes.
     pub fn generate() -> io::Result<Self> {
         Self::new(*random::system()?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Returns its public half.
+    /// Returns the public half of the pair.
     #[must_use]
     pub const fn public(&self) -> PeerKey {
         self.public

@@ -11,15 +11,15 @@ use super::random;
 /// Start of the line of a shared key, with the version of the format.
 pub(crate) const MARK: &str = "apus-key-1";
 
-/// The public name of a credential: a hash of a shared key, or of a shared key with the public key of the responder.
+/// Public name of a credential: a hash of a shared key, or of a shared key and the public key of the responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(u64);
 
 impl KeyId {
-    /// The name of the key in the insecure mode.
+    /// Name of the credential in the insecure mode.
     pub const INSECURE: Self = Self(0);
 
-    /// Returns its value on the wire.
+    /// Returns the value of the name on the wire.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -36,12 +36,12 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// A secret that two or more peers share.
+/// A secret of 32 bytes that two or more peers share.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
 pub struct SharedKey([u8; 32]);
 
 impl SharedKey {
-    /// Returns the key with these bytes, which must be random or a secret with as much entropy, never a password.
+    /// Returns the key with these bytes. They must be random, or a secret with as much entropy, but never a password.
     #[must_use]
     pub const fn new(secret: [u8; 32]) -> Self {
         Self(secret)
@@ -50,12 +50,12 @@ impl SharedKey {
     /// Returns a new key from the system's generator.
     ///
     /// # Errors
-    /// If the system gives no randomness.
+    /// If the system provides no random bytes.
     pub fn generate() -> io::Result<Self> {
         Ok(Self(*random::system()?))
     }
 
-    /// Returns the line of a key file with this key. Keep it secret. It is wiped when dropped.
+    /// Returns the line of this key in a key file. Keep the line secret. It is wiped when dropped.
     #[must_use]
     pub fn to_line(&self) -> Zeroizing<String> {
         // Full capacity at once: growing would leave copies of the secret in memory.
@@ -66,7 +66,7 @@ impl SharedKey {
         line
     }
 
-    /// Returns its public name.
+    /// Returns the public name of the key.
     #[must_use]
     pub fn id(&self) -> KeyId {
         self.id_with(None)

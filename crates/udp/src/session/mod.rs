@@ -1,8 +1,7 @@
 //! Sessions: a peer proves a key before it can cost memory or touch a region.
 //!
-//! A state machine without sockets and clocks: time, addresses and randomness are arguments. One
-//! [`Sessions`] serves one engine; each session belongs to one peer address and carries any number of
-//! flows.
+//! This module is a state machine without sockets and clocks: time, addresses and randomness are arguments. One [`Sessions`]
+//! serves one engine. Each session belongs to one peer address and carries any number of flows.
 //!
 //! # Handshake
 //!
@@ -18,20 +17,20 @@
 //! the session is connected                           |
 //! ```
 //!
-//! The initiator counts the session as connected only once the responder has shown that it keeps it. A Response alone
-//! does not show that: the initiator's thread may have been descheduled so long that the responder has given up the
-//! handshake before the Response is read.
+//! The initiator regards the session as connected only when the responder has shown that it keeps the session. A Response alone
+//! does not show this: the initiator's thread may have been descheduled for so long that the responder gave up the handshake
+//! before the initiator read the Response.
 //!
-//! Every message names the protection that the initiator proposes for the session's packets: a checksum only, or a
-//! [`Cipher`]. A responder accepts the ciphers of [`Config::accept_ciphers`] and refuses others by name. The proposal is
-//! part of the Noise transcript, so that nobody can change it in transit.
+//! Every message names the protection that the initiator proposes for the session's packets: a checksum only, or a [`Cipher`]. A
+//! responder accepts the ciphers of [`Config::accept_ciphers`] and refuses others by name. The proposal is part of the Noise
+//! transcript, so that an attacker cannot change it in transit.
 //!
 //! The proof is an HMAC under the shared key, so that a peer without the key costs one hash. The cookie is bound into the
 //! Noise transcript, so that an old Init cannot be replayed.
 //!
-//! If the sides have keys of their own ([`KeyRing::of`]), the Init carries the initiator's, encrypted to the responder's, which the
-//! initiator must know. The name of the key in each message is then that of the shared key with the responder's key. A table
-//! with keys of its own opens and takes no other sessions, so that no message can make it do without.
+//! If the sides have keys of their own ([`KeyRing::of`]), the Init carries the initiator's key, encrypted to the responder's key,
+//! which the initiator must know. Each message then names the credential that combines the shared key with the responder's key. A
+//! table with keys of its own neither opens nor accepts other sessions, so that no message can turn off the proof of these keys.
 //!
 //! # Packets
 //!
@@ -43,19 +42,24 @@
 //! ```
 //!
 //! The header stays readable and is authenticated with the payload (Bolt §4.3's crypt offset), except the fields of its
-//! congestion extension that switches write. A switch's Signal has no guard, since switches hold no key: `apus_wire` gives
-//! it a checksum. The CRC-32C covers what is authenticated in sealed packets and the numbers; it is combined by exclusive or with the first
-//! four bytes of the handshake's secret for that direction, so that packets of other sessions with the same number do not pass. `session` is the receiver's number for the session, `number` the low half of the packet's number in the
-//! session. Each packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects
-//! against replays. It is a count of the session because a transport packet number is unique only within one direction of one
-//! flow, and all flows share the keys.
+//! congestion extension that switches write. A switch's Signal has no guard, since switches hold no key: `apus_wire` gives it a
+//! checksum.
+//!
+//! The CRC-32C covers the numbers and everything that is authenticated in sealed packets. It is combined by exclusive or with the
+//! first four bytes of the handshake's secret for that direction, so that packets of other sessions with the same number are not
+//! accepted.
+//!
+//! `session` is the receiver's number of the session, and `number` the low half of the packet's number in the session. Each
+//! packet of a session has a fresh number, which determines the nonce and the epoch of the key and protects against replays. The
+//! number counts the packets of the session, because a transport packet number is unique only within one direction of one flow,
+//! and all flows share the keys.
 //!
 //! # Loss of the peer
 //!
-//! A silent peer is pinged and given up after [`Config::idle_timeout`]. A peer that has lost the session, for example by a
-//! restart, answers with an unproven Unknown. This starts pings, and the session ends only if none is answered. A new
-//! handshake from the same address ends the old session once it is confirmed. In each case outstanding ops end as
-//! `unknown`.
+//! A silent peer is pinged, and given up after [`Config::idle_timeout`]. A peer that has lost the session, for example by a
+//! restart, answers with an unproven Unknown. The Unknown starts pings, and the session ends only if none of them is answered. A
+//! new handshake from the same address ends the old session once the new session is confirmed. In each case outstanding ops end
+//! as `unknown`.
 
 mod checksum;
 mod cipher;

@@ -2,16 +2,16 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// A peer as seen from one of this host's addresses: the two ends between which datagrams travel.
+/// A peer as seen from one of this host's addresses: the two addresses between which datagrams travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// The peer's address.
+    /// Address of the peer.
     pub address: SocketAddr,
-    /// The address of this host to which the peer sends and from which datagrams to the peer leave.
-    /// `None` if the socket has a single address, which the kernel fills in.
+    /// Address of this host to which the peer sends, and from which datagrams to the peer leave. `None` if the socket has a
+    /// single address, which the kernel fills in.
     pub local: Option<IpAddr>,
-    /// The port of this host that they come to or leave from: 0 is the one at which it listens, others are
-    /// those of [`Config::spreading`](crate::Config::spreading).
+    /// Number of the port of this host at which datagrams arrive or from which they leave. Port 0 is the one at which the host
+    /// listens; the others are those of [`Config::spreading`](crate::Config::spreading).
     pub port: u8,
 }
 

@@ -122,8 +122,8 @@ impl Session {
 }
 
 impl Sessions {
-    /// Lets a connected session use `own` ports of this side, and the peer prove `peer` ports; the first ones included, and at
-    /// most [`MAX_PORTS`] each.
+    /// Allows a connected session to use `own` ports of this side, and the peer to prove `peer` ports. Both numbers include the
+    /// first port and are at most [`MAX_PORTS`].
     pub fn use_ports(&mut self, id: SessionId, own: u16, peer: u16) {
         let Some(session) = self.get_mut(id) else { return };
         session.window.widen();
@@ -133,20 +133,21 @@ impl Sessions {
         session.ports = Some(Box::new(Ports { own, peer, ..Ports::default() }));
     }
 
-    /// Returns where packets of a session to a port of the peer go: to the first one if that port is not proven.
+    /// Returns the destination of packets to port `number` of the peer of a session. If that port is not proven, this is the
+    /// peer's first port.
     #[must_use]
     pub fn at_port(&self, id: SessionId, number: u8) -> Option<Peer> {
         self.get(id).map(|session| session.at_port(number))
     }
 
-    /// Returns the bytes of UDP payload of the shortest request to accept packets from a port.
+    /// Returns the UDP payload in bytes of the shortest request to accept packets from a port.
     #[must_use]
     pub fn least_join(&self) -> usize {
         super::packet::CONTROL_BYTES + self.overhead() + PROOF_BYTES
     }
 
-    /// Makes `packet` a request to accept packets from port `number` of this side, of its length. Returns `false` if it is too
-    /// short or the session is not connected.
+    /// Fills `packet` with a request to accept packets from port `number` of this side; the request is as long as `packet`.
+    /// Returns `false` if `packet` is too short or the session is not connected.
     pub fn seal_join(&mut self, now: Time, id: SessionId, number: u8, packet: &mut [u8]) -> bool {
         let Some(more) = packet.len().checked_sub(self.least_join()) else { return false };
         let mut payload = vec![0; PROOF_BYTES + more];

@@ -10,17 +10,16 @@ use super::config::Config;
 use super::identity::PeerKey;
 use super::key::KeyId;
 
-/// The holder of a quota: a peer by its own key, all holders of a shared key, who cannot be told apart, or all peers that are not
-/// listed.
+/// Holder of a quota: a peer by its own key, all holders of a shared key (who cannot be distinguished), or all unlisted peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
     /// All holders of a shared key.
     Key(KeyId),
     /// A listed peer with a key of its own.
     Peer(PeerKey),
-    /// A peer with a key of its own that the ring does not list: who holds a shared key can make any number of such keys.
+    /// A peer with a key of its own that the key ring does not list. A holder of a shared key can create any number of such keys.
     Unlisted(PeerKey),
-    /// All peers that the ring does not list, together.
+    /// All peers that the key ring does not list, together.
     AllUnlisted,
 }
 

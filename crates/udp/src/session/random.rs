@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 /// A source of random bytes.
 #[derive(Debug)]
 pub enum Randomness {
-    /// The system's generator (getrandom(2)), called for each ephemeral key, cookie secret and number. So a copy of the memory
-    /// reveals no keys of earlier or later sessions.
+    /// The system's generator (getrandom(2)), called for each value, such as an ephemeral key or the secret of the cookies. A
+    /// copy of the memory therefore reveals no keys of earlier or later sessions.
     System,
-    /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For repeatable tests: a
-    /// seed determines all keys.
+    /// A seed: block n is HMAC-SHA256(seed, n), a PRF in counter mode (NIST SP 800-108, §4.1). For repeatable tests: the seed
+    /// determines all keys.
     Seeded(Box<Seeded>),
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn system() -> io::Result<Zeroizing<[u8; 32]>> {
     if given == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// The state of [`Randomness::Seeded`].
+/// State of [`Randomness::Seeded`].
 pub struct Seeded {
     key: hmac::Key,
     next: u64,

@@ -36,41 +36,41 @@ const MAX_CREDENTIALS: usize = 16_384;
 /// Maximum length of a peer's name.
 const MAX_NAME_BYTES: usize = 64;
 
-/// An entry of a ring: a line of a key file.
+/// Entry of a key ring: a line of a key file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The key.
+    /// Key of the entry.
     pub key: EntryKey,
-    /// Whether it opens no more sessions. Open ones continue.
+    /// Whether the key opens no more sessions. Open sessions continue.
     pub retired: bool,
 }
 
-/// The key of an [`Entry`].
+/// Key of an [`Entry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKey {
     /// A key that a group of hosts shares.
     Shared(SharedKey),
-    /// The key pair of this host, and its name.
+    /// The key pair of this host, with its name.
     Own(String, KeyPair),
-    /// The public key of a peer, and its name.
+    /// The public key of a peer, with its name.
     Peer(String, PeerKey),
 }
 
 impl Entry {
-    /// Returns an entry in use.
+    /// Returns an entry that is in use (not retired).
     #[must_use]
     pub fn new(key: EntryKey) -> Self {
         Self { key, retired: false }
     }
 
-    /// Returns the line that peers need, if it is the key pair of this host.
+    /// Returns the entry that peers need, if this is the key pair of this host.
     #[must_use]
     pub fn public(&self) -> Option<Self> {
         let EntryKey::Own(name, pair) = &self.key else { return None };
         Some(Self { key: EntryKey::Peer(name.clone(), pair.public()), retired: self.retired })
     }
 
-    /// Returns its line of a key file. Keep it secret unless it is that of a peer. It is wiped when dropped.
+    /// Returns the line of the entry in a key file. Keep the line secret, unless it is that of a peer. It is wiped when dropped.
     #[must_use]
     pub fn to_line(&self) -> Zeroizing<String> {
         let mut line = Zeroizing::new(String::with_capacity(256));
@@ -141,27 +141,27 @@ struct Inner {
     insecure: bool,
 }
 
-/// The keys that a process accepts and offers, or the insecure mode, which has none. Clones share them.
+/// Key ring: the keys that a process accepts and offers. In the insecure mode there are none. Clones share the keys.
 #[derive(Clone, Debug)]
 pub struct KeyRing(Arc<Inner>);
 
 impl KeyRing {
-    /// Returns a ring of these shared keys. A holder of one can act as any other holder.
+    /// Returns a key ring of these shared keys. A holder of one of them can act as any other holder.
     ///
     /// # Errors
-    /// If there is no key, there are too many, or a key occurs twice.
+    /// If there is no key, there are too many keys, or a key occurs twice.
     pub fn new(keys: impl IntoIterator<Item = SharedKey>) -> Result<Self, KeyError> {
         Self::of(keys.into_iter().map(|key| Entry::new(EntryKey::Shared(key))))
     }
 
-    /// Returns a ring of these entries. With a key pair of this host, every session proves the keys of both sides.
+    /// Returns a key ring of these entries. With a key pair of this host, every session proves the keys of both sides.
     ///
-    /// A vector that is passed by value is freed with copies of the secrets: pass `entries.iter().cloned()`, and the entries are
-    /// wiped where they are.
+    /// A vector that is passed by value is freed with copies of the secrets in it. Pass `entries.iter().cloned()` instead; the
+    /// entries are then wiped in place.
     ///
     /// # Errors
-    /// If there is no shared key in use, there are too many entries, a key or name occurs twice, or there are peers and no own
-    /// pair in use.
+    /// If no shared key is in use, there are too many entries, a key or name occurs twice, a name is invalid, or there are keys
+    /// of hosts but no key pair of this host is in use.
     pub fn of(entries: impl IntoIterator<Item = Entry>) -> Result<Self, KeyError> {
         // Full capacity at once: growing would leave copies of secrets in memory.
         let mut shared = Vec::with_capacity(MAX_KEYS);
@@ -225,8 +225,8 @@ impl KeyRing {
         Ok(Self(Arc::new(Inner { credentials, order, own, peers, insecure: false })))
     }
 
-    /// Returns the insecure mode: packets have a checksum against damage, and any host may be a peer. For benchmarks on a
-    /// network that is trusted as a whole.
+    /// Returns the key ring of the insecure mode: packets have a checksum against damage, and any host may be a peer. For
+    /// benchmarks on a network that is trusted as a whole.
     #[must_use]
     pub fn insecure() -> Self {
         let credentials = vec![Credential::insecure()];
@@ -234,10 +234,10 @@ impl KeyRing {
         Self(Arc::new(Inner { credentials, order, insecure: true, ..Inner::default() }))
     }
 
-    /// Reads the text of a key file: lines of `apus-key-1`, `apus-self-1` and `apus-peer-1`.
+    /// Parses the text of a key file: lines of `apus-key-1`, `apus-self-1` and `apus-peer-1`.
     ///
     /// # Errors
-    /// The first invalid line, or what [`KeyRing::of`] refuses.
+    /// If a line is invalid (the first such line), or [`KeyRing::of`] refuses the entries.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         // Clones are moved, and the entries are wiped where they are.
         Self::of(entries(text)?.iter().cloned())
@@ -255,8 +255,8 @@ impl KeyRing {
         !self.0.own.is_empty()
     }
 
-    /// Returns the public names of the credentials, in the order of the entries; with keys of peers, those to connect to peers
-    /// first.
+    /// Returns the public names of the credentials, in the order of the entries. With keys of peers, the credentials for
+    /// connections to peers come first.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         self.0.order.iter().copied()
     }
@@ -266,19 +266,19 @@ impl KeyRing {
         self.0.own.iter().map(|(key, name)| (*key, name.as_str()))
     }
 
-    /// Returns the keys of the listed peers, with their names.
+    /// Returns the public keys of the listed peers, with their names.
     pub fn peers(&self) -> impl Iterator<Item = (PeerKey, &str)> {
         self.0.peers.iter().map(|peer| (peer.key, peer.name.as_str()))
     }
 
-    /// Returns the name of a peer by its key; `None` if it is not listed.
+    /// Returns the name of a peer by its key. Returns `None` if the key is not listed.
     #[must_use]
     pub fn name_of(&self, key: &PeerKey) -> Option<&str> {
         self.listed(key).map(|peer| peer.name.as_str())
     }
 
-    /// Returns what to prove for a session with the peer of this name. Without a name: the first shared key, or the only peer
-    /// in use.
+    /// Returns the credential to prove for a session with the peer of this name. Without a name, returns that of the first shared
+    /// key or, with keys of peers, of the only peer in use.
     ///
     /// # Errors
     /// If no peer in use has this name, there are several peers and no name, or the keys have no names.
@@ -333,10 +333,10 @@ impl KeyRing {
     }
 }
 
-/// Reads the entries of a key file.
+/// Parses the entries of a key file.
 ///
 /// # Errors
-/// The first invalid line.
+/// If a line is invalid (the first such line).
 pub fn entries(text: &str) -> Result<Vec<Entry>, KeyError> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !(line.is_empty() || line.starts_with('#')));
@@ -368,7 +368,7 @@ fn check_names(own: &[(String, KeyPair, bool)], peers: &[Listed]) -> Result<(), 
     }
 }
 
-/// Why a ring of keys is invalid. No message contains a secret.
+/// Reason why a key ring is invalid. No message contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
     /// This line, counted from 1, is not a key.
@@ -380,7 +380,7 @@ pub enum KeyError {
     /// No shared key is in use.
     #[error("no key found; write a line of `{MARK}` and 64 hexadecimal digits")]
     None,
-    /// There are peers, and no key pair of this host is in use.
+    /// There are keys of hosts, but no key pair of this host is in use.
     #[error(
         "no key pair of this host is in use, so that it cannot prove itself to the listed peers; add a line \
          `{SELF_MARK}` (`apus key --name`)"
@@ -389,16 +389,16 @@ pub enum KeyError {
     /// This shared key occurs twice.
     #[error("key {0} occurs twice; remove one of them")]
     Twice(KeyId),
-    /// The key of this host or peer occurs twice.
+    /// This key of a host occurs twice.
     #[error("the key of a host occurs twice: {0}; remove one of the lines")]
     HostTwice(PeerKey),
-    /// A name has other characters, or too many.
+    /// The name contains characters that are not allowed, or is too long.
     #[error("`{0}` is not a name; use 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`")]
     Name(String),
     /// Two peers have this name.
     #[error("two peers are called `{0}`; give each a name of its own")]
     NameTwice(String),
-    /// More than [`MAX_KEYS`] of a kind, or more than 16384 pairs of a shared key and a host.
+    /// There are more than [`MAX_KEYS`] of a kind, or more than 16384 pairs of a shared key and a host.
     #[error(
         "more than {MAX_KEYS} keys of a kind, or {MAX_CREDENTIALS} pairs of a shared key and a host; divide the \
          peers among several hosts"
@@ -406,19 +406,19 @@ pub enum KeyError {
     TooMany,
 }
 
-/// Why a peer cannot be addressed by name.
+/// Reason why a peer cannot be found by name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerNameError {
     /// No peer in use has this name.
     #[error("no peer in use is called `{0}`; add its line `{PEER_MARK}` to the key file")]
     Unknown(String),
-    /// Several peers are listed.
+    /// Several peers are listed, and no name is given.
     #[error("the key file lists several peers; name the one to connect to")]
     Which,
     /// No peer is listed.
     #[error("the key file lists no peer in use; add the server's line `{PEER_MARK}`")]
     NoPeer,
-    /// The ring has shared keys only.
+    /// The key ring has shared keys only.
     #[error(
         "peers have no names without keys of their own; add lines `{SELF_MARK}` and `{PEER_MARK}`"
     )]

@@ -37,7 +37,7 @@ pub(super) struct Slot {
 /// All sessions of one engine.
 ///
 /// Pass every datagram to [`Sessions::receive`]. After any call that takes `&mut self`, poll events and packets to send until
-/// there are none, and call [`Sessions::handle_timeout`] at [`Sessions::next_timeout`].
+/// there are none. Call [`Sessions::handle_timeout`] at [`Sessions::next_timeout`].
 pub struct Sessions {
     pub(crate) config: Config,
     pub(crate) keys: KeyRing,
@@ -74,7 +74,7 @@ impl Sessions {
     /// [`Randomness::System`], or a seed in tests.
     ///
     /// # Errors
-    /// An invalid setting, or a system that gives no randomness.
+    /// If a setting is invalid, or the system provides no random bytes.
     pub fn new(
         config: Config,
         keys: KeyRing,
@@ -117,7 +117,7 @@ impl Sessions {
         self.keys.ids()
     }
 
-    /// Returns the ring of keys.
+    /// Returns the key ring.
     #[must_use]
     pub fn ring(&self) -> &KeyRing {
         &self.keys
@@ -134,13 +134,13 @@ impl Sessions {
         self.get(id).map(Session::holder)
     }
 
-    /// Returns the shared key of a session.
+    /// Returns the public name of the credential of a session.
     #[must_use]
     pub fn key(&self, id: SessionId) -> Option<KeyId> {
         self.get(id).map(|session| session.key)
     }
 
-    /// Returns `true` if packets are sealed, and not only protected from damage.
+    /// Returns `true` if packets are sealed. In the insecure mode they are only protected against damage.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         !self.keys.is_insecure()
@@ -155,7 +155,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the bytes of the guard, which follows header and payload.
+    /// Returns the length in bytes of the guard, which follows header and payload.
     #[must_use]
     pub fn overhead(&self) -> usize {
         guard_bytes(self.is_sealed())
@@ -167,7 +167,7 @@ impl Sessions {
         &self.counters
     }
 
-    /// Returns the number of sessions in the table, those being opened included.
+    /// Returns the number of sessions in the table, including those being opened.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -217,20 +217,20 @@ impl Sessions {
         self.get(id).is_some_and(Session::is_connected)
     }
 
-    /// Returns `true` if [`Sessions::poll_event`] returns an event.
+    /// Returns `true` if [`Sessions::poll_event`] would return an event.
     #[inline]
     #[must_use]
     pub fn has_event(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// Returns the oldest event that was not polled yet.
+    /// Takes the oldest event that was not polled yet.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Closes a session, and tells the peer. No event follows.
+    /// Closes a session and notifies the peer. No event follows.
     pub fn close(&mut self, now: Time, id: SessionId) {
         let Some(session) = self.get(id) else { return };
         if matches!(session.stage, Stage::Closing) {
@@ -245,15 +245,16 @@ impl Sessions {
         }
     }
 
-    /// Returns the latest time for the next call of [`Sessions::handle_timeout`]; `None` without timers. The time changes with
-    /// every call that takes `&mut self`, and may be early, never late.
+    /// Returns the latest time for the next call of [`Sessions::handle_timeout`]; `None` without timers. Every call that takes
+    /// `&mut self` may change the time. It may be early, but never late.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         let timer = self.timers.first().map(|&(at, _)| at);
         timer.into_iter().chain(self.turns.next_timeout()).min()
     }
 
-    /// Runs the timers due at `now`: answers handshakes that waited for their turn, repeats own ones and pings, and gives up peers.
+    /// Runs the timers that are due at `now`: answers queued handshakes, repeats handshakes and pings of this side, and gives up
+    /// peers.
     pub fn handle_timeout(&mut self, now: Time) {
         self.handle_turns(now);
         while let Some(&(at, id)) = self.timers.first() {
@@ -362,14 +363,15 @@ impl Sessions {
         }
     }
 
-    /// The engine has polled its sockets: the oldest datagram found at a port of this number had waited there for this time. `empty`
-    /// says that none is left at any port. An engine that is overloaded for long gives each peer its share.
+    /// Records that the engine has polled its sockets. `waited` is the number of a port and the time for which the oldest
+    /// datagram found there had waited. `empty` states that no port has datagrams left. If the engine is overloaded for long,
+    /// each peer gets a share of it.
     #[inline]
     pub fn on_poll(&mut self, now: Time, waited: (u8, Span), empty: bool) {
         self.shares.on_poll(now, waited, empty);
     }
 
-    /// Returns `true` if [`Sessions::on_poll`] is to hear of polls that find nothing, too.
+    /// Returns `true` if [`Sessions::on_poll`] must also be called after polls that find no datagram.
     #[inline]
     #[must_use]
     pub fn counts_shares(&self) -> bool {

@@ -3,14 +3,15 @@
 /// Maximum length of a reason in bytes of UTF-8.
 pub const MAX_REASON_BYTES: usize = 200;
 
-/// Why a peer refused a session, as it said itself.
+/// Reason of a refusal, as the peer stated it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Its application refused, for this reason.
+    /// The peer's application refused the session, for this reason.
     Application(Box<str>),
-    /// Its ring does not list this host's key.
+    /// The peer's key ring does not list this host's key.
     Unlisted,
-    /// This host's key, or all keys together that its ring does not list, have as many sessions or handshakes as their quota allows.
+    /// This host's key has as many sessions or handshakes as its quota allows, or all keys together that the peer's key ring does
+    /// not list have as many as their quota allows.
     Quota,
 }
 

@@ -14,12 +14,12 @@ use super::state::{Session, Stage, want};
 use super::table::{Sessions, find};
 use super::window::expand;
 
-/// A header with the fields of its flow's algorithm.
+/// Header of a packet with the congestion fields of its flow's algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Extended<'a> {
     /// The header.
     pub header: &'a Header,
-    /// The fields.
+    /// The congestion fields.
     pub extension: Extension<'a>,
 }
 
@@ -46,8 +46,8 @@ fn is_proof(datagram: &[u8]) -> bool {
 }
 
 impl Sessions {
-    /// Receives a datagram and opens it in place. Poll events and packets to send afterwards. A datagram that is dropped may
-    /// be overwritten.
+    /// Receives a datagram and opens it in place. Poll events and packets to send afterwards. A datagram that is dropped may be
+    /// overwritten.
     #[inline]
     pub fn receive<'d>(
         &mut self,
@@ -117,12 +117,12 @@ impl Sessions {
         }
     }
 
-    /// Writes a packet to the start of `buffer`: header, fields and sealed payload, and the guard ([`Sessions::overhead`]
-    /// bytes). Returns the length of the datagram.
+    /// Writes a packet to the start of `buffer`: header, fields and sealed payload, and the guard ([`Sessions::overhead`] bytes).
+    /// Returns the length of the datagram.
     ///
     /// # Errors
-    /// If the session is not connected, the header is illegal, the payload is not as long as the header states, or the
-    /// buffer is too short.
+    /// If the session is not connected or has used up its packet numbers, the header is illegal, the payload is not as long as
+    /// the header states, or the buffer is too short.
     #[inline]
     pub fn seal<'p>(
         &mut self,
@@ -302,8 +302,8 @@ impl Sessions {
         Ok(opened)
     }
 
-    /// Makes `packet` a probe of the path, of its length. Returns `false` if it is too short (a control packet takes 4
-    /// bytes and [`Sessions::overhead`]) or the session is not connected.
+    /// Fills `packet` with a probe of the path; the probe is as long as `packet`. Returns `false` if `packet` is too short (a
+    /// control packet takes 4 bytes and [`Sessions::overhead`]) or the session is not connected.
     pub fn seal_probe(&mut self, now: Time, id: SessionId, packet: &mut [u8]) -> bool {
         let carried = packet.len().checked_sub(CONTROL_BYTES + self.overhead());
         let zeros = carried.map(|bytes| vec![0; bytes]);
@@ -312,8 +312,8 @@ impl Sessions {
         })
     }
 
-    /// Writes the answer to a probe of `length` bytes to the start of `out`. Returns its length; `None` if `out` is too
-    /// short or the session is not connected.
+    /// Writes the answer to a probe of `length` bytes to the start of `out`. Returns the length of the answer, or `None` if `out`
+    /// is too short or the session is not connected.
     pub fn seal_probe_answer(
         &mut self,
         now: Time,

@@ -4,22 +4,22 @@ use std::fmt;
 
 use apus_units::{Bytes, Span};
 
-/// The reason for which the switch did not forward a datagram.
+/// Reason why the switch did not forward a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The port's buffer had no room.
     Buffer,
-    /// The algorithm's switch half dropped it.
+    /// The algorithm's switch half dropped the datagram.
     SwitchHalf,
-    /// The TTL reached 0: the switch forwards to itself, or packets circle.
+    /// The TTL reached 0: the switch forwards to itself, or packets circulate.
     Ttl,
-    /// The switch has as many clients as it can have, and none of them is idle.
+    /// The switch has its maximum number of clients, and none of them is idle.
     Clients,
-    /// It is longer than the path behind the switch allows.
+    /// The datagram is longer than the path behind the switch allows.
     TooLong,
-    /// The kernel refused to send it, for example because it has no route.
+    /// The kernel refused to send the datagram, for example because it has no route.
     NotSent,
-    /// The kernel's receive buffer was full: the switch was too slow. This loss is no property of the port.
+    /// The kernel's receive buffer was full, because the switch was too slow. This loss is not a property of the port.
     NotReceived,
 }
 
@@ -35,7 +35,7 @@ impl Cause {
         Self::NotReceived,
     ];
 
-    /// Returns the name in JSON.
+    /// Returns the name of the cause in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// The direction of a port.
+/// Direction of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the clients to the server.
@@ -74,10 +74,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::ToServer, Self::ToClients];
 
-    /// Returns the direction in which answers travel.
+    /// Returns the opposite direction, in which answers travel.
     #[must_use]
     pub const fn opposite(self) -> Self {
         match self {
@@ -87,15 +87,15 @@ impl Direction {
     }
 }
 
-/// Counters of the port of one direction over some time.
+/// Counters of the port of one direction over a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortCounters {
     /// Datagrams received for this direction.
     pub received: u64,
-    /// Datagrams that were sent, signals of the other port included.
+    /// Datagrams sent, including signals of the other port.
     pub sent: u64,
-    /// Wire bytes of those: UDP payload, headers, and what a packet takes of an Ethernet link in addition.
+    /// Wire bytes of the datagrams sent: UDP payload, headers, and the overhead of a packet on an Ethernet link.
     pub sent_bytes: u64,
     /// Datagrams not forwarded, by cause in the order of [`Cause::ALL`].
     pub drops: [u64; Cause::ALL.len()],
@@ -105,14 +105,14 @@ pub struct PortCounters {
     pub written: u64,
     /// Signals that the switch half sent to the sources of this port's packets.
     pub signals: u64,
-    /// Largest occupancy of the port in wire bytes, the packet in service included.
+    /// Maximum occupancy of the port in wire bytes, including the packet in service.
     pub max_queue: Bytes,
     /// Time integral of the occupancy, in byte-picoseconds.
     pub byte_time: u128,
 }
 
 impl PortCounters {
-    /// Returns the number of datagrams not forwarded for this cause.
+    /// Returns the number of datagrams that were not forwarded for this cause.
     #[must_use]
     pub fn dropped(&self, cause: Cause) -> u64 {
         self.drops[cause as usize]
@@ -122,7 +122,7 @@ impl PortCounters {
         self.drops[cause as usize] += 1;
     }
 
-    /// Returns the mean occupancy in wire bytes over this time.
+    /// Returns the mean occupancy in wire bytes over the period `time`.
     #[must_use]
     pub fn mean_queue(&self, time: Span) -> f64 {
         self.byte_time as f64 / (time.as_ps_f64()).max(1.0)
@@ -144,22 +144,22 @@ impl PortCounters {
     }
 }
 
-/// How well the forwarding thread kept the times of the ports.
+/// How closely the forwarding thread kept the departure times of the ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Punctuality {
-    /// Time in which the thread moved datagrams, instead of waiting for some.
+    /// Time in which the thread moved datagrams instead of waiting for them.
     pub busy: Span,
-    /// Sum over all departures of the time by which the datagram left later than it left the port.
+    /// Sum over all departures of the lateness: the time from the departure from the port to the transmission of the datagram.
     pub lateness: Span,
-    /// The longest such time.
+    /// Maximum lateness of a departure.
     pub max_lateness: Span,
-    /// Departures that were later than [`Punctuality::LATE`].
+    /// Number of departures that were later than [`Punctuality::LATE`].
     pub late: u64,
 }
 
 impl Punctuality {
-    /// Lateness from which a departure counts as late. deviation: no source; half of the base target of Swift over UDP
+    /// Lateness above which a departure counts as late. deviation: no source; half of the base target of Swift over UDP
     /// (docs/udp.md), so that more would decide what Swift does.
     pub const LATE: Span = Span::from_us(100);
 
@@ -177,28 +177,28 @@ impl Punctuality {
     }
 }
 
-/// What a switch did in some time.
+/// What a switch did in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// This time.
+    /// Length of the period.
     pub time: Span,
-    /// The ports, in the order of [`Direction::ALL`].
+    /// Counters of the ports, in the order of [`Direction::ALL`].
     pub ports: [PortCounters; 2],
-    /// How well the forwarding thread kept up.
+    /// Punctuality of the forwarding thread.
     pub punctuality: Punctuality,
-    /// Clients at the end of the time.
+    /// Number of clients at the end of the period.
     pub clients: usize,
 }
 
 impl Report {
-    /// Returns the counters of the port of a direction.
+    /// Returns the counters of the port of this direction.
     #[must_use]
     pub fn port(&self, direction: Direction) -> &PortCounters {
         &self.ports[direction as usize]
     }
 
-    /// Appends the report on the time that follows.
+    /// Appends the report on the period that follows this one.
     pub fn add(&mut self, next: &Self) {
         self.time = self.time.saturating_add(next.time);
         for (port, more) in self.ports.iter_mut().zip(&next.ports) {
@@ -215,7 +215,7 @@ impl Report {
         self.punctuality.late as f64 / sent.max(1) as f64
     }
 
-    /// Returns `true` if the thread was too slow for these ports, so that the results depend on the machine: the
+    /// Returns `true` if the thread was too slow for these ports, so that the results depend on the machine. In that case the
     /// kernel lost datagrams, or more than 1 % of the departures were late (deviation: no source).
     #[must_use]
     pub fn was_too_slow(&self) -> bool {

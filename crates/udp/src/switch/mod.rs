@@ -1,8 +1,8 @@
 //! A switch in user space: a bottleneck between clients and a server that takes part in an algorithm.
 //!
-//! The switch forwards datagrams between any number of clients and the address of one server. Each direction is a port
-//! with a rate, a buffer and the switch half of an algorithm: the half that the simulator runs. It reads and writes the
-//! congestion fields of packets, which are not authenticated, and needs no key ([`apus_wire::SwitchView`]).
+//! The switch forwards datagrams between any number of clients and the address of one server. Each direction is a port with a
+//! rate, a buffer and the switch half of an algorithm: the same code that the simulator runs. The switch half reads and writes
+//! the congestion fields of packets, which are not authenticated, and therefore needs no key ([`apus_wire::SwitchView`]).
 //!
 //! ```text
 //! clients            front socket                              one socket per client           server
@@ -12,12 +12,12 @@
 //!                                       port ToClients
 //! ```
 //!
-//! Ports run in virtual time (`port`, `forwarder`): their clock is the time at which the kernel received the datagrams.
-//! Their queues are therefore exact even while the thread has no core; only departures are then late. The [`Report`]
+//! Ports run in virtual time (`port`, `forwarder`): their clock is the time at which the kernel received the datagrams. Queues
+//! are therefore exact even while the forwarding thread has no core; only departures are late during that time. The [`Report`]
 //! states how late.
 //!
-//! Peers see the switch's address in place of each other's. A signal to the source of a packet comes from the address
-//! to which that source sends, as the transport requires.
+//! Peers see the switch's address instead of each other's. A signal to the source of a packet comes from the address to which
+//! that source sends, as the transport requires.
 
 mod clients;
 mod counters;
@@ -44,30 +44,29 @@ use crate::error::StartError;
 /// Settings of a [`Switch`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address to which clients send; port 0 lets the system choose.
+    /// Address to which clients send; port 0 lets the system choose.
     pub bind: SocketAddr,
-    /// The server.
+    /// Address of the server.
     pub server: SocketAddr,
     /// Rate of each port, in wire bytes.
     pub rate: Rate,
-    /// Most wire bytes in each port. deviation: no source; 2 ms at 1 Gb/s.
+    /// Maximum number of wire bytes in each port. deviation: no source; 2 ms at 1 Gb/s.
     pub buffer: Bytes,
     /// Propagation delay of the link behind each port.
     pub delay: Span,
-    /// The algorithm whose switch half the ports have; `None` for ports that only forward.
+    /// Algorithm whose switch half the ports run; `None` for ports that only forward.
     pub algorithm: Option<AlgorithmConfig>,
-    /// Wire bytes in the port above which it marks packets (ECN), for algorithms that react to marks and have no switch
-    /// half of their own.
+    /// Number of wire bytes in a port above which the port marks packets (ECN), for algorithms that react to marks and have no
+    /// switch half of their own.
     pub ecn_threshold: Option<Bytes>,
-    /// The longest IP packet of the hosts, in bytes: that of [`Config::max_mtu`](crate::Config::max_mtu).
+    /// Maximum length in bytes of the hosts' IP packets: their [`Config::max_mtu`](crate::Config::max_mtu).
     pub max_mtu: u32,
-    /// Kernel buffer of each socket and direction in bytes; the kernel may allow less. deviation: no source; as that
-    /// of a host.
+    /// Kernel buffer of each socket and direction, in bytes; the kernel may allow less. deviation: no source; as that of a host.
     pub socket_buffer: u32,
 }
 
 impl Config {
-    /// Settings for ports with this rate and otherwise defaults: no delay, and no switch half.
+    /// Returns default settings for ports with this rate: no delay, and no switch half.
     #[must_use]
     pub fn new(bind: SocketAddr, server: SocketAddr, rate: Rate) -> Self {
         Self {

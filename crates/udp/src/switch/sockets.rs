@@ -150,7 +150,7 @@ impl Back {
     }
 }
 
-/// A switch between clients and a server. It works while a thread is in [`Switch::forward`].
+/// A switch between clients and a server. It forwards datagrams only while a thread is in [`Switch::forward`].
 pub struct Switch {
     local: SocketAddr,
     front: Outlet,
@@ -169,7 +169,7 @@ impl Switch {
     /// Opens the switch. Datagrams wait in its socket until [`Switch::forward`].
     ///
     /// # Errors
-    /// A setting that is impossible, an address that cannot be bound, or another service that the system refuses.
+    /// If a setting is impossible, an address cannot be bound, or the system refuses another service.
     pub fn open(config: &Config) -> Result<Self, StartError> {
         config.check()?;
         let front = Outlet::open(config.bind, config.socket_buffer)?;
@@ -223,17 +223,17 @@ impl Switch {
         self.local
     }
 
-    /// Returns the link rate that signals and telemetry of this switch state: the next lower one of those that a packet
-    /// can express, but at least 1 Gb/s. `None` if the algorithm's switch half makes neither.
+    /// Returns the link rate that signals and telemetry of this switch state: the next lower rate that a packet can express, but
+    /// at least 1 Gb/s. Returns `None` if the algorithm's switch half makes neither signals nor telemetry.
     #[must_use]
     pub fn announced_rate(&self) -> Option<Rate> {
         self.announced
     }
 
-    /// Forwards datagrams for this long.
+    /// Forwards datagrams for the duration `time`.
     ///
     /// # Errors
-    /// If the system refuses to wait for sockets, or to wake the thread in time, and after 213 days, when the clock ends.
+    /// If the system refuses to wait for sockets or to wake the thread in time; also after 213 days, when the clock ends.
     pub fn forward(&mut self, time: Duration) -> io::Result<()> {
         let span = Span::from_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 1_000));
         set_current_timer_slack(Some(TIMER_SLACK))?;
@@ -263,7 +263,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Returns what happened since the last report.
+    /// Returns the counters since the last report.
     pub fn report(&mut self) -> Report {
         let now = self.clock.now();
         self.forwarder.not_received(Direction::ToServer, self.front.newly_dropped());

@@ -10,8 +10,10 @@ extern "C" fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Returns a number that is another one in a process that was forked from this one after the first call. The child has copies of the
-/// parent's hosts without their threads, and shares their sockets: whatever it did with them would disturb the parent.
+/// Returns a number that differs between this process and a process that was forked from it after the first call.
+///
+/// A forked process has copies of the parent's hosts without their threads, and shares their sockets. Any use of these hosts
+/// would disturb the parent.
 #[must_use]
 pub fn forks() -> u32 {
     static ASKED: Once = Once::new();

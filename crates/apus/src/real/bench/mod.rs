@@ -33,37 +33,37 @@ use usage::Machine;
 
 /// Compare the transport over UDP with blocking UDP and TCP sockets: round trips, writes, CPU time.
 ///
-/// Each contestant has a server process and client processes of its own, and takes part in every turn. The first settings
-/// measure the default mode, the last ones modes that never sleep. Use an idle machine.
+/// Each contestant has its own server process and client processes, and takes part in every turn. The first settings measure
+/// the default mode, the last ones modes that never sleep. Use an idle machine.
 #[derive(Args)]
 pub struct BenchUdp {
-    /// Run servers at this address for a process with `--peer`, which may start them without proving a key.
+    /// Run servers at ADDRESS for processes with `--peer`. Any process that connects can start them, without proving a key.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = [
         "peer", "full", "turns", "duration", "only", "gap", "json", "cipher", "mtu",
     ])]
     listen: Option<SocketAddr>,
-    /// HOST:PORT of a process with `--listen`; without it, the servers run on this machine.
+    /// HOST:PORT of a process with `--listen` [default: servers on this machine].
     #[arg(long)]
     peer: Option<String>,
     #[command(flatten)]
     basics: Basics,
-    /// Measure all settings: sealed and insecure, 64 clients, spinning writes.
+    /// Measure all settings: with and without encryption, 64 clients, writes with spinning engines.
     #[arg(long)]
     full: bool,
     /// Number of turns.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
     turns: u32,
-    /// Duration of a measurement; long gaps and idle connections take longer [default: 150ms, 1s with --full].
+    /// Duration of a measurement; those with long gaps or idle connections take longer [default: 150ms, 1s with --full].
     #[arg(long, value_parser = duration)]
     duration: Option<Duration>,
     /// Measure only this part. May be given several times.
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
-    /// Gap between round trips of one client, with --full also of several [default: 0s, 100us and 10ms]. May be given several
-    /// times.
+    /// Gap between the round trips of one client, with --full also of several clients. May be given several times [default: 0s,
+    /// 100us and 10ms].
     #[arg(long, value_parser = gap)]
     gap: Vec<Duration>,
-    /// Print JSON.
+    /// Print the results as JSON.
     #[arg(long)]
     json: bool,
 }

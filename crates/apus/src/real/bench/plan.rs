@@ -35,19 +35,19 @@ pub enum Part {
     RoundTrips,
     /// Round trips of several clients.
     Clients,
-    /// Round trips of a client with more threads than there are cores.
+    /// Round trips of one client with more threads than cores.
     Threads,
     /// Round trips while other threads compute, one per core.
     Busy,
     /// Bulk writes and small writes.
     Writes,
-    /// Calls of apus-rpc, next to messages.
+    /// Calls of apus-rpc, compared with messages.
     Rpc,
     /// CPU time of a process with idle connections.
     Idle,
-    /// Round trips if both ends never sleep.
+    /// Round trips with both ends spinning.
     Spinning,
-    /// As `spinning`, with one thread per end of Apus.
+    /// As `spinning`, with one thread at each end of Apus.
     Inline,
 }
 

@@ -52,15 +52,15 @@ pub struct Training {
     pub element: u32,
     /// Floating point operations of a rank per second, above 0.
     pub flops: f64,
-    /// How gradients are reduced: an all-reduce.
+    /// Algorithm of the all-reduce of gradients.
     pub gradients: Algorithm,
-    /// Whether gradients are reduced beside computations.
+    /// Whether gradients are reduced in parallel with computations.
     pub overlap: bool,
     /// Steps.
     pub iterations: u32,
 }
 
-/// Stream of gradients that are reduced beside computations.
+/// Stream of gradients that are reduced in parallel with computations.
 const ASIDE: u8 = 1;
 
 impl Training {
@@ -70,7 +70,7 @@ impl Training {
         self.tp.checked_mul(self.pp)?.checked_mul(self.dp)
     }
 
-    /// Makes the graph.
+    /// Returns the graph of the training steps.
     ///
     /// # Errors
     /// If a value is out of range.

@@ -5,7 +5,8 @@ use apus_units::Span;
 use super::Training;
 use crate::collectives::CollectiveError;
 
-/// Most bytes of a collective or a message. Rationale: as the sizes of scenarios; some 200 times the gradients of a layer of GPT-3.
+/// Maximum number of bytes of a collective or a message. Rationale: as for the sizes in scenarios; about 200
+/// times the gradients of a layer of GPT-3.
 const MAX_BYTES: u64 = 1 << 40;
 
 /// Returns a size that [`Training::check_sizes`] has found to be at most [`MAX_BYTES`].
