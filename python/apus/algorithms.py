@@ -40,7 +40,7 @@ class Algorithm(Settings):
 class Swift(Algorithm):
     """Algorithm `swift`.
 
-    AIMD on delay against a target that scales with hops and flows.
+    AIMD on the delay, relative to a target that scales with hops and flows.
 
     Source: Kumar et al., Swift, SIGCOMM 2020; profile falcon: falcon-transport/isekai v1.1.
     """
@@ -82,54 +82,56 @@ class Swift(Algorithm):
 
         Args:
             profile: Profile of defaults. "paper": Algorithm 1 with a fabric and an endpoint window;
-                "falcon": as in Google's Falcon simulator: buffer window, path change.
-            ai: additive increment in packets per RTT (number). Default: 1.
+                "falcon": as in Google's Falcon simulator, with a receiver-buffer window and changes
+                of the path.
+            ai: additive increase in packets per RTT (number). Default: 1.
             beta: multiplicative decrease constant (number). Default: 0.8.
-            max_mdf: largest fraction of the window that one decrease takes away (number). Default:
+            max_mdf: largest fraction by which one decrease reduces the window (number). Default:
                 0.5.
-            base_target: target of the fabric delay for one hop and few flows (of the end-to-end
-                delay if not decomposed) (time). Default: 25us. From the network in paper, falcon:
-                the larger of 25us and, for the longest path, the unloaded RTT, the rest of the
-                hosts' jitter and the time of 3 packets on the slowest link, without its share of
-                hop scaling.
-            hop_scale: target added per switch on the forward path (time). Default in paper: 1us.
-                Default in falcon: 1.05us.
-            fs_range: most that flow scaling adds to the target; `0us` turns flow scaling off
-                (time). Default: 100us.
-            fs_min_cwnd: window in packets at which flow scaling adds all of fs_range (number).
-                Default in paper: 0.01. Default in falcon: 0.1.
-            fs_max_cwnd: window in packets from which on flow scaling adds nothing (number). Default
-                in paper: 100. Default in falcon: 256.
+            base_target: base target of the fabric delay, before hop and flow scaling; of the
+                end-to-end delay if `decompose` is false (time). Default: 25us. From the network in
+                paper, falcon: the larger of 25us and the following value for the longest path: the
+                unloaded RTT, plus the hosts' jitter above its mean, plus the time of 3 packets on
+                the slowest link, minus the hop scaling.
+            hop_scale: amount added to the target per switch on the forward path (time). Default in
+                paper: 1us. Default in falcon: 1.05us.
+            fs_range: largest amount that flow scaling adds to the target; `0us` turns flow scaling
+                off (time). Default: 100us.
+            fs_min_cwnd: window in packets at or below which flow scaling adds all of fs_range
+                (number). Default in paper: 0.01. Default in falcon: 0.1.
+            fs_max_cwnd: window in packets at or above which flow scaling adds nothing (number).
+                Default in paper: 100. Default in falcon: 256.
             min_cwnd: smallest window in packets (number). Default in paper: 0.001. Default in
                 falcon: 0.01.
-            max_cwnd: largest window in packets, of each window: guards the one that is not the
+            max_cwnd: largest value of each window, in packets; it bounds the window that is not the
                 bottleneck (number). Default: 256. From the network in paper, falcon: the larger of
                 256 packets and 2 BDP.
-            initial_cwnd: first window in packets (number). Default: 1.
-            decompose: two windows for fabric and endpoint delay; `false` is Swift-v0, one window
-                for the end-to-end delay (true or false). Default in paper: true.
+            initial_cwnd: initial window in packets (number). Default: 1.
+            decompose: whether there are two windows, for the fabric and the endpoint delay; `false`
+                is Swift-v0, with one window for the end-to-end delay (true or false). Default in
+                paper: true.
             endpoint_target: target of the endpoint delay (time). Default in paper: 100us.
-            endpoint_min_cwnd: smallest endpoint window in packets, if that is more than min_cwnd; 0
-                for min_cwnd (number). Default in paper: 0.
+            endpoint_min_cwnd: smallest endpoint window in packets, if larger than min_cwnd; 0:
+                min_cwnd applies (number). Default in paper: 0.
             endpoint_gain: weight of a new sample in the average of the endpoint delay (number).
                 Default in paper: 0.5.
-            buffer_target: target of the receiver's buffer level in 32nds (whole number). Default in
-                falcon: 15.
-            buffer_increase: packets added to the receiver-buffer window per ACK below the target
-                (number). Default in falcon: 1.
-            pacing: when packets leave RTT/cwnd apart: at windows below one packet or always
+            buffer_target: target fill level of the receiver's buffer, in 32nds (whole number).
+                Default in falcon: 15.
+            buffer_increase: packets added to the receiver-buffer window per ACK with a fill level
+                below the target (number). Default in falcon: 1.
+            pacing: when packets leave RTT/cwnd apart: with windows below one packet, or always
                 ("below-one", "always"). Default: below-one.
             max_pacing_delay: longest delay between two packets of a paced flow (time). Default: 1s.
-            retx_reset_threshold: timeouts in a row from which on the window falls to its minimum
-                (whole number). Default: 3.
-            max_decrease_on_loss: whether a loss seen by SACK cuts the window by max_mdf (true or
-                false). Default in paper: true. Default in falcon: false.
-            plb_delay_factor: a packet counts as delayed above this multiple of the target (number).
-                Default in falcon: 1.01.
-            plb_delayed_fraction: a round counts as delayed from this fraction of delayed packets on
-                (number). Default in falcon: 0.5.
-            plb_rounds: delayed rounds in a row after which the flow changes its path (whole
-                number). Default in falcon: 5.
+            retx_reset_threshold: number of consecutive timeouts from which the window falls to its
+                minimum (whole number). Default: 3.
+            max_decrease_on_loss: whether a loss detected by SACK cuts the window by max_mdf (true
+                or false). Default in paper: true. Default in falcon: false.
+            plb_delay_factor: multiple of the target delay; a packet with a longer delay counts as
+                delayed (number). Default in falcon: 1.01.
+            plb_delayed_fraction: fraction of delayed packets at or above which a round counts as
+                delayed (number). Default in falcon: 0.5.
+            plb_rounds: number of consecutive delayed rounds after which the flow changes its path
+                (whole number). Default in falcon: 5.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default in paper: 0.25. Default in falcon: 0.25.
             rto_multiplier: retransmission timeout over smoothed RTT (number, at least 1). Default
@@ -203,18 +205,19 @@ class Dctcp(Algorithm):
         """Set the parameters that are given.
 
         Args:
-            profile: Profile of defaults. "rfc8257": as RFC 8257 has it; "gcn": Google's variant:
+            profile: Profile of defaults. "rfc8257": as in RFC 8257; "gcn": Google's variant, which
                 cuts by the mark rate of the current window.
             g: weight of the newest window of data in the estimate of the marked fraction (number,
                 above 0 and at most 1). Default in rfc8257: 0.0625. Default in gcn: 1.
-            initial_alpha: estimate of the marked fraction before the first window of data has been
+            initial_alpha: estimate of the marked fraction until the first window of data has been
                 acknowledged (number, between 0 and 1). Default: 1.
-            reaction: "per-packet": each marked packet takes a quarter of a packet off the window,
-                each trimmed, lost or timed-out one a whole one; a window without marks adds one
-                ("per-window", "per-packet"). Default: per-window.
-            initial_cwnd: first window in packets (number). Default: 10.
-            min_cwnd: smallest window in packets, also the one after a timeout (number, at least 1).
-                Default: 1.
+            reaction: "per-window": as in RFC 8257. "per-packet": each marked packet reduces the
+                window by a quarter of a packet, and each trimmed, lost or timed-out packet by a
+                whole one; a window of unmarked packets increases it by one ("per-window",
+                "per-packet"). Default: per-window.
+            initial_cwnd: initial window in packets (number). Default: 10.
+            min_cwnd: smallest window in packets, and the window after a timeout (number, at least
+                1). Default: 1.
             max_cwnd: largest window in packets (number). Default: 256. From the network in rfc8257,
                 gcn: the larger of 256 packets and 2 BDP.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
@@ -248,7 +251,8 @@ class Dctcp(Algorithm):
 class Bolt(Algorithm):
     """Algorithm `bolt`.
 
-    Switches tell the source of queues at once, and hand out bandwidth about to be free.
+    Switches signal queues to the source at once, and hand out bandwidth that is about to become
+    free.
 
     Source: Arslan et al., Bolt, NSDI 2023.
     """
@@ -292,67 +296,68 @@ class Bolt(Algorithm):
         """Set the parameters that are given.
 
         Args:
-            profile: Profile of defaults. "paper": Algorithms 1 to 4; "code": differences of the
-                authors' simulator, which produced the figures.
-            initial_cwnd: first window in packets (number). Default: 64. From the network in paper,
-                code: 1 BDP, within min_cwnd and max_cwnd.
+            profile: Profile of defaults. "paper": Algorithms 1 to 4; "code": as in the authors'
+                simulator, which produced the figures.
+            initial_cwnd: initial window in packets (number). Default: 64. From the network in
+                paper, code: 1 BDP, within min_cwnd and max_cwnd.
             min_cwnd: smallest window in packets; below 1 only with `below_one = "halve"` (number).
                 Default in paper: 1. Default in code: 0.01.
             max_cwnd: largest window in packets (number). Default: 4096.
-            below_one: effect of an SRC on a window of at most one packet: none, or every SRC halves
-                it, and packets are paced; a larger window then loses a whole packet, so that a
-                fraction may be left ("hold", "halve"). Default in paper: hold. Default in code:
-                halve.
-            rate: rate of a flow in the reaction factor: the window over the latest RTT, at most the
-                host's link (`line`), or without this limit (`window`) ("line", "window"). Default
-                in paper: line. Default in code: window.
-            pacing: packets that leave RTT/cwnd after the previous one: with windows below one
-                packet; also packets that fit only partly into the window; or all packets after the
-                first RTT ("below-one", "rest", "always"). Default in paper: below-one. Default in
-                code: rest.
+            below_one: effect of an SRC on a window of at most one packet. `hold`: none. `halve`:
+                every SRC halves the window, and packets are paced; a larger window then loses a
+                whole packet, so that a fraction of a packet may remain ("hold", "halve"). Default
+                in paper: hold. Default in code: halve.
+            rate: rate of a flow in the reaction factor: the window over the latest RTT, limited by
+                the rate of the host's link (`line`) or without this limit (`window`) ("line",
+                "window"). Default in paper: line. Default in code: window.
+            pacing: which packets leave RTT/cwnd after the previous one. `below-one`: packets of
+                windows below one packet. `rest`: also packets that fit only partly into the window.
+                `always`: all packets after the first RTT ("below-one", "rest", "always"). Default
+                in paper: below-one. Default in code: rest.
             ai: packets added to the window once per RTT (number, 0 or more). Default: 1.
             validate_window: whether the window grows only while it limits the flow (true or false).
                 Default in paper: true. Default in code: false.
-            first: which packets carry FIRST: bytes sent below the window, or all until the first
-                ACK ("bytes", "unacknowledged"). Default in paper: bytes. Default in code:
-                unacknowledged.
-            last: which packets carry LAST: those after which less than a window is left to send, or
-                those with which at most a window is ("after", "with"). Default in paper: after.
-                Default in code: with.
-            inc: which packets request a larger window: all, or those neither FIRST nor LAST
-                ("every", "continuing"). Default in paper: every. Default in code: continuing.
-            idle_reset: whether data after an idle RTT counts as a first window again (true or
+            first: which packets carry FIRST: those sent before a window of bytes has been sent
+                (`bytes`), or all until the first ACK (`unacknowledged`) ("bytes",
+                "unacknowledged"). Default in paper: bytes. Default in code: unacknowledged.
+            last: which packets carry LAST: those after which less than a window remains to be sent
+                (`after`), or those with which at most a window remains (`with`) ("after", "with").
+                Default in paper: after. Default in code: with.
+            inc: which packets request a larger window: all (`every`), or those with neither FIRST
+                nor LAST (`continuing`) ("every", "continuing"). Default in paper: every. Default in
+                code: continuing.
+            idle_reset: whether data sent after an idle RTT counts as a first window again (true or
                 false). Default: true.
-            cc_threshold: queue from which on a port is congested, in packets of full size (number,
-                0 or more). Default in paper: 1. Default in code: 2.
-            uncounted_packets: packets of full size that wait in a port and are not part of the
-                queue that counts (number, 0 or more). Default in paper: 0. Default in code: 1.
+            cc_threshold: queue at or above which a port is congested, in packets of full size
+                (number, 0 or more). Default in paper: 1. Default in code: 2.
+            uncounted_packets: number of packets of full size that are subtracted from the queue of
+                a port (number, 0 or more). Default in paper: 0. Default in code: 1.
             pru: whether switches hand out PRU tokens (true or false). Default: true.
             sm: whether switches hand out SM tokens (true or false). Default: true.
-            sm_counts: which packets count as demand for supply matching ("data", "all"). Default in
-                paper: data. Default in code: all.
+            sm_counts: which packets count as demand for supply matching: data packets (`data`), or
+                all packets (`all`) ("data", "all"). Default in paper: data. Default in code: all.
             sm_supply: supply of a class in supply matching if several classes share a port: its
-                share of the link by weight among classes with packets (Alg. 4), or the whole link
-                (Alg. 3) ("weighted", "link"). Default: weighted.
-            pru_cap: most PRU tokens that a port holds; 0 for any number (whole number). Default in
-                paper: 0. Default in code: 256.
-            favoured: whether the flow is of high priority, for which switches send SRCs with
+                share of the link by weight among the classes with packets (`weighted`, Alg. 4), or
+                the whole link (`link`, Alg. 3) ("weighted", "link"). Default: weighted.
+            pru_cap: largest number of PRU tokens that a port holds; 0: no limit (whole number).
+                Default in paper: 0. Default in code: 256.
+            favoured: whether the flow has high priority; switches then send its SRCs with
                 `src_probability` (true or false). Default: false.
-            src_probability: probability that a congested switch sends the SRC that is due to a
+            src_probability: probability that a congested switch sends an SRC that is due to a
                 favoured flow (number, between 0 and 1). Default: 1.
-            max_mdf: fraction of the window that a loss takes away, once per RTT (number, above 0
-                and at most 1). Default: 0.5.
+            max_mdf: fraction by which a loss reduces the window, once per RTT (number, above 0 and
+                at most 1). Default: 0.5.
             fallback: whether Swift runs in parallel and the smaller window applies ("none",
                 "swift"). Default: none.
             fallback_base_target: Swift's base target in the fallback (time). Default: 25us. From
-                the network in paper, code: the larger of 25us and, for the longest path, the
-                unloaded RTT, the rest of the hosts' jitter and the time of 3 packets on the slowest
-                link, without its share of hop scaling.
-            fallback_fs_range: Swift's range of flow scaling in the fallback (time). Default: 100us.
-            fallback_fs_min_cwnd: window at which the fallback's flow scaling adds all of its range
-                (number). Default: 0.01.
-            fallback_fs_max_cwnd: window from which on the fallback's flow scaling adds nothing
-                (number). Default: 100.
+                the network in paper, code: the larger of 25us and the following value for the
+                longest path: the unloaded RTT, plus the hosts' jitter above its mean, plus the time
+                of 3 packets on the slowest link, minus the hop scaling.
+            fallback_fs_range: range of Swift's flow scaling in the fallback (time). Default: 100us.
+            fallback_fs_min_cwnd: window at or below which the flow scaling of the fallback adds all
+                of its range (number). Default: 0.01.
+            fallback_fs_max_cwnd: window at or above which the flow scaling of the fallback adds
+                nothing (number). Default: 100.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
             rto_multiplier: retransmission timeout over smoothed RTT (number, at least 1). Default:
@@ -405,7 +410,8 @@ class Bolt(Algorithm):
 class Hpcc(Algorithm):
     """Algorithm `hpcc`.
 
-    Sets the window from the bytes in flight that switches report on packets.
+    Sets the window from the bytes in flight of each link, which follow from the telemetry that
+    switches add to packets.
 
     Source: Li et al., HPCC, SIGCOMM 2019.
     """
@@ -428,18 +434,18 @@ class Hpcc(Algorithm):
 
         Args:
             profile: Profile of defaults. "paper": Algorithm 1; "bolt": as the authors of Bolt ran
-                it, with the packets of HPCC's simulator.
-            base_rtt: T: the largest base RTT of the network; the first window is T at the host's
-                rate (time, above 0). Default in paper: 13us. Default in bolt: 8us. From the network
-                in paper, bolt: the unloaded RTT of the longest path.
-            eta: utilisation aimed at (number, above 0 and at most 1). Default: 0.95.
-            max_stage: RTTs of additive increase before a multiplicative one (whole number). Default
-                in paper: 5. Default in bolt: 0.
+                it, with the packet sizes of HPCC's simulator.
+            base_rtt: T: the largest base RTT of the network; the initial window is T times the rate
+                of the host (time, above 0). Default in paper: 13us. Default in bolt: 8us. From the
+                network in paper, bolt: the unloaded RTT of the longest path.
+            eta: target utilisation (number, above 0 and at most 1). Default: 0.95.
+            max_stage: number of RTTs of additive increase before a multiplicative adjustment (whole
+                number). Default in paper: 5. Default in bolt: 0.
             additive_rate: additive increase W_AI as a rate: W_AI is this rate times base_rtt
                 (rate). Default in paper: 50Mbps. Default in bolt: 50Mbps. From the network in
                 paper: line rate * (1 - eta) / 100.
-            min_rate: minimum of the window, as a rate times base_rtt (rate, above 0). Default:
-                100Mbps.
+            min_rate: smallest window, as a rate: the window is at least this rate times base_rtt
+                (rate, above 0). Default: 100Mbps.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
             rto_multiplier: retransmission timeout over smoothed RTT (number, at least 1). Default:
@@ -470,7 +476,7 @@ class Hpcc(Algorithm):
 class ExpressPass(Algorithm):
     """Algorithm `expresspass`.
 
-    Sends a packet per credit of the receiver; ports limit the rate of credits.
+    Sends one packet per credit from the receiver; ports limit the rate of credits.
 
     Source: Cho, Jang, Han: Credit-Scheduled Delay-Bounded Congestion Control for Datacenters,
     SIGCOMM 2017.
@@ -505,40 +511,45 @@ class ExpressPass(Algorithm):
         Args:
             profile: Profile of defaults. "code": the feedback control of the authors' simulator;
                 "paper": the paper's feedback control (unverified); "code-2018": the authors'
-                simulator since April 2018: the first rate grows with the data to send, and credits
-                are stopped early.
-            feedback: whether the credit rate follows credit loss; if not, credits leave at the
-                line's rate (true or false). Default: true.
-            alpha: first credit rate over the largest (number, above 0 and at most 1). Default: 0.5.
-            alpha_packets: packets to send from which the first credit rate is `alpha`; with fewer
-                it is less in proportion; 0: always `alpha` (whole number). Default in paper: 0.
-                Default in code: 0. Default in code-2018: 40.
-            w_init: first aggressiveness factor (number). Default in paper: 0.5. Default in code:
+                simulator since April 2018: the initial rate grows with the amount of data to send,
+                and credits are stopped early.
+            feedback: whether the credit rate follows the loss of credits; if not, the receiver
+                sends credits at the rate at which their data fills the line (true or false).
+                Default: true.
+            alpha: initial credit rate as a fraction of the largest rate (number, above 0 and at
+                most 1). Default: 0.5.
+            alpha_packets: number of packets to send from which the initial credit rate is `alpha`;
+                with fewer packets, it is proportionally lower. 0: always `alpha` (whole number).
+                Default in paper: 0. Default in code: 0. Default in code-2018: 40.
+            w_init: initial aggressiveness factor (number). Default in paper: 0.5. Default in code:
                 0.5. Default in code-2018: 0.0625.
             w_min: smallest aggressiveness factor (number, above 0 and at most 1). Default: 0.01.
             w_max: largest aggressiveness factor (number, above 0 and at most 1). Default: 0.5.
-            target_loss: credit loss that the rate is steered to; in `code` its largest value
-                (number, at least 0 and below 1). Default in paper: 0.1. Default in code: 0.125.
-                Default in code-2018: 0.125.
-            jitter: the gap between two credits varies by up to this fraction of it, either way
-                (number, at least 0 and below 1). Default: 0.1.
-            random_sizes: whether the sizes of credits vary, by 8 B either way of the nominal (true
-                or false). Default: true.
-            credit_burst: credits that a port lets pass at once: the size of its token bucket (whole
-                number, at least 1). Default: 2.
-            credit_queue: credits that may wait in a port (whole number, at least 1). Default: 8.
-            credit_queue_counts: what a port counts of the credits that wait; "bytes": as many as
-                `credit_queue` credits of nominal size have ("credits", "bytes"). Default: credits.
-            stop: when the sender says that it has no more data; "early": when as many credits as
-                packets that are left came in the last RTT, and so may be in flight ("last-data",
-                "wasted-credit", "early"). Default in paper: wasted-credit. Default in code:
-                last-data. Default in code-2018: early.
-            request_timeout: a sender that has data and gets no credit for this long asks again; one
-                whose stop is not answered stops again (time, above 0). Default: 10ms. From the
-                network in paper, code, code-2018: the larger of 10ms and twice the time of 2048
-                full packets on the slowest link of the longest path.
-            idle_timeout: a receiver stops sending credits after this time without data (time, above
-                0). Default: 100ms.
+            target_loss: target of the credit loss; in `code` and `code-2018`, the largest value of
+                this target (number, at least 0 and below 1). Default in paper: 0.1. Default in
+                code: 0.125. Default in code-2018: 0.125.
+            jitter: random variation of the gap between two credits: up to this fraction of the gap,
+                in either direction (number, at least 0 and below 1). Default: 0.1.
+            random_sizes: whether the sizes of credits vary, by up to 8 B around the nominal size
+                (true or false). Default: true.
+            credit_burst: number of credits that a port forwards at once: the size of its token
+                bucket (whole number, at least 1). Default: 2.
+            credit_queue: largest number of credits in the queue of a port (whole number, at least
+                1). Default: 8.
+            credit_queue_counts: unit in which a port limits its queue of credits; "bytes": the
+                limit is the size of `credit_queue` credits of nominal size ("credits", "bytes").
+                Default: credits.
+            stop: when the sender stops the credits. "last-data": after its last packet.
+                "wasted-credit": when a credit finds no data. "early": when at least as many credits
+                arrived in the last RTT as packets remain, since as many credits may be in flight
+                ("last-data", "wasted-credit", "early"). Default in paper: wasted-credit. Default in
+                code: last-data. Default in code-2018: early.
+            request_timeout: time after which a sender with data and without credit requests credit
+                again, and a sender whose stop is not answered sends the stop again (time, above 0).
+                Default: 10ms. From the network in paper, code, code-2018: the larger of 10ms and
+                twice the time of 2048 full packets on the slowest link of the longest path.
+            idle_timeout: time without data after which a receiver stops sending credits (time,
+                above 0). Default: 100ms.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
             rto_multiplier: retransmission timeout over smoothed RTT (number, at least 1). Default:
@@ -602,16 +613,15 @@ class Cubic(Algorithm):
         """Set the parameters that are given.
 
         Args:
-            profile: Profile of defaults. "rfc9438": as RFC 9438 has it.
-            c: C: how fast the curve grows, in packets per cubic second (number, above 0). Default:
-                0.4.
-            beta: beta_cubic: factor of the window at a congestion event (number, above 0 and below
-                1). Default: 0.7.
-            fast_convergence: leave room for new flows when the window at losses falls (true or
-                false). Default: true.
-            ecn: take part in ECN: a mark counts as a congestion event (true or false). Default:
-                false.
-            initial_cwnd: first window in packets (number). Default: 10.
+            profile: Profile of defaults. "rfc9438": as in RFC 9438.
+            c: C: growth of the curve, in packets per cubic second (number, above 0). Default: 0.4.
+            beta: beta_cubic: factor by which a congestion event multiplies the window (number,
+                above 0 and below 1). Default: 0.7.
+            fast_convergence: whether the flow leaves room for new flows when its window at losses
+                decreases (true or false). Default: true.
+            ecn: whether packets are ECN-capable; a mark then counts as a congestion event (true or
+                false). Default: false.
+            initial_cwnd: initial window in packets (number). Default: 10.
             max_cwnd: largest window in packets (number). Default: 65536.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
@@ -644,7 +654,7 @@ class Cubic(Algorithm):
 class Timely(Algorithm):
     """Algorithm `timely`.
 
-    Adapts a rate to the gradient of the RTT between two thresholds.
+    Adapts a rate to the gradient of the RTT while the RTT is between two thresholds.
 
     Source: Mittal et al., TIMELY, SIGCOMM 2015; profile patched: Zhu et al., ECN or Delay, CoNEXT
     2016.
@@ -675,26 +685,26 @@ class Timely(Algorithm):
         Args:
             profile: Profile of defaults. "paper": TIMELY's Algorithm 1; "patched": Patched TIMELY:
                 the decrease depends on the distance from a target RTT.
-            t_low: below this RTT the rate grows for any gradient (time). Default: 50us. From the
-                network in paper, patched: 2.5 min_rtt, at most t_high.
-            t_high: above this RTT the rate falls for any gradient (time). Default: 500us. From the
-                network in paper, patched: 25 min_rtt, at least t_low.
-            t_ref: RTT that the patched decrease is measured from (time, above 0). Default in
-                patched: 50us. From the network in patched: t_low.
+            t_low: RTT below which the rate grows, whatever the gradient (time). Default: 50us. From
+                the network in paper, patched: 2.5 times min_rtt, at most t_high.
+            t_high: RTT above which the rate falls, whatever the gradient (time). Default: 500us.
+                From the network in paper, patched: 25 times min_rtt, at least t_low.
+            t_ref: reference RTT of the patched decrease (time, above 0). Default in patched: 50us.
+                From the network in patched: t_low.
             min_rtt: D_minRTT: divisor of the gradient, and minimum time between two changes of the
                 rate (time, above 0). Default: 20us. From the network in paper, patched: the
                 unloaded RTT of the longest path.
             delta: additive increase of the rate (rate, above 0). Default: 10Mbps.
-            alpha: weight of a new difference of RTTs in their average (number, above 0 and at most
-                1). Default: 0.875.
-            beta: multiplicative decrease (number, above 0 and at most 1). Default in paper: 0.8.
-                Default in patched: 0.008.
-            hai_thresh: changes of rate without a positive gradient after which the increase is five
-                times as large (whole number, at least 1). Default in paper: 5.
+            alpha: weight of a new RTT difference in the average difference (number, above 0 and at
+                most 1). Default: 0.875.
+            beta: multiplicative decrease factor (number, above 0 and at most 1). Default in paper:
+                0.8. Default in patched: 0.008.
+            hai_thresh: number of consecutive rate changes without a positive gradient after which
+                the increase is five times as large (whole number, at least 1). Default in paper: 5.
             segment: payload bytes whose acknowledgement is a completion event (size, above 0).
                 Default: 16KiB.
-            initial_share: first rate as a fraction of the host's line (number, above 0 and at most
-                1). Default: 0.1.
+            initial_share: initial rate as a fraction of the line rate of the host (number, above 0
+                and at most 1). Default: 0.1.
             min_rate: smallest rate (rate, above 0). Default: 10Mbps.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
@@ -732,7 +742,7 @@ class Timely(Algorithm):
 class Dx(Algorithm):
     """Algorithm `dx`.
 
-    Grows the window while nothing queues, shrinks it in proportion to queueing delay.
+    Grows the window while queues are empty, and shrinks it in proportion to the queueing delay.
 
     Source: Lee et al., DX: Accurate Latency-based Congestion Feedback for Datacenters, USENIX ATC
     2015.
@@ -759,11 +769,11 @@ class Dx(Algorithm):
             profile: Profile of defaults. "paper": §4 of the paper.
             ai: packets added to the window in an RTT without queueing (number, above 0). Default:
                 1.
-            headroom: average queueing delay up to which no packet counts as queued (time). Default:
+            headroom: average queueing delay up to which the queues count as empty (time). Default:
                 1us.
-            slow_start: double the window per RTT until the first queueing delay or loss (true or
-                false). Default: true.
-            initial_cwnd: first window in packets (number). Default: 10.
+            slow_start: whether the window doubles per RTT until the first queueing delay or loss
+                (true or false). Default: true.
+            initial_cwnd: initial window in packets (number). Default: 10.
             min_cwnd: smallest window in packets (number, at least 1). Default: 1.
             max_cwnd: largest window in packets (number). Default: 65536.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
@@ -797,7 +807,7 @@ class Dx(Algorithm):
 class Dcqcn(Algorithm):
     """Algorithm `dcqcn`.
 
-    Cuts a rate on notifications of marks, recovers by a timer and a byte counter.
+    Cuts a rate when the receiver reports marks, and raises it by a timer and a byte counter.
 
     Source: Zhu et al., DCQCN: Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015.
     """
@@ -829,23 +839,26 @@ class Dcqcn(Algorithm):
             profile: Profile of defaults. "paper": §3.1 with the values of §5.
             g: weight of a notification in alpha, the estimate of congestion (number, above 0 and at
                 most 1). Default: 0.00390625.
-            alpha_timer: alpha falls once per this time without a notification (time, above 0).
-                Default: 55us.
-            timer: T: the rate rises once per this time (time, above 0). Default: 55us.
-            byte_counter: B: the rate rises once per this many wire bytes sent (size, above 0).
-                Default: 10MB.
-            f: F: rises of fast recovery before additive increase, and of that before hyper increase
-                (whole number). Default: 5.
+            alpha_timer: alpha falls once in each period of this length without a notification
+                (time, above 0). Default: 55us.
+            timer: T: period of the timer; the rate rises once per period (time, above 0). Default:
+                55us.
+            byte_counter: B: period of the byte counter, in wire bytes sent; the rate rises once per
+                period (size, above 0). Default: 10MB.
+            f: F: number of increases by fast recovery. If the timer or the byte counter has caused
+                more than F increases, the next one is additive; if both have, it is a hyper
+                increase (whole number). Default: 5.
             r_ai: additive increase of the target rate (rate, above 0). Default: 40Mbps.
             r_hai: hyper increase of the target rate (rate). Default: 400Mbps.
             min_rate: smallest rate (rate, above 0). Default: 10Mbps.
-            cnp_interval: N: a receiver notifies the sender of a flow at most once per this time
-                (time). Default: 50us.
-            k_min: queue of a switch port from which on packets are marked (size). Default: 5kB.
-                From the network in paper: 5kB * line rate / 40Gbps, at most k_max.
+            cnp_interval: N: minimum time between two notifications of a receiver to the sender of a
+                flow (time). Default: 50us.
+            k_min: queue of a switch port above which packets are marked, with a rising probability
+                (size). Default: 5kB. From the network in paper: 5kB * line rate / 40Gbps, at most
+                k_max.
             k_max: queue of a switch port above which every packet is marked (size). Default: 200kB.
                 From the network in paper: 200kB * line rate / 40Gbps, at least k_min.
-            p_max: probability of a mark at a queue of k_max (number, above 0 and at most 1).
+            p_max: probability of a mark if the queue is k_max (number, above 0 and at most 1).
                 Default: 0.01.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
@@ -884,7 +897,7 @@ class Dcqcn(Algorithm):
 class Rcp(Algorithm):
     """Algorithm `rcp`.
 
-    Paces at the smallest rate that the ports of its path give to every flow.
+    Paces at the smallest of the rates that the ports on its path offer to every flow.
 
     Source: Dukkipati et al., Processor Sharing Flows in the Internet, IWQoS 2005; ns-2 rcp.cc.
     """
@@ -907,14 +920,13 @@ class Rcp(Algorithm):
 
         Args:
             profile: Profile of defaults. "paper": with the constants of ns-2.
-            alpha: gain of the capacity that is left over (number, above 0 and below 2). Default:
-                0.4.
+            alpha: gain of the spare capacity (number, above 0 and below 2). Default: 0.4.
             beta: gain of the queue (number, above 0 and below 2). Default: 0.4.
-            initial_rate: a port's first rate over that of its link (number, above 0 and at most 1).
-                Default: 0.05.
-            rtt_gain: weight of a packet's RTT in a port's average of them (number, above 0 and at
-                most 1). Default: 0.02.
-            initial_rtt: a port's average RTT before any packet has stated one (time, above 0).
+            initial_rate: initial rate of a port as a fraction of the rate of its link (number,
+                above 0 and at most 1). Default: 0.05.
+            rtt_gain: weight of the RTT of a packet in the average RTT of a port (number, above 0
+                and at most 1). Default: 0.02.
+            initial_rtt: average RTT of a port before any packet has stated its RTT (time, above 0).
                 Default: 50us. From the network in paper: the unloaded RTT of the longest path.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
@@ -946,7 +958,7 @@ class Rcp(Algorithm):
 class Hull(Algorithm):
     """Algorithm `hull`.
 
-    DCTCP by marks of phantom queues, which leave some of each link unused; paced.
+    DCTCP with marks by phantom queues, which keep a part of each link unused, and with pacing.
 
     Source: Alizadeh et al., Less is More, NSDI 2012.
     """
@@ -977,27 +989,27 @@ class Hull(Algorithm):
 
         Args:
             profile: Profile of defaults. "paper": with the paper's constants.
-            gamma: rate at which a phantom queue drains over that of its link (number, above 0 and
-                at most 1). Default: 0.95.
-            threshold_per_gbps: bytes in a phantom queue above which it marks, per Gb/s of its link
-                (size). Default: 1kB.
+            gamma: rate at which a phantom queue drains, as a fraction of the rate of its link
+                (number, above 0 and at most 1). Default: 0.95.
+            threshold_per_gbps: bytes in a phantom queue above which it marks packets, per Gb/s of
+                its link (size). Default: 1kB.
             pacing: whether flows that see marks are paced (true or false). Default: true.
-            pacer_probability: probability that an acknowledgement with a mark has its flow paced
-                (number, above 0 and at most 1). Default: 0.125.
-            pacer_timeout: how long a flow stays paced after that (time, above 0). Default: 10ms.
+            pacer_probability: probability that an acknowledgement with a mark starts the pacing of
+                its flow (number, above 0 and at most 1). Default: 0.125.
+            pacer_timeout: time for which the flow is then paced (time, above 0). Default: 10ms.
             pacer_interval: T_r: interval at which the pacing rate is computed (time, above 0).
                 Default: 64us.
-            pacer_eta: weight of the newest interval in the pace (number, above 0 and at most 1).
-                Default: 0.125.
+            pacer_eta: weight of the newest interval in the pacing rate (number, above 0 and at most
+                1). Default: 0.125.
             pacer_beta: increase of the pacing rate per backlog, in kb/s per byte (number, above 0).
                 Default: 16.
             g: weight of the newest window of data in the estimate of the marked fraction (number,
                 above 0 and at most 1). Default: 0.0625.
-            initial_alpha: estimate of the marked fraction before the first window of data has been
+            initial_alpha: estimate of the marked fraction until the first window of data has been
                 acknowledged (number, between 0 and 1). Default: 1.
-            initial_cwnd: first window in packets (number). Default: 10.
-            min_cwnd: smallest window in packets, also the one after a timeout (number, at least 1).
-                Default: 1.
+            initial_cwnd: initial window in packets (number). Default: 10.
+            min_cwnd: smallest window in packets, and the window after a timeout (number, at least
+                1). Default: 1.
             max_cwnd: largest window in packets (number). Default: 256. From the network in paper:
                 the larger of 256 packets and 2 BDP.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
@@ -1066,20 +1078,23 @@ class Notified(Algorithm):
 
         Args:
             profile: Profile of defaults. "study": Bolt Fig. 2: Swift's reaction.
-            base_rtt: RTT without queues; with the reported queue it is the RTT that the packet will
-                observe (time, above 0). Default: 8us. From the network in study: the unloaded RTT
-                of the longest path.
-            delay: from the signal's arrival to the reaction (time). Default: 0us.
-            point: whether the delay counts from the packet's arrival at the queue or from when it
-                has left it ("arrival", "departure"). Default: arrival.
-            reaction: Swift's Algorithm 1, or division of the window by the load, once per RTT
-                ("swift", "ideal"). Default: swift.
-            initial_cwnd: first window in packets (number, at least 1). Default: 66. From the
+            base_rtt: RTT without queues; together with the time that the reported queue takes, it
+                is the RTT that the packet will observe (time, above 0). Default: 8us. From the
+                network in study: the unloaded RTT of the longest path.
+            delay: delay of the reaction, counted from `point` (time). Default: 0us.
+            point: whether the delay counts from the arrival of the packet at the queue (`arrival`),
+                or from the time at which the link has sent the queue in front of it (`departure`)
+                ("arrival", "departure"). Default: arrival.
+            reaction: Swift's Algorithm 1 (`swift`), or division of the window by the load, once per
+                RTT (`ideal`) ("swift", "ideal"). Default: swift.
+            initial_cwnd: initial window in packets (number, at least 1). Default: 66. From the
                 network in study: 1 BDP.
             base_target: Swift's base target (time). Default: 6us.
-            fs_range: most that Swift's flow scaling adds to the target (time). Default: 100us.
-            fs_min_cwnd: window at which flow scaling adds all of its range (number). Default: 0.1.
-            fs_max_cwnd: window from which on flow scaling adds nothing (number). Default: 256.
+            fs_range: largest amount that Swift's flow scaling adds to the target (time). Default:
+                100us.
+            fs_min_cwnd: window at or below which flow scaling adds all of its range (number).
+                Default: 0.1.
+            fs_max_cwnd: window at or above which flow scaling adds nothing (number). Default: 256.
             rto_gain: weight of a new sample in the smoothed end-to-end RTT (number, above 0 and at
                 most 1). Default: 0.25.
             rto_multiplier: retransmission timeout over smoothed RTT (number, at least 1). Default:
@@ -1114,7 +1129,7 @@ class Notified(Algorithm):
 class Nscc(Algorithm):
     """Algorithm `nscc`.
 
-    Starts at line rate, and follows marks, queueing delay and trimmed packets.
+    Starts at line rate, then reacts to marks, queueing delay and trimmed packets.
 
     Source: uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.13; profile
     median: MNSCC (arXiv 2509.07907).
@@ -1149,8 +1164,8 @@ class Nscc(Algorithm):
 
         Args:
             profile: Profile of defaults. "trimming": for switches that trim packets; "drop-tail":
-                for switches that drop packets; "median": MNSCC: the median of the last delays, for
-                switches that drop packets.
+                for switches that drop packets; "median": MNSCC: the median of the latest delays,
+                for switches that drop packets.
             network_rtt: RTT of a full packet and its acknowledgement over the longest path without
                 queues (time, above 0). Default: 12us. From the network in trimming, drop-tail,
                 median: the unloaded RTT between the NICs of the longest path.
@@ -1158,43 +1173,47 @@ class Nscc(Algorithm):
                 above 0). Default in trimming: 9us. Default in drop-tail: 12us. Default in median:
                 12us. From the network in trimming: 0.75 network_rtt. From the network in drop-tail,
                 median: network_rtt.
-            window_factor: first and largest window over line rate times RTT (number, at least 1).
-                Default: 1.5.
-            proportional: payloads that a window of acknowledgements without delay adds to the
-                window, before scaling to the network (number, 0 or more). Default: 4.
-            fair: payloads that a window of late but unmarked acknowledgements adds (number, 0 or
-                more). Default: 5.
-            eta: payloads added once per network_rtt (number, 0 or more). Default: 0.15.
-            fast: part of the acknowledged bytes added while nothing queues (number, 0 or more).
-                Default: 0.25.
-            fast_delay: queueing delay below which nothing queues (time, above 0). Default: 1us.
+            window_factor: initial and largest window, as a multiple of line rate times RTT (number,
+                at least 1). Default: 1.5.
+            proportional: payloads that a window of acknowledgements without queueing delay adds to
+                the window, before scaling to the network (number, 0 or more). Default: 4.
+            fair: payloads that a window of late but unmarked acknowledgements adds to the window,
+                before scaling to the network (number, 0 or more). Default: 5.
+            eta: payloads added to the window once per network_rtt, before scaling to the network
+                (number, 0 or more). Default: 0.15.
+            fast: fraction of the acknowledged bytes that is added to the window while queues are
+                empty, before scaling to the network (number, 0 or more). Default: 0.25.
+            fast_delay: queueing delay below which queues count as empty (time, above 0). Default:
+                1us.
             gamma: factor of the multiplicative decrease (number, 0 or more). Default: 0.8.
-            max_decrease: largest part of the window that one decrease takes (number, above 0 and at
-                most 1). Default: 0.5.
+            max_decrease: largest fraction by which one decrease reduces the window (number, above 0
+                and at most 1). Default: 0.5.
             delay_gain: weight of a new sample in the average queueing delay (number, above 0 and at
                 most 1). Default: 0.0125.
-            quick_adapt: set the window to the bytes received in the last RTT if those are few (true
+            quick_adapt: whether the window is set to the bytes received in the last RTT if these
+                are few, and a packet was trimmed or had a delay above 4 times target_queueing (true
                 or false). Default: true.
             quick_adapt_part: quick adaptation needs fewer bytes received than the largest window
                 divided by this (number, at least 1). Default: 8.
-            adjust_packets: full packets received after which increases take effect (number, 0 or
-                more). Default: 8.
-            median_samples: number of delays of which the median is taken; 1 is the delay itself
-                (whole number, from 1 to 4). Default in trimming: 1. Default in drop-tail: 1.
-                Default in median: 4.
-            receiver_penalty: obey receivers whose buffers fill: the window shrinks by up to the
-                bytes that are acknowledged (true or false). Default: false.
-            penalty_from: filled part of the receiver's buffer from which on it penalises (number,
-                above 0 and at most 1). Default: 0.25.
-            penalty_full: filled part of the receiver's buffer with the largest penalty (number,
-                above 0 and at most 1). Default: 0.75.
-            restore_window: after the penalty the window is what it was before (true or false).
-                Default: true.
+            adjust_packets: number of full packets received after which increases take effect,
+                unless network_rtt passes first (number, 0 or more). Default: 8.
+            median_samples: largest number of latest delays whose median is used; 1: the latest
+                delay itself (whole number, from 1 to 4). Default in trimming: 1. Default in
+                drop-tail: 1. Default in median: 4.
+            receiver_penalty: whether the flow obeys receivers whose buffers fill: each
+                acknowledgement then shrinks the window by up to the acknowledged bytes (true or
+                false). Default: false.
+            penalty_from: filled fraction of the receiver's buffer above which the penalty begins
+                (number, above 0 and at most 1). Default: 0.25.
+            penalty_full: filled fraction of the receiver's buffer at which the penalty is largest
+                (number, above 0 and at most 1). Default: 0.75.
+            restore_window: whether the window returns to its previous value after the penalty (true
+                or false). Default: true.
             rto: retransmission timeout, without back-off (time, above 0). Default in trimming:
                 100us. Default in drop-tail: 450us. Default in median: 450us. From the network in
-                trimming: 15 us and 6 times the time that a BDP, in whole packets, takes on the
-                path. From the network in drop-tail, median: 15 us and 6 times the time that 5 BDP,
-                in whole packets, take on the path.
+                trimming: 15 us plus 6 times the time that a BDP, rounded up to whole packets, takes
+                on the path. From the network in drop-tail, median: 15 us plus 6 times the time that
+                5 BDPs, each rounded up to whole packets, take on the path.
         """
         super().__init__(
             "Nscc",
@@ -1229,7 +1248,7 @@ class Nscc(Algorithm):
 class Mswift(Algorithm):
     """Algorithm `mswift`.
 
-    Swift on the median of the last delays, for packets on several paths.
+    Swift with the median of the latest delays, for flows whose packets take several paths.
 
     Source: unverified: Gerstein, Silberstein, Keslassy, Congestion Control for Spraying with
     Congested Paths, arXiv 2509.07907.
@@ -1254,24 +1273,26 @@ class Mswift(Algorithm):
 
         Args:
             profile: Profile of defaults. "mswift": the median of the delays of half a window;
-                "lswift": the latest delay; cuts after 5 late packets.
-            median: whether the delay is the median of the last ones (true or false). Default in
+                "lswift": the latest delay; cuts after 5 consecutive late packets.
+            median: whether the delay is the median of the latest delays (true or false). Default in
                 mswift: true. Default in lswift: false.
-            history: delays of which the median is taken, as a part of the window; at least one and
-                at most 128 (number, above 0 and at most 1). Default in mswift: 0.5.
-            late_packets: late acknowledgements in a row from which on the window may be cut (whole
-                number, at least 1). Default: 5.
-            ai: additive increment in packets per RTT (number). Default: 1.
-            beta: multiplicative decrease constant (number). Default: 0.8.
-            max_mdf: largest fraction of the window that one decrease takes away (number). Default:
+            history: number of latest delays whose median is used, as a fraction of the window; at
+                least one delay and at most 128 (number, above 0 and at most 1). Default in mswift:
                 0.5.
-            base_target: target of the fabric delay for one hop (time). Default: 25us. From the
-                network in mswift, lswift: the larger of 25us and, for the longest path, the
-                unloaded RTT, the rest of the hosts' jitter and the time of 3 packets on the slowest
-                link, without its share of hop scaling.
-            hop_scale: target added per switch on the forward path (time). Default: 1us.
-            initial_cwnd: first window in packets (number). Default: 16. From the network in mswift,
-                lswift: the BDP in packets, at most max_cwnd.
+            late_packets: number of consecutive late acknowledgements from which the window may be
+                cut (whole number, at least 1). Default: 5.
+            ai: additive increase in packets per RTT (number). Default: 1.
+            beta: multiplicative decrease constant (number). Default: 0.8.
+            max_mdf: largest fraction by which one decrease reduces the window (number). Default:
+                0.5.
+            base_target: base target of the fabric delay, before hop scaling (time). Default: 25us.
+                From the network in mswift, lswift: the larger of 25us and the following value for
+                the longest path: the unloaded RTT, plus the hosts' jitter above its mean, plus the
+                time of 3 packets on the slowest link, minus the hop scaling.
+            hop_scale: amount added to the target per switch on the forward path (time). Default:
+                1us.
+            initial_cwnd: initial window in packets (number). Default: 16. From the network in
+                mswift, lswift: the BDP in packets, at most max_cwnd.
             max_cwnd: largest window in packets (number). Default: 256. From the network in mswift,
                 lswift: the larger of 256 packets and 2 BDP.
         """
@@ -1298,7 +1319,8 @@ class Mswift(Algorithm):
 class Rccc(Algorithm):
     """Algorithm `rccc`.
 
-    Sends while the receiver grants credit; receivers grant in turns, a little below their rate.
+    Sends only with credit from the receiver, which grants credit to its flows in turn, slightly
+    below its line rate.
 
     Source: uet-htsim 40ccb05, after the Ultra Ethernet Specification 1.0 (2025) §3.6.14.
     """
@@ -1319,29 +1341,29 @@ class Rccc(Algorithm):
         """Set the parameters that are given.
 
         Args:
-            profile: Profile of defaults. "credits": credits alone; "nscc": credits, and the window
-                of NSCC.
+            profile: Profile of defaults. "credits": only credits; "nscc": credits and the
+                congestion window of NSCC.
             network_rtt: RTT of a full packet and its acknowledgement over the longest path without
                 queues (time, above 0). Default: 12us. From the network in credits, nscc: the
                 unloaded RTT between the NICs of the longest path.
-            window_factor: most credit, also that of a flow that begins, over line rate times RTT
-                (number, at least 1). Default: 1.5.
-            pace: part of its line rate at which a host grants (number, above 0 and at most 1).
-                Default: 0.99.
-            grant_packets: payloads of full packets that a turn grants (whole number, at least 1).
-                Default: 4.
-            window: "nscc": packets in flight are limited by NSCC's window too, for which packets
-                trimmed at the last hop do not count ("none", "nscc"). Default in credits: none.
-                Default in nscc: nscc.
+            window_factor: largest credit of a flow, which is also its initial credit, as a multiple
+                of line rate times RTT (number, at least 1). Default: 1.5.
+            pace: fraction of its line rate at which a host grants credit (number, above 0 and at
+                most 1). Default: 0.99.
+            grant_packets: credit granted per turn, in payloads of full packets (whole number, at
+                least 1). Default: 4.
+            window: "nscc": the congestion window of NSCC limits the packets in flight too; packets
+                trimmed at the last hop do not reduce this window ("none", "nscc"). Default in
+                credits: none. Default in nscc: nscc.
             target_queueing: with `window = "nscc"`: queueing delay above which marked packets
                 shrink the window (time, above 0). Default: 9us. From the network in nscc: 0.75
-                network_rtt with switches that trim, network_rtt with others.
-            regulated: lower the rate of grants by marks, and by trims before the last hop: for
-                networks with less capacity within than at hosts (true or false). Default: false.
-            rto: retransmission timeout, without back-off; after it a sender without credit asks for
-                some (time, above 0). Default: 100us. From the network in credits, nscc: 15 us and 6
-                times the time that a BDP, in whole packets, takes on the path; 5 BDPs with switches
-                that do not trim.
+                network_rtt if switches trim, otherwise network_rtt.
+            regulated: whether marks, and trims before the last hop, lower the rate of grants: for
+                networks with less capacity inside than at hosts (true or false). Default: false.
+            rto: retransmission timeout, without back-off; after this time, a sender without credit
+                requests credit (time, above 0). Default: 100us. From the network in credits, nscc:
+                15 us plus 6 times the time that a BDP, rounded up to whole packets, takes on the
+                path; 5 BDPs if switches do not trim.
         """
         super().__init__(
             "Rccc",
@@ -1364,7 +1386,7 @@ class Rccc(Algorithm):
 class Constant(Algorithm):
     """Algorithm `constant`.
 
-    A constant window or rate: no congestion control, for tests and as a baseline.
+    A constant window or rate, without congestion control, for tests and as a baseline.
 
     Source: none.
     """

@@ -73,47 +73,48 @@ class Scenario(Written):
         """Set the parameters that are given.
 
         Args:
-            name: Name of the scenario; that of the file if not given (text).
+            name: Name of the scenario. Default: the name of the file (text).
             title: What the scenario shows (text).
-            source: The publication, with the section or figure (text).
-            duration: End of the measured phase, from the start of the run (time, above 0).
-            warmup: Start of the measured phase. Without it, a run of traces alone is measured from
-                its first message (time; default "0s").
-            drain: Longest time after `duration` in which ops of the measured phase can end, under
-                the same load; `duration` minus `warmup` if not given (time).
-            ends_with_ops: For traces and jobs alone: the measured phase ends with the last op, if
-                all ops and jobs end before `duration`. Without it, `true` for jobs alone, otherwise
-                `false` (true or false).
-            seed: Fixes everything random (whole number, at most 9007199254740992; default "1").
-            topology: The fabric: a table, or one line like "fat-tree k=8 100Gbps 1us": the kind, or
-                the name of a cluster (`apus list topologies`), then rate, delay, buffer (4MB if not
-                given) and `key=value` in any order (text or table).
-            packets: Sizes of packets on the wire, preamble and gap included (table).
-            host: Costs of hosts: a model and the settings that differ from it (table).
+            source: The publication, with its section or figure (text).
+            duration: End of the measured phase, counted from the start of the run (time, above 0).
+            warmup: Start of the measured phase. If not given, a run that has only traces and jobs
+                is measured from its first message or job (time; default "0s").
+            drain: Maximum time after `duration` in which ops of the measured phase can still end,
+                under the same load. Default: `duration` minus `warmup` (time).
+            ends_with_ops: For runs that have only traces and jobs: if all of them end before
+                `duration`, the measured phase ends with the last op or operation. Default: `true`
+                if all workloads are jobs, otherwise `false` (true or false).
+            seed: Seed of all random numbers (whole number, at most 9007199254740992; default "1").
+            topology: The fabric: a table, or one line such as "fat-tree k=8 100Gbps 1us". The line
+                starts with the kind, or with the name of a cluster (`apus list topologies`). Rate,
+                delay, buffer (default: 4MB) and `key=value` follow in any order (text or table).
+            packets: Sizes of packets on the wire, including preamble and gap (table).
+            host: Costs of hosts: a model, and settings that differ from the model (table).
             transport: Settings of every transport endpoint (table).
-            routing: Choice of a path per packet, and what the transport does about packets that
-                overtake each other (table).
-            algorithm: The algorithm with its parameters; several are `[algorithm.LABEL]`, and
-                workloads name the label (table).
-            workloads: Which hosts send how much to which, and when (list of tables).
-            faults: Links that fail, lose, corrupt or reorder packets on a schedule (list of
-                tables).
-            measure: Measurements of parts of the run (table).
-            record: Samples and ops that a run keeps if its results are written to a directory
+            routing: Choice of a path for each packet, and treatment of packets that overtake each
+                other (table).
+            algorithm: The algorithm with its parameters. For several algorithms, use tables
+                `[algorithm.LABEL]`; each workload names a label (table).
+            workloads: Traffic: which hosts send to which hosts, how much and when (list of tables).
+            faults: Links and switches that fail, slow down, lose, corrupt or reorder packets, on a
+                schedule or at random (list of tables).
+            measure: Measurements of parts of the run, in addition to those of the whole run
+                (table).
+            record: Samples and ops that a run records if its results are written to a directory
                 (table).
             testbed: A file with settings that several scenarios share. Settings that differ from
-                it, from the defaults of the algorithm or of the host are set by `[[override]]`, or
-                by a variant or sweep with a `reason` (text).
-            runs_of: For a scenario that only has checks: the scenario whose runs are checked. `apus
-                reproduce` runs equal runs once (text).
+                the testbed, or from the defaults of the algorithm or of the host, need a reason:
+                set them in `[[override]]`, or in a variant or sweep with a `reason` (text).
+            runs_of: For a scenario that has only checks: the scenario whose runs are checked. `apus
+                reproduce` executes identical runs only once (text).
             overrides: Settings that differ from the testbed (list of tables).
-            variants: The runs of an experiment (list of tables).
-            sweep: A variant for each value of a key (table).
-            quick: Settings of `apus reproduce --quick` and `apus run --quick` (table).
-            checks: A metric with the band in which it must be (list of tables).
-            shows: A metric without a band (list of tables).
-            format_version: Version of the format of the file. A program refuses a file of a newer
-                format than its own (whole number, at least 1; default "1").
+            variants: The runs of an experiment, each with its own settings (list of tables).
+            sweep: One variant for each value of a key (table).
+            quick: Settings of quick runs (`apus reproduce --quick`, `apus run --quick`) (table).
+            checks: A metric, and the band in which its value must be (list of tables).
+            shows: A metric that is shown without a band (list of tables).
+            format_version: Version of the file format. A program rejects files whose format is
+                newer than its own (whole number, at least 1; default "1").
         """
         super().__init__(
             "Scenario",

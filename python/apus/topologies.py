@@ -53,27 +53,30 @@ def star(
     `hosts` hosts on one switch.
 
     Args:
-        hosts: Hosts (whole number, from 1 to 65536).
-        planes: Equal networks that share nothing but the hosts: a host, or each of its NICs, has a
-            port of `rate` on each. A policy that spreads packets uses all, a flow with one path one
-            of them (whole number, from 1 to 64; default "1").
+        hosts: Number of hosts (whole number, from 1 to 65536).
+        planes: Number of equal networks that share nothing except the hosts. Each host (with
+            `rails`, each NIC) has a port of `rate` on each plane. A path policy that spreads
+            packets uses all planes; a flow with one path uses one plane (whole number, from 1 to
+            64; default "1").
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "star",
@@ -118,29 +121,32 @@ def dumbbell(
 ) -> Topology:
     """Topology `dumbbell`.
 
-    `left` and `right` hosts on two switches, joined by the link `middle`.
+    `left` and `right` hosts on two switches, which the link `middle` connects.
 
     Args:
-        left: Hosts on the left switch (whole number, from 1 to 65536).
-        right: Hosts on the right switch (whole number, from 1 to 65536).
-        middle: Differences of the link between the switches from those of hosts (table).
+        left: Number of hosts on the left switch (whole number, from 1 to 65536).
+        right: Number of hosts on the right switch (whole number, from 1 to 65536).
+        middle: Settings in which the link between the switches differs from the links of hosts
+            (table).
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "dumbbell",
@@ -189,35 +195,42 @@ def leaf_spine(
 ) -> Topology:
     """Topology `leaf-spine`.
 
-    `leaves` switches of `hosts_per_leaf` hosts, each with an `uplink` to all `spines`.
+    `leaves` switches with `hosts_per_leaf` hosts each; every leaf has an `uplink` to each of the
+    `spines`.
 
     Args:
-        leaves: Leaf switches (whole number, from 1 to 65536).
-        hosts_per_leaf: Hosts of each leaf switch (whole number, from 1 to 65536).
-        spines: Spine switches; not needed with `oversubscription` (whole number, from 1 to 65536).
-        oversubscription: Rate of the hosts of a leaf over the rate of its uplinks, which gives
-            `spines`; if both are given they must agree (number, above 0 and at most 1024).
-        uplink: Differences of links between leaf and spine from those of hosts (table).
-        planes: Equal networks that share nothing but the hosts: a host, or each of its NICs, has a
-            port of `rate` on each. A policy that spreads packets uses all, a flow with one path one
-            of them (whole number, from 1 to 64; default "1").
+        leaves: Number of leaf switches (whole number, from 1 to 65536).
+        hosts_per_leaf: Number of hosts of each leaf switch (whole number, from 1 to 65536).
+        spines: Number of spine switches; not needed with `oversubscription` (whole number, from 1
+            to 65536).
+        oversubscription: Total rate of the hosts of a leaf, divided by the total rate of its
+            uplinks. It determines `spines`; if both are given, they must agree (number, above 0 and
+            at most 1024).
+        uplink: Settings in which the links between leaf and spine switches differ from the links of
+            hosts (table).
+        planes: Number of equal networks that share nothing except the hosts. Each host (with
+            `rails`, each NIC) has a port of `rate` on each plane. A path policy that spreads
+            packets uses all planes; a flow with one path uses one plane (whole number, from 1 to
+            64; default "1").
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "leaf_spine",
@@ -268,34 +281,39 @@ def fat_tree(
 ) -> Topology:
     """Topology `fat-tree`.
 
-    Of `k`-port switches in three tiers: links, `aggregation`, `core`.
+    `k`-port switches in three tiers; `aggregation` and `core` set the links between the tiers.
 
     Args:
-        k: Ports of a switch, an even number (whole number, from 2 to 128).
-        hosts_per_edge: Hosts of each edge switch; `k` / 2 if not given (whole number, from 1 to
-            65536).
-        aggregation: Differences of links between edge and aggregation from those of hosts (table).
-        core: Differences of links between aggregation and core from those of hosts (table).
-        planes: Equal networks that share nothing but the hosts: a host, or each of its NICs, has a
-            port of `rate` on each. A policy that spreads packets uses all, a flow with one path one
-            of them (whole number, from 1 to 64; default "1").
+        k: Number of ports of each switch; must be even (whole number, from 2 to 128).
+        hosts_per_edge: Number of hosts of each edge switch. Default: `k` / 2 (whole number, from 1
+            to 65536).
+        aggregation: Settings in which the links between edge and aggregation switches differ from
+            the links of hosts (table).
+        core: Settings in which the links between aggregation and core switches differ from the
+            links of hosts (table).
+        planes: Number of equal networks that share nothing except the hosts. Each host (with
+            `rails`, each NIC) has a port of `rate` on each plane. A path policy that spreads
+            packets uses all planes; a flow with one path uses one plane (whole number, from 1 to
+            64; default "1").
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "fat_tree",
@@ -348,42 +366,47 @@ def rails(
 ) -> Topology:
     """Topology `rails`.
 
-    `nodes` with one NIC per rail: NIC i is on a leaf of rail i, which `spines` join with the
-    others.
+    `nodes` with one NIC per rail: NIC i of each node is on a leaf switch of rail i, and `spines`
+    connect the rails.
 
     Args:
-        nodes: Hosts, each a node with `nics` NICs; a rank of a job has one of them (whole number,
-            from 1 to 65536).
-        nics: NICs of a node, and thus rails (whole number, from 1 to 64; default "8").
-        planes: Equal networks that share nothing but the hosts: a host, or each of its NICs, has a
-            port of `rate` on each. A policy that spreads packets uses all, a flow with one path one
-            of them (whole number, from 1 to 64; default "1").
-        nodes_per_leaf: Nodes whose NICs share leaf switches; all nodes if not given (whole number,
-            from 1 to 65536).
-        spines: Spine switches, of each plane. Without any a message to another rail first crosses
-            the network within its node (whole number, at most 65536; default "0").
-        uplink: Differences of links between leaf and spine from those of hosts (table).
-        scale_up_rate: Rate of a rank in each direction in the network within its node: default of
-            `local_rate` of jobs (rate, at least 1bps).
-        scale_up_delay: Delay of that network: default of `local_delay` of jobs (time, at most 1s;
-            default "0s").
+        nodes: Number of nodes. Each node is a host with `nics` NICs; each rank of a job uses one
+            NIC (whole number, from 1 to 65536).
+        nics: Number of NICs of each node, which is also the number of rails (whole number, from 1
+            to 64; default "8").
+        planes: Number of equal networks that share nothing except the hosts. Each host (with
+            `rails`, each NIC) has a port of `rate` on each plane. A path policy that spreads
+            packets uses all planes; a flow with one path uses one plane (whole number, from 1 to
+            64; default "1").
+        nodes_per_leaf: Number of nodes whose NICs share leaf switches. Default: all nodes (whole
+            number, from 1 to 65536).
+        spines: Number of spine switches of each plane. Without spines, a message to another rail
+            first crosses the network within its node (whole number, at most 65536; default "0").
+        uplink: Settings in which the links between leaf and spine switches differ from the links of
+            hosts (table).
+        scale_up_rate: Rate of each rank, in each direction, in the network within its node. It is
+            the default of `local_rate` of jobs (rate, at least 1bps).
+        scale_up_delay: Delay of the network within a node. It is the default of `local_delay` of
+            jobs (time, at most 1s; default "0s").
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "rails",
@@ -434,29 +457,32 @@ def parking_lot(
 ) -> Topology:
     """Topology `parking-lot`.
 
-    A chain of `switches` with `hosts_per_switch` hosts each, joined by links `chain`.
+    A chain of `switches` with `hosts_per_switch` hosts each; `chain` sets the links between the
+    switches.
 
     Args:
-        switches: Switches (whole number, from 1 to 65536).
-        hosts_per_switch: Hosts of each switch (whole number, from 1 to 65536).
-        chain: Differences of links between switches from those of hosts (table).
+        switches: Number of switches (whole number, from 1 to 65536).
+        hosts_per_switch: Number of hosts of each switch (whole number, from 1 to 65536).
+        chain: Settings in which the links between switches differ from the links of hosts (table).
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "parking_lot",
@@ -506,41 +532,43 @@ def links(
 ) -> Topology:
     """Topology `links`.
 
-    Each link in a table `[[topology.link]]`, or in a `file`: .topo of htsim, topology.txt of the
-    HPCC simulator or of SimAI, or InfraGraph.
+    Links listed one by one, in tables `[[topology.link]]` or in a `file` (.topo of htsim,
+    topology.txt of the HPCC simulator or of SimAI, or InfraGraph).
 
     Args:
-        links: A link, with the settings that differ from the topology's (list of tables).
-        file: A .topo of htsim, a topology.txt of the HPCC simulator or of SimAI, or a file of
-            InfraGraph (text).
-        text: The text of such a file (text).
-        servers: For SimAI's topologies: a host is a server, whose NICs are those of its GPUs and
-            whose network within is that of its NVSwitches. Otherwise each GPU is a host, without
-            NVSwitches (true or false).
-        nics: NICs of a host, which its links in their order are divided among; a rank of a job has
-            one of them. If not given, messages use all links of a host (whole number, from 1 to
-            64).
-        scale_up_rate: Rate of a rank in each direction in the network within its node: default of
-            `local_rate` of jobs (rate, at least 1bps).
-        scale_up_delay: Delay of that network: default of `local_delay` of jobs (time, at most 1s;
-            default "0s").
+        links: A link. Its settings replace those of `[topology]` (list of tables).
+        file: File with the links: .topo of htsim, topology.txt of the HPCC simulator or of SimAI,
+            or InfraGraph (text).
+        text: Content of such a file, in place of `file` (text).
+        servers: For topologies of SimAI. `true`: each server is a host; it has the NICs of its
+            GPUs, and its NVSwitches are the network within the host. `false`: each GPU is a host,
+            and NVSwitches are left out (true or false).
+        nics: Number of NICs of each host. The links of a host are divided among its NICs, in their
+            order; each rank of a job uses one NIC. If not given, messages use all links of a host
+            (whole number, from 1 to 64).
+        scale_up_rate: Rate of each rank, in each direction, in the network within its node. It is
+            the default of `local_rate` of jobs (rate, at least 1bps).
+        scale_up_delay: Delay of the network within a node. It is the default of `local_delay` of
+            jobs (time, at most 1s; default "0s").
         rate: Rate of the links (rate, at least 1kbps).
-        delay: One-way delay of the links (time, at most 1s).
-        buffer: Memory of a switch port (size or "unlimited").
-        shared: Memory that the ports of a switch share, in place of `buffer` (table).
-        pipeline_latency: Time that a packet spends in a switch before it is queued (time, at most
-            1s; default "0s").
-        ecn: Marks packets by the queue of their port (table).
-        classes: Traffic classes of every switch port, two or more. The ports of a class take part
-            in the algorithm of the workloads in it, if that has a switch half (list of tables).
+        delay: One-way propagation delay of the links (time, at most 1s).
+        buffer: Memory of each switch port (size or "unlimited").
+        shared: Memory that all ports of a switch share, in place of `buffer` (table).
+        pipeline_latency: Time that a packet spends in a switch before it joins a queue (time, at
+            most 1s; default "0s").
+        ecn: ECN: switches mark packets, depending on the queue of the port (table).
+        classes: Traffic classes of every switch port, at least two. If the algorithm of the
+            workloads in a class has a switch half, the switch ports run it for this class (list of
+            tables).
         scheduler: Order in which a port serves classes of the same priority; "stfq": start-time
             fair queueing; "drr": deficit round robin ("stfq", "drr"; default "stfq").
-        ack_class: Class of acknowledgements and read requests; that of their flow if not given
-            (text).
-        plain: Names of switches without switch halves of algorithms (list of texts).
-        signals: Signals of switches travel as acknowledgements do, or reach their source at once
-            and take no bandwidth ("packets", "instant"; default "packets").
-        pfc: Switches pause the links that fill their memory (table).
+        ack_class: Traffic class of acknowledgements and read requests. Default: the class of their
+            flow (text).
+        plain: Names of switches that do not run the switch halves of algorithms (list of texts).
+        signals: "packets": signals of switches travel as packets, like acknowledgements. "instant":
+            signals reach their source at once and use no bandwidth ("packets", "instant"; default
+            "packets").
+        pfc: Priority flow control: switches pause the links that fill their memory (table).
     """
     return Topology(
         "links",

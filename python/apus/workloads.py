@@ -60,30 +60,36 @@ def incast(
 ) -> Workload:
     """Workload `incast`.
 
-    `senders` hosts to one `receiver`, or to each of a list of them.
+    `senders` hosts send to one `receiver`, or to each of several receivers.
 
     Args:
-        senders: The hosts that send; all other hosts if not given (number or list of hosts).
-        receiver: The host that receives, or several with an incast each (host or list of hosts).
+        senders: The hosts that send. Default: all other hosts (number or list of hosts).
+        receiver: The host that receives. With `kind = "incast"`, a list of hosts makes an incast to
+            each of them (host or list of hosts).
         size: Payload of an op (size, at least 1B).
-        outstanding: Ops of a flow in progress at a time (whole number, at least 1; default "1").
-        flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
-        start_spread: Each flow starts later by a random time up to this (time; default "0s").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        outstanding: Number of outstanding ops of each flow (whole number, at least 1; default "1").
+        flows_per_pair: Number of flows of each pair of hosts (whole number, at least 1; default
+            "1").
+        start_spread: Maximum of the random time by which the start of each flow is delayed (time;
+            default "0s").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "incast",
@@ -130,29 +136,35 @@ def permutation(
 ) -> Workload:
     """Workload `permutation`.
 
-    Every host to one other, every host from one other; drawn from the seed.
+    Each host sends to one other host and receives from one other host; the pairs are drawn from the
+    seed.
 
     Args:
-        hosts: The hosts that send and receive; all if not given (number or list of hosts).
+        hosts: The hosts that send and receive. Default: all hosts (number or list of hosts).
         size: Payload of an op (size, at least 1B).
-        outstanding: Ops of a flow in progress at a time (whole number, at least 1; default "1").
-        flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
-        start_spread: Each flow starts later by a random time up to this (time; default "0s").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        outstanding: Number of outstanding ops of each flow (whole number, at least 1; default "1").
+        flows_per_pair: Number of flows of each pair of hosts (whole number, at least 1; default
+            "1").
+        start_spread: Maximum of the random time by which the start of each flow is delayed (time;
+            default "0s").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "permutation",
@@ -212,64 +224,72 @@ def all_to_all(
 ) -> Workload:
     """Workload `all-to-all`.
 
-    Every host to every other, in closed loops; with a `pattern` a job, in which `size` is the whole
-    array of a rank.
+    Each host sends to every other host, in closed loops. With a `pattern`, the workload is a job,
+    and `size` is the whole array of a rank.
 
     Args:
-        hosts: The hosts that send and receive; all if not given (number or list of hosts).
+        hosts: The hosts that send and receive. Default: all hosts (number or list of hosts).
         size: Payload of an op (size, at least 1B).
-        outstanding: Ops of a flow in progress at a time (whole number, at least 1; default "1").
-        flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
-        start_spread: Each flow starts later by a random time up to this (time; default "0s").
-        pattern: With it, it is a job: one collective with dependencies between its messages, by
-            this algorithm. `rail`: by node and rail, as NCCL's PXN ("direct", "pairwise", "window",
-            "bruck", "rail").
-        window: With the pattern `window`: blocks that a rank sends at a time (whole number, at
-            least 1; default "4").
-        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
-            the ranks of a host, if these are consecutive and all hosts have as many (whole number,
-            at least 2).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        outstanding: Number of outstanding ops of each flow (whole number, at least 1; default "1").
+        flows_per_pair: Number of flows of each pair of hosts (whole number, at least 1; default
+            "1").
+        start_spread: Maximum of the random time by which the start of each flow is delayed (time;
+            default "0s").
+        pattern: If given, the workload is a job: one collective by this algorithm, with
+            dependencies between its messages. `rail`: by node and rail, like PXN of NCCL ("direct",
+            "pairwise", "window", "bruck", "rail").
+        window: With the pattern `window`: number of blocks that a rank sends at the same time
+            (whole number, at least 1; default "4").
+        group: With the pattern `hierarchical` or `rail`: number of consecutive ranks that form a
+            node. Default: the number of ranks of a host, if these are consecutive and all hosts
+            have the same number (whole number, at least 2).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        channels: Equal parts of the data, each a collective of its own beside the others (whole
-            number, from 1 to 256; default "1").
-        compute: Time that every rank computes before each iteration (time; default "0s").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        channels: Number of equal parts of the data. Each part has its own collective, and these run
+            in parallel (whole number, from 1 to 256; default "1").
+        compute: Time for which every rank computes before each iteration (time; default "0s").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "all_to_all",
@@ -329,29 +349,34 @@ def flows(
 ) -> Workload:
     """Workload `flows`.
 
-    The pairs listed as `[[workload.flow]]` with `from` and `to`.
+    Pairs of hosts, each in a table `[[workload.flow]]` with `from` and `to`.
 
     Args:
-        flows: A flow (list of tables).
+        flows: A flow from one host to another (list of tables).
         size: Payload of an op (size, at least 1B).
-        outstanding: Ops of a flow in progress at a time (whole number, at least 1; default "1").
-        flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
-        start_spread: Each flow starts later by a random time up to this (time; default "0s").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        outstanding: Number of outstanding ops of each flow (whole number, at least 1; default "1").
+        flows_per_pair: Number of flows of each pair of hosts (whole number, at least 1; default
+            "1").
+        start_spread: Maximum of the random time by which the start of each flow is delayed (time;
+            default "0s").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "flows",
@@ -402,41 +427,48 @@ def poisson(
 ) -> Workload:
     """Workload `poisson`.
 
-    An open loop: ops of random `sizes` at random times, at a `load` of the links.
+    An open loop: ops of random `sizes` at random times, with a given `load` of the links.
 
     Args:
-        load: Payload bytes offered per time over the rate of a link: of the link of each sender, or
-            with a `receiver` of its link, by all senders together (number, above 0 and at most 10).
+        load: Offered payload bytes per time, divided by the rate of a link. Without a `receiver`,
+            it is the load of each sender on its own link; with a `receiver`, the load of all
+            senders together on the link of the receiver (number, above 0 and at most 10).
         size: Payload of an op (size, at least 1B).
-        sizes: Distribution of sizes: a name, see below, or a table, in place of `size` (text or
+        sizes: Distribution of op sizes, in place of `size`: a name (see below) or a table (text or
             table).
-        hosts: The hosts that send and receive; all if not given (number or list of hosts).
-        to: "other-racks": hosts send to hosts of other racks alone ("other-hosts", "other-racks";
+        hosts: The hosts that send and receive. Default: all hosts (number or list of hosts).
+        to: "other-racks": hosts send only to hosts of other racks ("other-hosts", "other-racks";
             default "other-hosts").
-        senders: The hosts that send; all other hosts if not given (number or list of hosts).
-        receiver: The host that receives, or several with an incast each (host or list of hosts).
-        flows: "per-pair": ops take the `flows_per_pair` flows of their pair in turn; an op that its
-            flow cannot accept yet is queued, and its latency counts from its arrival. "per-op": a
-            flow for each op ("per-pair", "per-op"; default "per-pair").
-        flows_per_pair: Flows of a pair of hosts (whole number, at least 1; default "1").
-        handshake: Each flow sets up its connection before its first op: an empty packet and its
-            acknowledgement, as TCP's SYN and SYN-ACK. The latency of the op includes it, the ideal
-            of slowdown does not (true or false; default "false").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        senders: The hosts that send. Default: all other hosts (number or list of hosts).
+        receiver: The host that receives. With `kind = "incast"`, a list of hosts makes an incast to
+            each of them (host or list of hosts).
+        flows: "per-pair": the ops of a pair of hosts use its `flows_per_pair` flows in turn. If a
+            flow cannot accept an op yet, the op is queued, and its latency counts from its arrival.
+            "per-op": each op has its own flow ("per-pair", "per-op"; default "per-pair").
+        flows_per_pair: Number of flows of each pair of hosts (whole number, at least 1; default
+            "1").
+        handshake: Each flow sets up its connection before its first op: it sends an empty packet
+            and waits for the acknowledgement, like SYN and SYN-ACK of TCP. The latency of the op
+            includes this time; the ideal time of the slowdown does not (true or false; default
+            "false").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "poisson",
@@ -486,29 +518,33 @@ def partition_aggregate(
 ) -> Workload:
     """Workload `partition-aggregate`.
 
-    A `master` sends a `request` to all `workers`, each sends an `answer`; the next round begins
-    when all have answered. An op is an answer, from the submission of its request to its last byte.
+    A `master` sends a `request` to all `workers`, and each worker sends an `answer`. The next round
+    begins when all workers have answered. An op is an answer; it lasts from the submission of the
+    request to the arrival of the last byte.
 
     Args:
-        master: The host that asks; the last if not given (whole number).
-        workers: The hosts that answer; all others if not given (number or list of hosts).
-        request: Size of the message to each worker (size, at least 1B).
-        answer: Size of the message that it sends back (size, at least 1B).
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        master: The host that sends requests. Default: the last host (whole number).
+        workers: The hosts that answer. Default: all other hosts (number or list of hosts).
+        request: Size of the request to each worker (size, at least 1B).
+        answer: Size of the answer of each worker (size, at least 1B).
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "partition_aggregate",
@@ -559,33 +595,38 @@ def trace(
     Args:
         file: CSV with the header `start_us,from,to,bytes`, .cm of htsim, or flow.txt of the HPCC
             simulator. Messages that start after the end of the run are left out (text).
-        flows: The text of such a file (text).
-        flows_per_pair: Most flows from one host to another, which its ops take in turn, in the
-            order of their times; a flow per op if not given. An op that its flow cannot accept yet
-            is queued, and its latency counts from its arrival (whole number, at least 1).
-        stream: The file is read while the run goes, so that memory does not grow with its messages.
-            It needs CSV in the order of start times, and `flows_per_pair`. The results are the same
-            (true or false; default "false").
-        digest: With `stream`: SHA-256 of the file in hexadecimal digits; another content is an
-            error (text).
-        handshake: Each flow sets up its connection before its first op: an empty packet and its
-            acknowledgement, as TCP's SYN and SYN-ACK. The latency of the op includes it, the ideal
-            of slowdown does not (true or false; default "false").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        flows: Content of such a file, in place of `file` (text).
+        flows_per_pair: Maximum number of flows from one host to another. The ops use these flows in
+            turn, in the order of their start times. If a flow cannot accept an op yet, the op is
+            queued, and its latency counts from its arrival. Default: one flow per op (whole number,
+            at least 1).
+        stream: The file is read during the run, so that the memory does not grow with the number of
+            messages. The results are the same. Requires CSV in the order of start times, and
+            `flows_per_pair` (true or false; default "false").
+        digest: With `stream`: SHA-256 of the file in hexadecimal digits. A file with a different
+            content is an error (text).
+        handshake: Each flow sets up its connection before its first op: it sends an empty packet
+            and waits for the acknowledgement, like SYN and SYN-ACK of TCP. The latency of the op
+            includes this time; the ideal time of the slowdown does not (true or false; default
+            "false").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "trace",
@@ -640,56 +681,62 @@ def job(
 ) -> Workload:
     """Workload `job`.
 
-    Ranks that send, receive and compute in the order of a `file`; the first result is the
+    Ranks that send, receive and compute in the order that a `file` defines; the main result is the
     completion time.
 
     Args:
         file: A job: GOAL (text or binary), .cm of htsim with triggers, workload.txt of SimAI, or
-            the beginning of the names of Chakra traces; told by its content (text).
-        operations: The text of such a file (text).
-        groups: With Chakra traces: the ranks of the groups that their `pg_name` names, unless the
-            traces define them (table).
-        lenient: With Chakra traces: leaves out dependencies on absent nodes, collectives of unknown
-            groups and other things without meaning here, and the notes of the results list them.
-            Without it they are errors (true or false; default "false").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+            Chakra traces (their folder, or the common beginning of their names). The content
+            determines the format (text).
+        operations: Content of such a file, in place of `file` (text).
+        groups: With Chakra traces: the ranks of the groups that the traces name by `pg_name`,
+            unless the traces define these groups themselves (table).
+        lenient: With Chakra traces. `true`: dependencies on absent nodes, collectives of unknown
+            groups and other items without meaning for the simulation are left out, and the notes of
+            the results list them. `false`: they are errors (true or false; default "false").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "job",
@@ -756,63 +803,70 @@ def all_reduce(
 ) -> Workload:
     """Workload `all-reduce`.
 
-    A job that is generated: every rank gets the sum of all arrays.
+    A generated job: every rank gets the sum of all arrays.
 
     Args:
-        pattern: The algorithm. Rank r is the r-th in the ring and the trees; `hierarchical`: by
-            node and rail ("ring", "halving-doubling", "double-binary-tree", "hierarchical"; default
-            "ring").
-        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
-            micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        pattern: The algorithm. Rank r has position r in the ring and in the trees. `hierarchical`:
+            first within the nodes, then along the rails ("ring", "halving-doubling",
+            "double-binary-tree", "hierarchical"; default "ring").
+        size: Size of the whole array of a rank. For an all-gather, it is the size of the whole
+            result; for a pipeline, the size of the data that a micro-batch sends to the next stage
+            (size, at least 1B).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
-            or of the chain (whole number, at least 1; default "8").
-        group: With the pattern `hierarchical` or `rail`: consecutive ranks of a node; if not given,
-            the ranks of a host, if these are consecutive and all hosts have as many (whole number,
-            at least 2).
-        channels: Equal parts of the data, each a collective of its own beside the others (whole
-            number, from 1 to 256; default "1").
-        compute: Time that every rank computes before each iteration (time; default "0s").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        chunks: With the pattern `double-binary-tree` or `chain`: number of pieces into which the
+            data of each tree, or of the chain, is divided (whole number, at least 1; default "8").
+        group: With the pattern `hierarchical` or `rail`: number of consecutive ranks that form a
+            node. Default: the number of ranks of a host, if these are consecutive and all hosts
+            have the same number (whole number, at least 2).
+        channels: Number of equal parts of the data. Each part has its own collective, and these run
+            in parallel (whole number, from 1 to 256; default "1").
+        compute: Time for which every rank computes before each iteration (time; default "0s").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "all_reduce",
@@ -879,55 +933,62 @@ def reduce_scatter(
 ) -> Workload:
     """Workload `reduce-scatter`.
 
-    A job that is generated: every rank gets a block of the sum of all arrays, in a ring.
+    A generated job: every rank gets one block of the sum of all arrays, in a ring.
 
     Args:
-        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
-            micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        size: Size of the whole array of a rank. For an all-gather, it is the size of the whole
+            result; for a pipeline, the size of the data that a micro-batch sends to the next stage
+            (size, at least 1B).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        channels: Equal parts of the data, each a collective of its own beside the others (whole
-            number, from 1 to 256; default "1").
-        compute: Time that every rank computes before each iteration (time; default "0s").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        channels: Number of equal parts of the data. Each part has its own collective, and these run
+            in parallel (whole number, from 1 to 256; default "1").
+        compute: Time for which every rank computes before each iteration (time; default "0s").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "reduce_scatter",
@@ -991,55 +1052,62 @@ def all_gather(
 ) -> Workload:
     """Workload `all-gather`.
 
-    A job that is generated: every rank gets the blocks of all, in a ring.
+    A generated job: every rank gets the blocks of all ranks, in a ring.
 
     Args:
-        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
-            micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        size: Size of the whole array of a rank. For an all-gather, it is the size of the whole
+            result; for a pipeline, the size of the data that a micro-batch sends to the next stage
+            (size, at least 1B).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        channels: Equal parts of the data, each a collective of its own beside the others (whole
-            number, from 1 to 256; default "1").
-        compute: Time that every rank computes before each iteration (time; default "0s").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        channels: Number of equal parts of the data. Each part has its own collective, and these run
+            in parallel (whole number, from 1 to 256; default "1").
+        compute: Time for which every rank computes before each iteration (time; default "0s").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "all_gather",
@@ -1105,58 +1173,65 @@ def broadcast(
 ) -> Workload:
     """Workload `broadcast`.
 
-    A job that is generated: every rank gets the array of rank 0.
+    A generated job: every rank gets the array of rank 0.
 
     Args:
-        pattern: The algorithm, from rank 0 ("binomial", "chain"; default "binomial").
-        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
-            micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        pattern: The algorithm; rank 0 is the root ("binomial", "chain"; default "binomial").
+        size: Size of the whole array of a rank. For an all-gather, it is the size of the whole
+            result; for a pipeline, the size of the data that a micro-batch sends to the next stage
+            (size, at least 1B).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
-            or of the chain (whole number, at least 1; default "8").
-        channels: Equal parts of the data, each a collective of its own beside the others (whole
-            number, from 1 to 256; default "1").
-        compute: Time that every rank computes before each iteration (time; default "0s").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        chunks: With the pattern `double-binary-tree` or `chain`: number of pieces into which the
+            data of each tree, or of the chain, is divided (whole number, at least 1; default "8").
+        channels: Number of equal parts of the data. Each part has its own collective, and these run
+            in parallel (whole number, from 1 to 256; default "1").
+        compute: Time for which every rank computes before each iteration (time; default "0s").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "broadcast",
@@ -1223,56 +1298,63 @@ def pipeline(
 ) -> Workload:
     """Workload `pipeline`.
 
-    A job that is generated: stages that pass micro-batches forward, then all of them backward.
+    A generated job: stages pass all micro-batches forward, then all of them backward.
 
     Args:
-        size: The whole array of a rank; of an all-gather the whole result, of a pipeline what a
-            micro-batch sends to the next stage (size, at least 1B).
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        size: Size of the whole array of a rank. For an all-gather, it is the size of the whole
+            result; for a pipeline, the size of the data that a micro-batch sends to the next stage
+            (size, at least 1B).
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        micro_batches: Micro-batches, all forward and then all backward (whole number, at least 1;
-            default "8").
-        forward: Time of a stage for a micro-batch, forward (time).
-        backward: Time of a stage for a micro-batch, backward (time).
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        micro_batches: Number of micro-batches. All of them pass forward, then all of them backward
+            (whole number, at least 1; default "8").
+        forward: Time that a stage needs for a micro-batch in the forward direction (time).
+        backward: Time that a stage needs for a micro-batch in the backward direction (time).
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "pipeline",
@@ -1352,81 +1434,91 @@ def training(
 ) -> Workload:
     """Workload `training`.
 
-    A job that is generated: steps of a transformer by tensor, pipeline, data and expert
-    parallelism; the model of its computations and messages is in docs/jobs.md.
+    A generated job: training steps of a transformer with tensor, pipeline, data and expert
+    parallelism; docs/jobs.md describes the model of its computations and messages.
 
     Args:
-        model: The transformer; the sizes below replace those of the model ("llama-7b", "llama-13b",
+        model: The transformer. The sizes below replace those of the model ("llama-7b", "llama-13b",
             "llama-65b", "gpt3-175b", "mixtral-8x7b"; default "llama-7b").
-        layers: Layers; of the model if not given, as all sizes down to `experts_per_token` (whole
-            number, at least 1).
-        hidden: Size of an activation (whole number, at least 1).
-        feed_forward: Size within a feed-forward network (whole number, at least 1).
-        vocabulary: Words of the vocabulary (whole number).
-        sequence: Tokens of a sequence (whole number, at least 1).
-        experts: Feed-forward networks of a layer, of which a token passes some (whole number, at
-            least 1).
-        experts_per_token: How many of these a token passes, at most all (whole number, at least 1).
-        tp: Tensor parallelism: ranks that divide each layer, consecutive ones (whole number, at
+        layers: Number of layers. Default for this size, and for all sizes down to
+            `experts_per_token`: that of the model (whole number, at least 1).
+        hidden: Hidden size: number of elements of an activation per token (whole number, at least
+            1).
+        feed_forward: Inner size of a feed-forward network (whole number, at least 1).
+        vocabulary: Number of tokens in the vocabulary (whole number).
+        sequence: Number of tokens of a sequence (whole number, at least 1).
+        experts: Number of experts: feed-forward networks of a layer, of which a token passes some
+            (whole number, at least 1).
+        experts_per_token: Number of experts that a token passes (whole number, at least 1).
+        tp: Tensor parallelism: number of consecutive ranks that divide each layer (whole number, at
             least 1; default "1").
-        pp: Pipeline parallelism: stages of layers (whole number, at least 1; default "1").
-        dp: Data parallelism: copies of the model; as many as there is room for if not given (whole
-            number, at least 1).
-        ep: Expert parallelism: copies of the model that divide the experts (whole number, at least
-            1; default "1").
-        micro_batch: Sequences of a micro-batch (whole number, at least 1; default "1").
-        micro_batches: Micro-batches of a copy of the model per step (whole number, at least 1;
-            default "8").
-        element: Size of an activation and of a gradient; bfloat16 by default (size, at least 1B;
-            default "2B").
-        tflops: Floating point operations of a rank, 10^12 per second. deviation: the default is
-            about 40 % of an H100's 989 in bfloat16, the utilisation of Llama 3's training (Dubey et
-            al., arXiv 2407.21783, Table 4) (number, above 0 and at most 100000; default "400").
-        overlap: The gradients of a layer are reduced beside the computations of earlier layers
-            (true or false; default "true").
-        pattern: The algorithm of the all-reduces of gradients ("ring", "halving-doubling",
+        pp: Pipeline parallelism: number of stages of layers (whole number, at least 1; default
+            "1").
+        dp: Data parallelism: number of copies of the model. Default: as many as the hosts have room
+            for (whole number, at least 1).
+        ep: Expert parallelism: number of copies of the model that divide the experts (whole number,
+            at least 1; default "1").
+        micro_batch: Number of sequences of a micro-batch (whole number, at least 1; default "1").
+        micro_batches: Number of micro-batches of each copy of the model per step (whole number, at
+            least 1; default "8").
+        element: Size of one element of an activation or a gradient. The default is that of bfloat16
+            (size, at least 1B; default "2B").
+        tflops: Floating-point operations of a rank, in units of 10^12 per second. deviation: the
+            default is about 40 % of the 989 of an H100 in bfloat16; this is the utilisation in the
+            training of Llama 3 (Dubey et al., arXiv 2407.21783, Table 4) (number, above 0 and at
+            most 100000; default "400").
+        overlap: `true`: the gradients of a layer are reduced in parallel with the computations of
+            earlier layers. `false`: all gradients are reduced after the computations (true or
+            false; default "true").
+        pattern: Algorithm of the all-reduces of gradients ("ring", "halving-doubling",
             "double-binary-tree"; default "ring").
-        chunks: With the pattern `double-binary-tree` or `chain`: pieces of the data, of each tree
-            or of the chain (whole number, at least 1; default "8").
-        iterations: How often the collective takes place (whole number, at least 1; default "1").
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        chunks: With the pattern `double-binary-tree` or `chain`: number of pieces into which the
+            data of each tree, or of the chain, is divided (whole number, at least 1; default "8").
+        iterations: Number of iterations: how often the collective, the pipeline or the training
+            step is executed (whole number, at least 1; default "1").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "training",
@@ -1501,50 +1593,55 @@ def external(
 ) -> Workload:
     """Workload `external`.
 
-    The messages between ranks that a program sends while it drives the simulation
+    Messages between ranks, which a program sends while it drives the simulation
     (docs/embedding.md).
 
     Args:
-        ranks: Number of ranks; as many as there are places for if not given (whole number, at least
+        ranks: Number of ranks. Default: as many as the hosts have room for (whole number, at least
             2).
-        hosts: The hosts that ranks are placed on; all if not given (number or list of hosts).
-        ranks_per_host: Ranks of a host, which share its NIC. If the topology has NICs (`rails`, and
-            `links` with `nics` or `servers`), a rank has one of them, and there are as many ranks
-            as NICs if not given; otherwise 1 (whole number, at least 1).
-        placement: Hosts of the ranks: each host takes `ranks_per_host` ranks in order (`block`),
-            the hosts take ranks in turn (`round-robin`), or the ranks of `block` in an order drawn
-            from the seed (`random`) ("block", "round-robin", "random"; default "block").
+        hosts: The hosts on which ranks are placed. Default: all hosts (number or list of hosts).
+        ranks_per_host: Number of ranks of each host; they share its NIC. If the topology has NICs
+            (`rails`, and `links` with `nics` or `servers`), each rank uses one of them, and the
+            default is the number of NICs of a host. Otherwise the default is 1 (whole number, at
+            least 1).
+        placement: Assignment of ranks to hosts. `block`: each host takes `ranks_per_host` ranks, in
+            order. `round-robin`: the hosts take ranks in turn. `random`: as `block`, but with the
+            ranks in an order drawn from the seed ("block", "round-robin", "random"; default
+            "block").
         places: The host of each rank, in place of `placement`, `hosts` and `ranks_per_host`
             (table).
-        local_rate: With several ranks per host: rate of a rank in each direction in the network
-            within its host, such as NVLink; `scale_up_rate` of the topology if not given (rate, at
-            least 1bps).
-        local_delay: With several ranks per host: delay of that network; `scale_up_delay` of the
-            topology, or 0s, if not given (time).
-        done: When a send is done: its message has arrived (`delivered`; the sender hears of it
-            after the propagation delay of the path), its last byte has left (`local`), or the
-            sender has the acknowledgement (`acknowledged`) ("delivered", "local", "acknowledged";
-            default "delivered").
-        send_order: Whether a host sends packets of all messages in turn (`interleaved`), or a rank
-            sends one message after the other (`sequential`), as closed forms of trees assume
-            ("interleaved", "sequential"; default "interleaved").
-        flows_per_pair: Flows from one rank to another, which its messages take in turn (whole
-            number, at least 1; default "1").
-        name: The workload is measured by itself under this name; several of one name are measured
-            together (text).
-        deadline: For a workload with a `name`: the share of ops that take longer is measured (time,
-            above 0).
+        local_rate: With several ranks per host: rate of each rank, in each direction, in the
+            network within its host, such as NVLink. Default: `scale_up_rate` of the topology (rate,
+            at least 1bps).
+        local_delay: With several ranks per host: delay of the network within the host. Default:
+            `scale_up_delay` of the topology, or 0s (time).
+        done: When a send is done. `delivered`: its message has arrived; the sender learns this
+            after the propagation delay of the path. `local`: the last byte of its message has left
+            the sender. `acknowledged`: the sender has the acknowledgement ("delivered", "local",
+            "acknowledged"; default "delivered").
+        send_order: Order of messages. `interleaved`: a host sends packets of all its messages in
+            turn. `sequential`: a rank sends one message after the other, as the closed forms of
+            trees assume ("interleaved", "sequential"; default "interleaved").
+        flows_per_pair: Number of flows from one rank to another. Messages use these flows in turn
+            (whole number, at least 1; default "1").
+        name: Name under which the workload is measured separately. Workloads with the same name are
+            measured together (text).
+        deadline: For a workload with a `name`: the share of ops that take longer than this is
+            measured (time, above 0).
         op: Type of op ("write", "read", "message"; default "write").
-        service: With `op = "read"`: a device per host and workload that reads wait for. Latency
-            includes it, the ideal of slowdown does not (table).
-        start: When the first ops are submitted (time; default "0s").
-        stop: No op is submitted from this time on (time).
-        every: The workload is repeated after this time, and again, each time until its `stop`
+        service: With `op = "read"`: a device at each host, separate for each workload, at which
+            reads wait. The latency includes this time; the ideal time of the slowdown does not
+            (table).
+        start: Time at which the first ops are submitted (time; default "0s").
+        stop: Time from which no more ops are submitted (time).
+        every: Repeats the workload until the end of the run: time from the start of one burst to
+            the start of the next. Each burst lasts from `start` to `stop`, which is then required
             (time, above 0).
-        algorithm: Label of the algorithm, if there are several (text).
-        class_: Traffic class; the first if not given (text).
-        balancer: Path policy: a name, and parameters as `key=value` after it, like "reps" or "reps
-            profile=uet freeze=200us"; "ecmp", one path per flow, if not given (text).
+        algorithm: Label of the algorithm; required if there are several algorithms (text).
+        class_: Traffic class. Default: the first class (text).
+        balancer: Path policy: a name, optionally followed by parameters as `key=value`, such as
+            "reps" or "reps profile=uet freeze=200us". A workload uses its own policy, else that of
+            its class, else that of `routing`, else "ecmp" (one path per flow) (text).
     """
     return Workload(
         "external",
