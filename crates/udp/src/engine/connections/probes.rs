@@ -16,12 +16,13 @@ use crate::engine::op_table::OpTable;
 use crate::engine::outbox::ip_udp_bytes;
 use crate::session::{Peer, SessionId};
 
-/// Maximum number of probes of one connection at a time: of its path's MTU, and of its ports.
+/// Maximum number of probes of one connection at a time: one for the MTU of its path, the rest for its ports.
 const MAX_PROBES_AT_ONCE: usize = 1 + JOINS_AT_ONCE as usize;
 
 impl Connections {
-    /// Returns the probes of paths that are due, at most `room`, and sends those of addresses that do not answer. Connections beyond
-    /// have their turn later: a probe counts as sent once it is returned.
+    /// Returns the due probes of paths, at most `room`, and sends the due probes of addresses that do not answer.
+    /// Connections without room get their turn later: probes that were returned count as sent, so they do not take the
+    /// room again.
     pub(in crate::engine) fn due_probes<N: Network>(
         &mut self,
         now: Time,
@@ -66,7 +67,7 @@ impl Connections {
         probes
     }
 
-    /// Has the path of a session watched from `now` on, since it has an outstanding op.
+    /// Schedules the next check of the paths, because a session has an outstanding op.
     #[inline]
     pub(in crate::engine) fn watch_path(&mut self, now: Time) {
         self.next_probe = self.next_probe.min(now + self.config.session.retry);
@@ -84,7 +85,8 @@ impl Connections {
         let Some(peer) = self.peer(session) else { return };
         let length = length as u32 + ip_udp_bytes(peer.address);
         let Some(path) = self.get_mut(session).and_then(Connection::path) else { return };
-        // An answer to no probe costs no look at all paths: a peer may send any number of them.
+        // An answer without a probe must not cause a check of all paths, because a peer may send any number of such
+        // answers.
         let Some(grown) = path.on_answer(now, length) else { return };
         if grown {
             self.apply_path(now, session, &mut ops.endpoint);
@@ -105,9 +107,7 @@ impl Connections {
         for connection in self.table.iter_mut().flatten().filter(|c| c.peer.address == peer) {
             let Some(path) = connection.path() else { continue };
             path.on_limit(now, mtu);
-            if let Some(before) = connection.apply_path(now, header_bytes, &mut ops.endpoint) {
-                self.log.path_changed(now, peer, before, connection.mtu);
-            }
+            connection.apply_path(now, header_bytes, &mut ops.endpoint, &mut self.log);
             self.next_probe = now;
         }
     }
@@ -117,25 +117,19 @@ impl Connections {
         header_bytes(&self.config.algorithm, self.sessions.overhead())
     }
 
-    /// Sets the length of full packets to the confirmed one.
+    /// Sets the length of full packets to the confirmed length.
     pub(super) fn apply_path(&mut self, now: Time, session: SessionId, endpoint: &mut Endpoint) {
         let header_bytes = self.header_bytes();
-        let Some(connection) = self.get_mut(session) else { return };
-        let (before, peer) =
-            (connection.apply_path(now, header_bytes, endpoint), connection.peer.address);
-        let mtu = connection.mtu;
-        if let Some(before) = before {
-            if let Some(record) = &mut connection.record {
-                record.mtu(now, before, mtu);
-            }
-            self.log.path_changed(now, peer, before, mtu);
+        let connection = self.table.get_mut(session.index()).and_then(Option::as_mut);
+        if let Some(connection) = connection.filter(|c| c.session == session) {
+            connection.apply_path(now, header_bytes, endpoint, &mut self.log);
         }
     }
 }
 
 impl Connection {
-    /// Adds the probes of the path that are due at `now` to `probes`; returns when the next one is due. `kernel` returns the kernel's MTU
-    /// of the path to an address.
+    /// Adds the probes of the path that are due at `now` to `probes`. Returns when the next one is due. `kernel`
+    /// returns the kernel's MTU of the path to an address.
     fn probe_path(
         &mut self,
         now: Time,
@@ -154,7 +148,7 @@ impl Connection {
         }
         while let Some(path) = self.path() {
             match path.step(now, retry) {
-                // The path of outstanding ops is checked as often as probes are repeated.
+                // While ops are outstanding, the path is checked as often as probes are repeated.
                 Step::Wait(at) if busy => return at.min(now + retry),
                 Step::Wait(at) => return at,
                 Step::Probe(length) => {
@@ -164,20 +158,16 @@ impl Connection {
                     probes.push(Probe { session, to, length, joins: false });
                 }
                 Step::Ask => path.raise(now, kernel(peer)),
-                Step::Shrink => {
-                    if let Some(before) = self.apply_path(now, header_bytes, &mut ops.endpoint) {
-                        log.path_changed(now, peer, before, self.mtu);
-                    }
-                }
+                Step::Shrink => self.apply_path(now, header_bytes, &mut ops.endpoint, log),
             }
         }
         Time::MAX
     }
 
-    /// Sets the length of full packets to the confirmed one, and tells the algorithms. Returns the length before, if it
-    /// has changed.
-    fn apply_path(&mut self, now: Time, header_bytes: u32, endpoint: &mut Endpoint) -> Option<u32> {
-        let mtu = self.path().map(|path| path.confirmed)?;
+    /// Sets the length of full packets to the confirmed length, and informs the algorithms. Reports a change in the log and
+    /// in the record of the connection.
+    fn apply_path(&mut self, now: Time, header_bytes: u32, endpoint: &mut Endpoint, log: &mut Log) {
+        let Some(mtu) = self.path().map(|path| path.confirmed) else { return };
         let size = size_change(self.mtu, mtu, header_bytes);
         let before = std::mem::replace(&mut self.mtu, mtu);
         if let Some(ports) = self.ports.as_mut().filter(|_| mtu > before) {
@@ -186,24 +176,29 @@ impl Connection {
         for &flow in &self.flows {
             endpoint.set_packet_size(flow, &size);
         }
-        (before != mtu).then_some(before)
+        if before != mtu {
+            log.path_changed(now, self.peer.address, before, mtu);
+            if let Some(record) = &mut self.record {
+                record.mtu(now, before, mtu);
+            }
+        }
     }
 }
 
-/// Returns the maximum length of an IP packet from this side to `peer`, as far as the kernel knows.
+/// Returns the kernel's value of the maximum length of an IP packet from this side to `peer`.
 pub(super) fn path_mtu<N: Network>(config: &Config, peer: SocketAddr, network: &N) -> u32 {
-    // A path unknown to the kernel carries what IPv6 requires of every link.
+    // If the kernel does not know the path, assume the minimum that IPv6 requires of every link.
     network.path_mtu(peer).unwrap_or(BASE).clamp(576, config.max_mtu)
 }
 
-/// A probe of a path, or its answer.
+/// A probe of a path, a port request, or the answer to one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) struct Probe {
     pub(in crate::engine) session: SessionId,
-    /// Where it goes, and from which port.
+    /// Destination, and source port.
     pub(in crate::engine) to: Peer,
-    /// Whether it asks the peer to accept packets from that port.
+    /// Whether the probe is a port request, which asks the peer to accept packets from that port.
     pub(in crate::engine) joins: bool,
-    /// Bytes of its UDP payload.
+    /// Length of the UDP payload in bytes.
     pub(in crate::engine) length: usize,
 }

@@ -1,8 +1,12 @@
-//! The transmitter: order of packets, bursts, and what happens to bursts that the kernel refuses.
+//! The transmitter: order of packets, bursts, and the treatment of bursts that the kernel refuses.
+
+use std::fs;
+
+use crate::qlog::Qlog;
 
 use super::*;
 
-/// A pair of which the client has sealed nothing of a message of 20 full packets.
+/// Returns a pair whose client has sealed no packet yet of a message of 20 full packets.
 fn pair_with_message() -> (Pair, oneshot::Receiver<OpResult>) {
     let pair = Pair::connect(&config());
     let message = submit(&pair.client, OpKind::Message, Buffers::Payload(bytes(20_000).into()));
@@ -24,7 +28,7 @@ fn failures(pair: &Pair) -> u64 {
 #[test]
 fn data_leaves_in_bursts_of_a_quarter_of_the_window() {
     let (mut pair, message) = pair_with_message();
-    // A window of 64 packets.
+    // The window is 64 packets.
     let bursts = step(&mut pair);
     assert_eq!(bursts[0], 16);
     pair.run(Span::from_ms(1));
@@ -61,7 +65,7 @@ fn a_burst_that_the_kernel_cannot_segment_leaves_apart_and_the_peer_gets_no_more
 #[test]
 fn a_refusal_for_another_reason_loses_the_burst_and_keeps_segmentation() {
     let (mut pair, _message) = pair_with_message();
-    // The burst and its first datagram.
+    // The errors apply to the burst and to its first datagram.
     pair.hosts[0].engine.network.errors.borrow_mut().extend([libc::EINVAL; 2]);
     step(&mut pair);
     assert_eq!(failures(&pair), 16);
@@ -83,6 +87,26 @@ fn a_burst_that_is_refused_for_its_length_shortens_packets() {
     assert!(connections.route(flow).expect("open").segmentation);
     pair.run(Span::from_secs(61)); // the timeout of the packets that were lost
     message.try_recv().expect("ended").expect("delivered");
+}
+
+#[test]
+fn a_record_has_the_mtu_of_a_path_that_became_smaller() {
+    let (mut pair, _message) = pair_with_message();
+    let folder = std::env::temp_dir().join(format!("apus-qlog-mtu-{}", std::process::id()));
+    let qlog = Qlog::new(&folder).expect("a folder");
+    let session = pair.client.state.session;
+    let engine = &mut pair.hosts[0].engine;
+    engine.protocol.connections.begin_record(engine.network.now(), session, &qlog);
+    engine.network.errors.borrow_mut().push_back(libc::EINVAL);
+    engine.network.mtu.set(Some(800));
+    engine.network.longest.set(800 - 28);
+    step(&mut pair);
+    drop(pair); // writes the record
+    let file =
+        fs::read_dir(&folder).expect("a folder").next().expect("a record").expect("an entry");
+    let text = fs::read_to_string(file.path()).expect("a record");
+    fs::remove_dir_all(&folder).expect("removed");
+    assert!(text.contains(r#""name":"apus:mtu_updated","data":{"old":1280,"new":800"#), "{text}");
 }
 
 #[test]
@@ -123,7 +147,7 @@ fn datagrams_sent_apart_leave_the_numbers_of_departures_alone() {
     let network = &pair.hosts[0].engine.network;
     let stamped = network.sent.borrow().iter().filter(|burst| burst.stamped).count();
     assert_eq!(network.sent.borrow()[..16].iter().filter(|burst| burst.stamped).count(), 0);
-    // The kernel numbers the stamped ones from 0, so the report with the last number is valid and the next is not.
+    // The kernel numbers the stamped bursts from 0, so the report with the last number is valid and the next one is not.
     let later = network.now.get() + Span::from_us(1);
     let last = u32::try_from(stamped).expect("few") - 1;
     network.departures.borrow_mut().extend([(last, later), (last + 1, later)]);
@@ -132,7 +156,7 @@ fn datagrams_sent_apart_leave_the_numbers_of_departures_alone() {
     assert_eq!(departures.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
-/// As many answers as wait at most. Strangers provoke them at any rate.
+/// The maximum number of answers waits. Unauthenticated senders can cause them at any rate.
 #[test]
 fn data_leaves_beside_answers_to_strangers() {
     let (mut pair, message) = pair_with_message();
@@ -157,7 +181,7 @@ fn data_leaves_beside_answers_to_strangers() {
     let (answers, others) = kinds(engine);
     assert_eq!(answers, 16);
     assert!(others > 0, "bursts of data");
-    // So do packets of sessions.
+    // Packets of sessions are sent as well.
     provoke(engine, 256 - 16);
     let session = pair.client.state.session;
     engine.protocol.connections.sessions.announce_draining(session);
